@@ -1,0 +1,41 @@
+"""What can go wrong, as exceptions a caller can tell apart.
+
+    DeemsterError
+    ├── InputError (also ValueError)          what the user gave cannot be used; exit code 2
+    │   ├── DatasetError                      a golden dataset
+    │   ├── OutputsError                      saved outputs
+    │   ├── ReportError                       a report file, or a place where one should go
+    │   └── ConfigurationError                a suite, a metric, an option, a gate rule
+    └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
+
+An ``InputError`` carries every fault that was found, not only the first.
+"""
+
+from deemster.errors.tree import (
+    ConfigurationError,
+    DatasetError,
+    DeemsterError,
+    ExitCode,
+    Fault,
+    InputError,
+    MissingExtraError,
+    OutputsError,
+    ReportError,
+)
+from deemster.errors.wording import did_you_mean, listing, nearest, visible
+
+__all__ = [
+    "ConfigurationError",
+    "DatasetError",
+    "DeemsterError",
+    "ExitCode",
+    "Fault",
+    "InputError",
+    "MissingExtraError",
+    "OutputsError",
+    "ReportError",
+    "did_you_mean",
+    "listing",
+    "nearest",
+    "visible",
+]

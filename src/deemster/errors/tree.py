@@ -1,0 +1,89 @@
+"""The exception tree, the faults it carries, and the exit codes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from deemster.errors.wording import visible
+
+SHOWN = 20
+
+
+class ExitCode(enum.IntEnum):
+    """How a command ends."""
+
+    PASSED = 0
+    GATE_FAILED = 1
+    BAD_INPUT = 2
+    INCOMPLETE = 3
+    INCONCLUSIVE = 4
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with an input, and where.
+
+    Attributes:
+        message: What is wrong and what was expected, as one sentence.
+        where: ``file:line``, ``file`` or a JSON pointer.
+        sample: The id of the sample concerned.
+    """
+
+    message: str
+    where: str | None = None
+    sample: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        sample = f"sample `{self.sample}`: " if self.sample is not None else ""
+        return visible(f"{place}{sample}{self.message}")
+
+
+class DeemsterError(Exception):
+    """Anything this package raises on purpose."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class InputError(DeemsterError, ValueError):
+    """What the user gave cannot be used.
+
+    Attributes:
+        faults: Everything that was found wrong, in the order it was found.
+    """
+
+    def __init__(self, faults: str | Fault | Iterable[Fault]) -> None:
+        if isinstance(faults, str):
+            faults = Fault(faults)
+        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+        super().__init__(self.faults)
+
+    def __str__(self) -> str:
+        lines = [str(fault) for fault in self.faults[:SHOWN]]
+        if len(self.faults) > SHOWN:
+            lines.append(f"... and {len(self.faults) - SHOWN} more")
+        return "\n".join(lines)
+
+
+class DatasetError(InputError):
+    """A golden dataset cannot be used."""
+
+
+class OutputsError(InputError):
+    """Saved outputs cannot be used, or do not fit the dataset."""
+
+
+class ReportError(InputError):
+    """A report file cannot be read, or a report cannot be written."""
+
+
+class ConfigurationError(InputError):
+    """A suite, metric, option or gate rule cannot be used."""
+
+
+class MissingExtraError(DeemsterError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, need: str, *, extra: str) -> None:
+        super().__init__(f"{need} needs the `{extra}` extra: pip install 'deemster[{extra}]'")

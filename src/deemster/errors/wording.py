@@ -1,0 +1,59 @@
+"""How text from data and names from users are put into messages."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACE = re.compile("[ \t\r\n\v\f]+")
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str, *, limit: int | None = None) -> str:
+    r"""Make text from data safe to print on one line.
+
+    Lone surrogates become U+FFFD, runs of white space one space; control, bidi, zero-width and tag characters are shown
+    as escapes, so that no terminal sequence survives.
+
+    Args:
+        text: Anything a dataset, model or file may hold.
+        limit: Longest result; what is cut is replaced by an ellipsis.
+
+    >>> visible("a\x1b[31m\nb")
+    'a\\x1b[31m b'
+    """
+    if not (text.isascii() and text.isprintable() and "  " not in text):
+        text = _SPACE.sub(" ", _SURROGATE.sub("\ufffd", text))
+        text = _HIDDEN.sub(_shown, text)
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return text
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a misspelt one most likely meant, or None."""
+    found = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown word: the nearest known one, else all of them."""
+    names = list(known)
+    guess = nearest(word, names)
+    return f"Did you mean `{guess}`?" if guess else f"Known: {listing(names)}."
+
+
+def listing(names: Iterable[str], *, limit: int = 20) -> str:
+    """Names in backticks, separated by commas, cut with a count."""
+    every = list(names)
+    shown = ", ".join(f"`{name}`" for name in every[:limit])
+    return f"{shown} and {len(every) - limit} more" if len(every) > limit else shown

@@ -1,0 +1,80 @@
+"""Shared rules about text: normalising and word tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from deemster.errors import ConfigurationError, did_you_mean, listing
+
+STEPS = ("nfc", "casefold", "strip")
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORDS = bytes(
+    byte + 32 if 65 <= byte <= 90 else byte if 97 <= byte <= 122 or 48 <= byte <= 57 else 32 for byte in range(128)
+) + bytes(range(128, 256))
+_SPACE = re.compile(r"\s+")
+
+
+def normalizer(option: Any) -> tuple[str, ...]:
+    """The steps a `normalize` option names, in the order they are applied.
+
+    Args:
+        option: False or None for none, True for all, or a list of `nfc`, `casefold`, `strip`.
+
+    Raises:
+        ConfigurationError: The option names no known step.
+    """
+    if option is None or option is False:
+        return ()
+    if option is True:
+        return STEPS
+    steps = (option,) if isinstance(option, str) else option
+    if not isinstance(steps, Sequence):
+        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {option!r}.")
+    for step in steps:
+        if step not in STEPS:
+            raise ConfigurationError(f"`normalize` knows no step {step!r}. {did_you_mean(str(step), STEPS)}")
+    return tuple(step for step in STEPS if step in steps)
+
+
+def normalized(text: str, steps: Sequence[str]) -> str:
+    """Text after the given steps: NFC, case folding (and NFC again), stripping."""
+    if "nfc" in steps:
+        text = unicodedata.normalize("NFC", text)
+    if "casefold" in steps:
+        text = text.casefold()
+        if "nfc" in steps:
+            text = unicodedata.normalize("NFC", text)
+    return text.strip() if "strip" in steps else text
+
+
+def loose(text: str, *, fold: bool = True) -> str:
+    """Text as quotes and passages are compared: NFC, spaces collapsed, trimmed, case-folded unless told otherwise."""
+    steps = ("nfc", "casefold") if fold else ("nfc",)
+    return _SPACE.sub(" ", normalized(text, steps)).strip()
+
+
+def words(text: str) -> list[Any]:
+    """Word tokens: NFC, lower case, every run of letters and digits.
+
+    ASCII text comes back as bytes tokens and other text as strings; bytes tokens of two texts compare as strings would.
+
+    >>> words("snake_case x2")
+    [b'snake', b'case', b'x2']
+    """
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_WORDS).split()
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def word_pair(first: str, second: str) -> tuple[list[Any], list[Any]]:
+    """The word tokens of two texts, of one type, so that they can be compared with each other."""
+    if first.isascii() == second.isascii():
+        return words(first), words(second)
+    return [_text(token) for token in words(first)], [_text(token) for token in words(second)]
+
+
+def _text(token: Any) -> str:
+    return token.decode("ascii") if isinstance(token, bytes) else token

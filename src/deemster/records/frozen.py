@@ -1,0 +1,65 @@
+"""JSON values that cannot change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses every change; equal to a dict with the same entries."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("This mapping is part of a record and cannot be changed. Copy it with dict(...).")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Any]]]:
+        return FrozenDict, (dict(self),)
+
+
+def freeze(value: Any, *, path: str = "details") -> Any:
+    """Check that a value is finite JSON and return it with maps and lists made immutable.
+
+    Args:
+        value: Maps, lists, tuples, strings, numbers, booleans, None; numpy scalars become numbers.
+        path: How messages name the value.
+
+    Raises:
+        ValueError: A number is not finite, a key is not a string, or a value is not JSON.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{path} holds {value}, which is not a finite number.")
+        return value
+    if kind is dict and _is_flat(value):
+        return FrozenDict(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"{path} has the key {key!r}; keys are strings.")  # noqa: TRY004 - impossible value
+        return FrozenDict({key: freeze(entry, path=f"{path}.{key}") for key, entry in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(entry, path=f"{path}[{index}]") for index, entry in enumerate(value))
+    if isinstance(value, (bool, str, int)):
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return freeze(value.item(), path=path)
+    if isinstance(value, float):
+        return freeze(float(value), path=path)
+    raise ValueError(f"{path} holds a {kind.__name__}, which is not a JSON value.")
+
+
+def _is_flat(value: dict[Any, Any]) -> bool:
+    for key, entry in value.items():
+        if type(key) is not str or (type(entry) not in _SCALARS and not (type(entry) is float and math.isfinite(entry))):
+            return False
+    return True
