@@ -1,1 +1,86 @@
-"""deemster."""
+"""deemster judges what language-model applications produce, and judges the judges.
+
+    import deemster as dm
+
+    report = dm.evaluate("golden.yml", outputs="answers.yml", metrics=["exact-match", "rouge-l"])
+    print(report.to_markdown())
+
+Every name is loaded when it is first used: importing the package loads nothing but this file.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "dataset": ("Dataset",),
+    "errors": (
+        "ConfigurationError",
+        "DatasetError",
+        "DeemsterError",
+        "InputError",
+        "MissingExtraError",
+        "OutputsError",
+        "ReportError",
+    ),
+    "evaluation": ("evaluate", "evaluate_async"),
+    "metrics.citation": ("CitationGroundedness",),
+    "metrics.function": ("metric",),
+    "metrics.lexical": ("Contains", "ContainsAll", "ContainsAny", "ExactMatch", "LengthWithin", "StartsWith"),
+    "metrics.limits": ("CostBelow", "LatencyBelow"),
+    "metrics.number": ("NumericClose",),
+    "metrics.ordinal": ("OrdinalDistance",),
+    "metrics.overlap": ("Levenshtein", "RougeL", "TokenF1"),
+    "metrics.regex": ("Regex",),
+    "metrics.retrieval": (
+        "AnswerContainmentAtK",
+        "RetrievalF1AtK",
+        "RetrievalHitAtK",
+        "RetrievalMap",
+        "RetrievalMrr",
+        "RetrievalNdcgAtK",
+        "RetrievalPrecisionAtK",
+        "RetrievalRPrecision",
+        "RetrievalRecallAtK",
+    ),
+    "metrics.structure": ("JsonMatch", "JsonSchema", "JsonValid"),
+    "metrics.trajectory": (
+        "ApprovalGated",
+        "NoPendingApprovals",
+        "StepsBelow",
+        "ToolCallOrder",
+        "ToolCalled",
+        "ToolCalledWith",
+        "ToolNotCalled",
+    ),
+    "metrics.translation": ("Bleu", "Chrf"),
+    "records": (
+        "Invocation",
+        "Metric",
+        "MetricScore",
+        "Output",
+        "Sample",
+        "ToolCall",
+        "Trajectory",
+        "Unscored",
+        "Usage",
+    ),
+    "report": ("Report", "load_report"),
+    "run.catalog": ("parse",),
+    "target.saved": ("SavedOutputs",),
+}
+_PLACES = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted(_PLACES)  # noqa: PLE0605 - `__init__.pyi` spells the names out for type checkers
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module `deemster` has no attribute `{name}`")
+    value = getattr(importlib.import_module(f"deemster.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

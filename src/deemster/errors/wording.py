@@ -8,7 +8,9 @@ from collections.abc import Iterable
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
-_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 
 def _shown(match: re.Match[str]) -> str:

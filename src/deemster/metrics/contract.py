@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -41,8 +42,8 @@ def malformed(message: str) -> Fault:
 class Scored(msgspec.Struct, frozen=True, kw_only=True):
     """A metric as a value: its fields are its options, its text is its canonical spec.
 
-    A subclass sets the class variables, implements ``expect`` (what the sample wants) and ``grade`` (how near the output
-    comes), and overrides ``read`` where it looks at more than the output's text.
+    A subclass sets the class variables, implements ``expect`` (what the sample wants) and ``grade`` (how near the
+    output comes), and overrides ``read`` where it looks at more than the output's text.
 
     Raises:
         ConfigurationError: An option is missing or out of range.
@@ -168,6 +169,56 @@ def kind(value: Any) -> str:
         return "null"
     names = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", tuple: "a list"}
     return names.get(type(value), "a map")
+
+
+def expected_texts(sample: Sample) -> tuple[str, ...]:
+    """The expected output as one or more texts, from a text or a list of texts.
+
+    Raises:
+        Fault: It is null, of another type, or an empty list.
+    """
+    expected = sample.expected_output
+    if not isinstance(expected, (list, tuple)):
+        return (expected_text(sample),)
+    if not expected:
+        raise absent("`expected_output` is an empty list; at least one text is needed.")
+    for index, entry in enumerate(expected):
+        if not isinstance(entry, str):
+            raise absent(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
+    return tuple(expected)
+
+
+def cut(entries: Sequence[Any], *, key: str, limit: int = 20) -> dict[str, Any]:
+    """A list as a detail: at most 20 entries, and `truncated` where some are left out.
+
+    >>> cut(["a", "b"], key="missing")
+    {'missing': ['a', 'b']}
+    """
+    shown = {key: list(entries[:limit])}
+    return {**shown, "truncated": True} if len(entries) > limit else shown
+
+
+def whole(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
+    """The value, where it is a whole number within the limits.
+
+    Raises:
+        ConfigurationError: It is smaller, larger, or no whole number.
+    """
+    if type(value) is int and value >= least and (most is None or value <= most):
+        return value
+    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {value!r}.")
+
+
+def positive(value: Any, *, option: str, metric: str) -> float:
+    """The value as a float, where it is a finite number above 0.
+
+    Raises:
+        ConfigurationError: It is 0, negative, infinite, or no number.
+    """
+    if type(value) in (int, float) and 0 < value <= sys.float_info.max:
+        return float(value)
+    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {value!r}.")
 
 
 def _quote_hint(value: Any) -> str:

@@ -4,7 +4,7 @@ from deemster.records.execution import Execution, Invocation, TargetFailure
 from deemster.records.frozen import FrozenDict, freeze
 from deemster.records.mark import CAUSES, Cause, Mark, MetricScore, Unscored
 from deemster.records.output import Output
-from deemster.records.protocols import Metric, Problem
+from deemster.records.protocols import Metric, MetricCard, Problem
 from deemster.records.sample import Sample
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Usage
@@ -17,6 +17,7 @@ __all__ = [
     "Invocation",
     "Mark",
     "Metric",
+    "MetricCard",
     "MetricScore",
     "Output",
     "Problem",

@@ -19,7 +19,7 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     repetition: int = 0
 
 
-class TargetFailure(msgspec.Struct, frozen=True, gc=False):
+class TargetFailure(msgspec.Struct, frozen=True, gc=False, tag="failure"):
     """A target that raised, or a recorded failure, in place of an output."""
 
     message: str
@@ -34,6 +34,7 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
         repetition: From 0.
         answer: The output, a failure, or None where the target was never called.
         marks: One per metric, in the order of the suite.
+        valid: Whether the output's text was valid Unicode.
     """
 
     position: int
@@ -41,3 +42,4 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
     repetition: int
     answer: Output | TargetFailure | None
     marks: tuple[Mark, ...]
+    valid: bool = True

@@ -27,14 +27,15 @@ def freeze(value: Any, *, path: str = "details") -> Any:
     """Check that a value is finite JSON and return it with maps and lists made immutable.
 
     Args:
-        value: Maps, lists, tuples, strings, numbers, booleans, None; numpy scalars become numbers.
+        value: Maps, lists, tuples, strings, numbers, booleans, None; numpy scalars become numbers. A `FrozenDict` is
+            taken as checked.
         path: How messages name the value.
 
     Raises:
         ValueError: A number is not finite, a key is not a string, or a value is not JSON.
     """
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in _SCALARS or kind is FrozenDict:
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -60,6 +61,8 @@ def freeze(value: Any, *, path: str = "details") -> Any:
 
 def _is_flat(value: dict[Any, Any]) -> bool:
     for key, entry in value.items():
-        if type(key) is not str or (type(entry) not in _SCALARS and not (type(entry) is float and math.isfinite(entry))):
+        if type(key) is not str or (
+            type(entry) not in _SCALARS and not (type(entry) is float and math.isfinite(entry))
+        ):
             return False
     return True

@@ -30,7 +30,7 @@ _CAUSES = frozenset(CAUSES)
 _EMPTY: Mapping[str, Any] = FrozenDict()
 
 
-class MetricScore(msgspec.Struct, frozen=True, gc=False):
+class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
     """How well one output did by one metric, 0 worst to 1 best.
 
     Attributes:
@@ -77,7 +77,7 @@ def _number(value: object) -> float:
         raise ValueError(f"A score is a finite number between 0 and 1, not {value!r}.") from None
 
 
-class Unscored(msgspec.Struct, frozen=True, gc=False):
+class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored"):
     """Why there is no score. It is not a 0, and it stays in every denominator.
 
     Attributes:

@@ -10,7 +10,7 @@ from deemster.records.trajectory import Trajectory
 from deemster.records.usage import Usage
 
 
-class Output(msgspec.Struct, frozen=True, gc=False):
+class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
     """One answer of a target.
 
     Attributes:

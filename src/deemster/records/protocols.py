@@ -21,13 +21,31 @@ class Problem(NamedTuple):
     malformed: bool = True
 
 
+class MetricCard(NamedTuple):
+    """What reports say of a metric beside its numbers.
+
+    Attributes:
+        name: How reports call it.
+        spec: The canonical spec, or the import path of user code.
+        identity: Spec and version: two runs compare a metric only where it is the same.
+        family: One of the families, or `custom`.
+        quotes: Details that may repeat text of a sample or output; None where nobody said, so that all may.
+    """
+
+    name: str
+    spec: str
+    identity: str
+    family: str
+    quotes: frozenset[str] | None
+
+
 @runtime_checkable
 class Metric(Protocol):
     """Scores an output without a judge.
 
-    A metric may also have ``score_many(samples, outputs)``, which equals ``score`` pair by pair; ``check(sample)``, which
-    returns problems before anything runs; ``version``, part of its identity; and ``quotes``, the names of details that
-    may repeat text of a sample or output.
+    A metric may also have ``score_many(samples, outputs)``, which equals ``score`` pair by pair; ``check(sample)``,
+    which returns problems before anything runs; ``version``, part of its identity; and ``quotes``, the names of details
+    that may repeat text of a sample or output.
     """
 
     @property

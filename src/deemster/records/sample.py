@@ -32,9 +32,9 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
         if not isinstance(self.id, str) or not self.id.strip():
             raise ValueError(f"A sample's id is a non-blank string, not {self.id!r}.")
         if type(self.input) is not dict and not isinstance(self.input, Mapping):
-            raise ValueError(f"The input of sample `{self.id}` is a map.")  # noqa: TRY004 - impossible value
+            raise ValueError(f"The input of sample `{self.id}` is a map.")
         if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
-            raise ValueError(f"The metadata of sample `{self.id}` is a map.")  # noqa: TRY004 - impossible value
+            raise ValueError(f"The metadata of sample `{self.id}` is a map.")
 
     @property
     def tags(self) -> tuple[str, ...]:

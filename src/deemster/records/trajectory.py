@@ -55,7 +55,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
         _refuse_unknown(value, _CALL_KEYS, of="a tool call")
         fields: dict[str, Any] = {}
         for key, entry in value.items():
-            name = _CALL_NAMES.get(key, key)
+            name = _CALL_NAMES.get(str(key), str(key))
             if name in fields:
                 raise ValueError(f"A tool call gives its {name} twice.")
             fields[name] = entry

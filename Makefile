@@ -1,0 +1,40 @@
+# Every target makes its own environment: nothing but Python 3.11 or later and make is needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check test bench
+
+help: ## Show what can be made
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+
+demo: $(VENV)/.demo ## Install, evaluate examples/quickstart offline, print the report
+	@$(BIN)/deemster run examples/quickstart/suite.yml
+
+setup: $(VENV)/.setup ## Install everything that development and the tests need
+
+test: $(VENV)/.setup ## Install what the tests need, run all of them
+	@$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.setup ## Run the benchmarks; each prints our CPU time, the peer's and the ratio
+	@for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("deemster needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.setup: $(VENV)/bin/python pyproject.toml
+	@$(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,145 @@
+"""CPU time of hit, recall, mrr and ndcg, against pytrec_eval and ranx on the same rankings.
+
+Both sides start from the same plain lists of ids and maps of gains. Our time includes building samples and outputs; the
+time of a peer includes building the objects it reads. The line "scoring alone" leaves both out.
+
+Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
+"""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RANX = ROOT / ".envs" / "ranx"
+REPEATS = 3
+
+
+def data(queries, depth):
+    """Rankings of `depth` ids of a corpus of 100,000, with five relevant ids each, three of them retrieved."""
+    rng = random.Random(7)
+    corpus = [f"doc{number}" for number in range(100_000)]
+    rankings = [rng.sample(corpus, depth) for _ in range(queries)]
+    gains = [
+        {name: rng.randint(1, 3) for name in (*rng.sample(ranking, 3), *rng.sample(corpus, 2))} for ranking in rankings
+    ]
+    return rankings, gains
+
+
+def best(function):
+    """The least CPU time and the result of a few calls."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        result = function()
+        times.append(time.process_time() - start)
+    return min(times), result
+
+
+def ours(rankings, gains):
+    from deemster.metrics.retrieval import (
+        RetrievalHitAtK,
+        RetrievalMrr,
+        RetrievalNdcgAtK,
+        RetrievalRecallAtK,
+        score_ranked,
+    )
+    from deemster.records import Output, Sample
+
+    metrics = [RetrievalHitAtK(k=10), RetrievalRecallAtK(k=10), RetrievalMrr(), RetrievalNdcgAtK(k=10)]
+
+    def build():
+        samples = [Sample(f"q{number}", {}, None, {"relevant": relevant}) for number, relevant in enumerate(gains)]
+        return samples, [Output("", ranking) for ranking in rankings]
+
+    def score(samples, outputs):
+        return score_ranked(metrics, samples, outputs)
+
+    whole, marks = best(lambda: score(*build()))
+    samples, outputs = build()
+    alone, _ = best(lambda: score(samples, outputs))
+    return whole, alone, [sum(mark.score for mark in column) / len(column) for column in marks]
+
+
+def pytrec(rankings, gains):
+    import pytrec_eval
+
+    names = ("success_10", "recall_10", "recip_rank", "ndcg_cut_10")
+
+    def build():
+        qrel = {f"q{number}": relevant for number, relevant in enumerate(gains)}
+        run = {
+            f"q{number}": {name: float(-rank) for rank, name in enumerate(ranking)}
+            for number, ranking in enumerate(rankings)
+        }
+        return qrel, run
+
+    def score(qrel, run):
+        measures = {"success.10", "recall.10", "recip_rank", "ndcg_cut.10"}
+        return pytrec_eval.RelevanceEvaluator(qrel, measures).evaluate(run)
+
+    whole, results = best(lambda: score(*build()))
+    qrel, run = build()
+    alone, _ = best(lambda: score(qrel, run))
+    return whole, alone, [sum(result[name] for result in results.values()) / len(results) for name in names]
+
+
+def ranx(rankings, gains):
+    """Runs inside the environment of ranx."""
+    from ranx import Qrels, Run, evaluate
+
+    measures = ["hit_rate@10", "recall@10", "mrr", "ndcg@10"]
+
+    def score(rankings, gains):
+        qrels = Qrels({f"q{number}": relevant for number, relevant in enumerate(gains)})
+        run = Run(
+            {
+                f"q{number}": {name: float(len(ranking) - rank) for rank, name in enumerate(ranking)}
+                for number, ranking in enumerate(rankings)
+            }
+        )
+        return evaluate(qrels, run, measures)
+
+    score(rankings[:100], gains[:100])
+    whole, results = best(lambda: score(rankings, gains))
+    return whole, [float(results[name]) for name in measures]
+
+
+def environment(folder, package):
+    """The Python of an environment that holds a package, made where it is missing."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    if subprocess.run([str(python), "-c", f"import {package}"], check=False, capture_output=True).returncode:
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", package], check=True)
+    return python
+
+
+def line(case, mine, theirs, peer, goal):
+    print(f"{case}: deemster {mine:.2f} s, {peer} {theirs:.2f} s, {theirs / mine:.1f} times (goal {goal})", flush=True)
+
+
+def main(queries=100_000, depth=100, *only):
+    if only:
+        whole, means = ranx(*data(queries, depth))
+        print(whole, *means)
+        return
+    rankings, gains = data(queries, depth)
+    whole, alone, means = ours(rankings, gains)
+    case = f"{queries} x {depth}"
+    peer_whole, peer_alone, peer_means = pytrec(rankings, gains)
+    line(f"{case}, objects and scoring", whole, peer_whole, "pytrec_eval", 5)
+    line(f"{case}, scoring alone", alone, peer_alone, "pytrec_eval", 5)
+    print(f"largest difference of a mean: {max(abs(a - b) for a, b in zip(means, peer_means, strict=True)):.1e}")
+    python = environment(RANX, "ranx")
+    command = [str(python), __file__, str(queries), str(depth), "1"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    peer_whole, *peer_means = map(float, told.split())
+    line(f"{case}, objects and scoring", whole, peer_whole, "ranx", 10)
+    print(f"largest difference of a mean: {max(abs(a - b) for a, b in zip(means, peer_means, strict=True)):.1e}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

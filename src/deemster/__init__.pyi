@@ -1,0 +1,182 @@
+from deemster.dataset import (
+    Dataset as Dataset,
+)
+from deemster.errors import (
+    ConfigurationError as ConfigurationError,
+)
+from deemster.errors import (
+    DatasetError as DatasetError,
+)
+from deemster.errors import (
+    DeemsterError as DeemsterError,
+)
+from deemster.errors import (
+    InputError as InputError,
+)
+from deemster.errors import (
+    MissingExtraError as MissingExtraError,
+)
+from deemster.errors import (
+    OutputsError as OutputsError,
+)
+from deemster.errors import (
+    ReportError as ReportError,
+)
+from deemster.evaluation import (
+    evaluate as evaluate,
+)
+from deemster.evaluation import (
+    evaluate_async as evaluate_async,
+)
+from deemster.metrics.citation import (
+    CitationGroundedness as CitationGroundedness,
+)
+from deemster.metrics.function import (
+    metric as metric,
+)
+from deemster.metrics.lexical import (
+    Contains as Contains,
+)
+from deemster.metrics.lexical import (
+    ContainsAll as ContainsAll,
+)
+from deemster.metrics.lexical import (
+    ContainsAny as ContainsAny,
+)
+from deemster.metrics.lexical import (
+    ExactMatch as ExactMatch,
+)
+from deemster.metrics.lexical import (
+    LengthWithin as LengthWithin,
+)
+from deemster.metrics.lexical import (
+    StartsWith as StartsWith,
+)
+from deemster.metrics.limits import (
+    CostBelow as CostBelow,
+)
+from deemster.metrics.limits import (
+    LatencyBelow as LatencyBelow,
+)
+from deemster.metrics.number import (
+    NumericClose as NumericClose,
+)
+from deemster.metrics.ordinal import (
+    OrdinalDistance as OrdinalDistance,
+)
+from deemster.metrics.overlap import (
+    Levenshtein as Levenshtein,
+)
+from deemster.metrics.overlap import (
+    RougeL as RougeL,
+)
+from deemster.metrics.overlap import (
+    TokenF1 as TokenF1,
+)
+from deemster.metrics.regex import (
+    Regex as Regex,
+)
+from deemster.metrics.retrieval import (
+    AnswerContainmentAtK as AnswerContainmentAtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalF1AtK as RetrievalF1AtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalHitAtK as RetrievalHitAtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalMap as RetrievalMap,
+)
+from deemster.metrics.retrieval import (
+    RetrievalMrr as RetrievalMrr,
+)
+from deemster.metrics.retrieval import (
+    RetrievalNdcgAtK as RetrievalNdcgAtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalPrecisionAtK as RetrievalPrecisionAtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalRecallAtK as RetrievalRecallAtK,
+)
+from deemster.metrics.retrieval import (
+    RetrievalRPrecision as RetrievalRPrecision,
+)
+from deemster.metrics.structure import (
+    JsonMatch as JsonMatch,
+)
+from deemster.metrics.structure import (
+    JsonSchema as JsonSchema,
+)
+from deemster.metrics.structure import (
+    JsonValid as JsonValid,
+)
+from deemster.metrics.trajectory import (
+    ApprovalGated as ApprovalGated,
+)
+from deemster.metrics.trajectory import (
+    NoPendingApprovals as NoPendingApprovals,
+)
+from deemster.metrics.trajectory import (
+    StepsBelow as StepsBelow,
+)
+from deemster.metrics.trajectory import (
+    ToolCalled as ToolCalled,
+)
+from deemster.metrics.trajectory import (
+    ToolCalledWith as ToolCalledWith,
+)
+from deemster.metrics.trajectory import (
+    ToolCallOrder as ToolCallOrder,
+)
+from deemster.metrics.trajectory import (
+    ToolNotCalled as ToolNotCalled,
+)
+from deemster.metrics.translation import (
+    Bleu as Bleu,
+)
+from deemster.metrics.translation import (
+    Chrf as Chrf,
+)
+from deemster.records import (
+    Invocation as Invocation,
+)
+from deemster.records import (
+    Metric as Metric,
+)
+from deemster.records import (
+    MetricScore as MetricScore,
+)
+from deemster.records import (
+    Output as Output,
+)
+from deemster.records import (
+    Sample as Sample,
+)
+from deemster.records import (
+    ToolCall as ToolCall,
+)
+from deemster.records import (
+    Trajectory as Trajectory,
+)
+from deemster.records import (
+    Unscored as Unscored,
+)
+from deemster.records import (
+    Usage as Usage,
+)
+from deemster.report import (
+    Report as Report,
+)
+from deemster.report import (
+    load_report as load_report,
+)
+from deemster.run.catalog import (
+    parse as parse,
+)
+from deemster.target.saved import (
+    SavedOutputs as SavedOutputs,
+)
+
+__version__: str

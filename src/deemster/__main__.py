@@ -1,0 +1,5 @@
+"""`python -m deemster`."""
+
+from deemster.cli import main
+
+main()

@@ -1,0 +1,23 @@
+"""`deemster completion`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from deemster.cli.main import app
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", short_help="Print the shell completion script.")
+@click.argument("shell", type=click.Choice(_SHELLS))
+def command(*, shell: str) -> None:
+    """Print the shell completion script.
+
+    For bash: `deemster completion bash > ~/.local/share/bash-completion/completions/deemster`.
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"No completion is known for {shell}.")
+    click.echo(found(app, {}, "deemster", "_DEEMSTER_COMPLETE").source())

@@ -1,0 +1,80 @@
+"""Printing for people: reports on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from deemster.evaluation import Progress
+from deemster.report import Report
+
+WIDTH = 120
+_EVERY_S = 5.0
+
+
+def show_report(report: Report) -> None:
+    """Print a report as tables on standard output; colour only on a terminal without NO_COLOR."""
+    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
+
+    from deemster.report.terminal import show  # noqa: PLC0415 - loads rich
+
+    terminal = sys.stdout.isatty()
+    show(report, Console(file=sys.stdout, width=None if terminal else WIDTH, highlight=False, soft_wrap=False))
+
+
+def note(message: str) -> None:
+    """Say something on standard error."""
+    click.echo(message, err=True)
+
+
+def warn(message: str) -> None:
+    """Say a warning on standard error."""
+    click.echo(f"warning: {message}", err=True)
+
+
+@contextmanager
+def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show how far a run is: a bar on a terminal, a line every few seconds elsewhere, nothing if quiet."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar() as update:
+            yield update
+    else:
+        yield _lines()
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - loads rich
+    from rich.progress import Progress as Bar  # noqa: PLC0415 - loads rich
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("evaluating", total=None)
+
+        def update(state: Progress) -> None:
+            unscored = f", {state.unscored} unscored" if state.unscored else ""
+            bar.update(task, completed=state.done, total=state.total, description=f"evaluating{unscored}")
+
+        yield update
+
+
+def _lines() -> Callable[[Progress], None]:
+    started = last = time.monotonic()
+
+    def update(state: Progress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _EVERY_S:
+            last = now
+            rate = state.done / (now - started)
+            left = (state.total - state.done) / rate if rate else 0.0
+            note(f"{state.done} of {state.total} done, {state.unscored} unscored, {rate:.0f}/s, {left:.0f} s left")
+
+    return update

@@ -1,0 +1,79 @@
+"""The `deemster` command. Commands are loaded when they are called, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from deemster import __version__
+from deemster.errors import DeemsterError
+
+COMMANDS = {
+    "completion": "Print the shell completion script.",
+    "init": "Write a small starter suite that runs offline.",
+    "metrics": "Show the catalog: what each metric reads, returns and can be told.",
+    "report": "Render a JSON report again, in any format.",
+    "run": "Run a suite, print the report, apply the gate.",
+    "validate": "Check a dataset, suite, outputs or report file.",
+}
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and loads one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of the commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command of a name, loaded from the module of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"deemster.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was probably meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from deemster.errors import did_you_mean, visible  # noqa: PLC0415 - only where something is misspelt
+
+            ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command; an error of ours is one message and an exit code, not a traceback."""
+        try:
+            return super().main(*args, **kwargs)
+        except DeemsterError as error:
+            complain(str(error))
+            sys.exit(error.exit_code)
+
+
+def complain(message: str) -> None:
+    """Print an error; text from data never begins a line."""
+    first, *rest = message.split("\n")
+    click.echo("\n".join([f"error: {first}", *(f"       {line}" for line in rest)]), err=True)
+
+
+@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="deemster %(version)s")
+def app() -> None:
+    """Judge what language-model applications produce, and judge the judges.
+
+    Exit codes: 0 passed, 1 gate failed, 2 bad input, 3 incomplete, 4 inconclusive.
+    """
+
+
+def main() -> None:
+    """The entry point of the `deemster` script."""
+    app(prog_name="deemster")

@@ -1,0 +1,149 @@
+"""`deemster run`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from deemster.cli.console import note, progress_shown, show_report, warn
+from deemster.cli.main import complain
+from deemster.cli.rendering import Rendering, rendering_options
+from deemster.cli.suites import Overrides, job_of_suite
+from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
+from deemster.evaluation import DELTA, Job, finished, run
+from deemster.report import Report
+from deemster.report.sections import verdict
+from deemster.run.stopping import Stop
+from deemster.run.suite import load_suite
+from deemster.summary import Allowance, read_allowance
+
+
+@click.command("run", short_help="Run a suite, print the report, apply the gate.")
+@click.argument("suite", type=click.Path())
+@click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target.")
+@click.option("--repetitions", type=int, metavar="R", help="Run each sample so many times.")
+@click.option(
+    "--delta", type=float, default=DELTA, show_default=True, help="The difference `precision` is judged against."
+)
+@click.option("--metric", "metrics", multiple=True, metavar="SPEC", help="Replace the suite's metrics; repeatable.")
+@click.option(
+    "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
+)
+@click.option("--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once.")
+@rendering_options
+@click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
+@click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no report on the terminal.")
+def command(
+    *,
+    suite: str,
+    outputs: str | None,
+    repetitions: int | None,
+    delta: float,
+    metrics: tuple[str, ...],
+    thresholds: tuple[str, ...],
+    concurrency: int | None,
+    rendering: Rendering,
+    max_unscored: str | None,
+    strict: bool,
+    quiet: bool,
+) -> None:
+    """Run a suite, print the report, apply the gate.
+
+    Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
+    """
+    overrides = Overrides(
+        outputs=outputs,
+        repetitions=repetitions,
+        delta=delta,
+        metrics=metrics,
+        thresholds=_thresholds(thresholds),
+        concurrency=concurrency,
+        strict=strict,
+    )
+    allowance = read_allowance(max_unscored) if max_unscored is not None else None
+    rendering.check()
+    job = job_of_suite(load_suite(suite), overrides)
+    stop = Stop()
+    with _interruptible(stop), progress_shown(quiet=quiet) as progress:
+        report = finished(run(job, stop=stop, warn=warn, progress=progress))
+    view = rendering.view(report, job.plan.metrics)
+    code = exit_code(report, allowance or _allowance(job))
+    try:
+        rendering.write(view)
+    except ReportError as error:
+        complain(str(error))
+        code = ExitCode.INCOMPLETE
+    if not rendering.takes_stdout and not quiet:
+        show_report(view)
+    else:
+        _conclude(report)
+    _explain(report, code)
+    sys.exit(code)
+
+
+def exit_code(report: Report, allowance: Allowance) -> ExitCode:
+    """How the run ends: incomplete before failed before inconclusive, since a decision over missing marks is none."""
+    totals = report.totals
+    if totals.not_run or allowance.exceeded(totals.unscored, totals.marks):
+        return ExitCode.INCOMPLETE
+    return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
+
+
+def _allowance(job: Job) -> Allowance:
+    given = job.gate.allowance if job.gate is not None else None
+    return given or Allowance(0.0, share=False)
+
+
+def _conclude(report: Report) -> None:
+    """Say the verdict where no report was shown."""
+    if report.gate is not None:
+        note(verdict(report.gate))
+        for check in report.gate.checks:
+            if check.status in ("fail", "inconclusive"):
+                note(visible(f"  {check.status}: {check.name}: {check.because}"))
+
+
+def _explain(report: Report, code: ExitCode) -> None:
+    """Say why a run counts as incomplete."""
+    totals = report.totals
+    if totals.not_run:
+        note(f"incomplete: {totals.not_run} of {totals.marks} marks were not run ({report.run.reason}).")
+    elif code == ExitCode.INCOMPLETE and totals.unscored:
+        note(f"incomplete: {totals.unscored} of {totals.marks} marks are unscored, above the allowance.")
+
+
+def _thresholds(given: tuple[str, ...]) -> dict[str, float]:
+    parsed = {}
+    for text in given:
+        name, sign, value = text.rpartition("=")
+        try:
+            parsed[name] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not name:
+            raise ConfigurationError(f"`--threshold` is NAME=T, such as rouge-l=0.7, not `{text}`.")
+    return parsed
+
+
+@contextmanager
+def _interruptible(stop: Stop) -> Iterator[None]:
+    """Let the first signal ask the run to stop; the second one leaves at once."""
+
+    def ask(number: int, _: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        note(f"{name}: finishing what is under way; once more to leave at once")
+        signal.signal(number, before[number])
+        stop.request(f"interrupted by {name}")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

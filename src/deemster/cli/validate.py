@@ -1,0 +1,113 @@
+"""`deemster validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from deemster.cli.console import warn
+from deemster.cli.suites import Overrides, job_of_suite
+from deemster.dataset import Dataset, read_document
+from deemster.errors import InputError, visible
+from deemster.records import Sample
+from deemster.report import load_report
+from deemster.run.plan import survey
+from deemster.run.suite import load_suite
+from deemster.target.saved import SavedOutputs
+
+_TABLES = frozenset({".csv", ".tsv", ".parquet"})
+
+
+@click.command("validate", short_help="Check a dataset, suite, outputs or report file.")
+@click.argument("file", type=click.Path())
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(["dataset", "suite", "outputs", "report"]),
+    help="What the file is, where it does not say so itself.",
+)
+def command(*, file: str, kind: str | None) -> None:
+    """Check a dataset, suite, outputs or report file.
+
+    A suite is checked with everything it names: its dataset, target, metrics and gate. All faults are listed.
+    """
+    kind = kind or _kind(file)
+    click.echo(visible(f"{file}: {_CHECKS[kind](file)}"))
+
+
+def _kind(file: str) -> str:
+    """What a file is: by its schema_version, else by its keys."""
+    suffix = Path(file).suffix.lower()
+    if suffix in _TABLES or suffix == ".jsonl":
+        return _kind_of_lines(file, suffix)
+    value = read_document(file, error=InputError).value
+    if not isinstance(value, dict):
+        return "dataset"
+    for kind, schema in (("dataset", "dataset"), ("suite", "suite"), ("outputs", "outputs"), ("report", "report")):
+        if f".{schema}." in str(value.get("schema_version", "")):
+            return kind
+    for kind, key in (("outputs", "outputs"), ("suite", "metrics"), ("suite", "target")):
+        if key in value and "samples" not in value:
+            return kind
+    return "dataset"
+
+
+def _kind_of_lines(file: str, suffix: str) -> str:
+    if suffix == ".parquet":
+        return "dataset"
+    try:
+        with Path(file).open("rb") as lines:
+            head = lines.readline(64 * 1024) + lines.readline(64 * 1024)
+    except OSError:
+        return "dataset"
+    has_input = b"input" in head and b"outputs.v1" not in head
+    return "dataset" if has_input or b"output" not in head.replace(b"expected_output", b"") else "outputs"
+
+
+def _dataset(file: str) -> str:
+    dataset = Dataset.load(file)
+    for warning in dataset.warnings:
+        warn(warning)
+    tags = {tag for sample in dataset for tag in sample.tags}
+    again = f"; {len(dataset.duplicates)} groups of equal rows" if dataset.duplicates else ""
+    return (
+        f"dataset `{dataset.name}`, {len(dataset)} samples, {len(tags)} tags{again}; fingerprint {dataset.fingerprint}"
+    )
+
+
+def _outputs(file: str) -> str:
+    saved = SavedOutputs.load(file)
+    return (
+        f"saved outputs of {len(saved)} samples, {saved.repetitions} repetition{'' if saved.repetitions == 1 else 's'}"
+    )
+
+
+def _suite(file: str) -> str:
+    job = job_of_suite(load_suite(file), Overrides())
+    for warning in survey(job.plan, note=_ignore):
+        warn(warning)
+    plan = job.plan
+    rules = len(job.gate.rules) if job.gate is not None else 0
+    return (
+        f"suite `{job.suite}`, {len(plan.dataset)} samples x {plan.repetitions}, {len(plan.metrics)} metrics, "
+        f"{rules} gate rule{'' if rules == 1 else 's'}"
+    )
+
+
+def _ignore(position: int, sample: Sample) -> None:
+    del position, sample
+
+
+def _report(file: str) -> str:
+    report = load_report(file)
+    return f"report of run {report.run.id}, {report.totals.samples} samples, {report.totals.metrics} metrics"
+
+
+_CHECKS: dict[str, Callable[[str], str]] = {
+    "dataset": _dataset,
+    "outputs": _outputs,
+    "suite": _suite,
+    "report": _report,
+}

@@ -1,0 +1,118 @@
+"""A parsed file that remembers where each of its values stands."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from deemster.errors import Fault, InputError
+
+DEPTH = 100
+_BREAK = re.compile("\n")
+_LINE = re.compile(r":([0-9]+)(?::[0-9]+)?\Z")
+
+
+class Document:
+    """A value read from a file, and the line of every part of it.
+
+    Attributes:
+        value: Maps, lists, strings, numbers, booleans and None.
+        file: The file's name as the user gave it.
+    """
+
+    def __init__(self, value: Any, *, file: str, places: dict[int, Any], text: str | None = None) -> None:
+        self.value = value
+        self.file = file
+        self._places = places
+        self._text = text
+        self._breaks: list[int] | None = None
+
+    def line(self, path: Sequence[str | int] = ()) -> int:
+        """The line of a value, by its keys and positions from the root; of the nearest parent where it is absent."""
+        place, value = None, self.value
+        for step in path:
+            known = self._places.get(id(value))
+            try:
+                place, value = known[step], value[step]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                break
+        return 1 if place is None else self._line_at(place)
+
+    def where(self, path: Sequence[str | int] = ()) -> str:
+        """The place of a value as ``file:line``."""
+        return f"{self.file}:{self.line(path)}"
+
+    def _line_at(self, place: int) -> int:
+        if self._text is None:
+            return place
+        if self._breaks is None:
+            self._breaks = [match.start() for match in _BREAK.finditer(self._text)]
+        return bisect.bisect_left(self._breaks, place) + 1
+
+
+class Reading:
+    """What every reader is told: how the file is called, and which error its faults make.
+
+    Attributes:
+        file: The file's name as the user gave it.
+        error: The class of error that is raised.
+        surrogates: Whether a lone surrogate in a string is kept.
+    """
+
+    def __init__(self, file: str, *, error: type[InputError], surrogates: bool = False) -> None:
+        self.file = file
+        self.error = error
+        self.surrogates = surrogates
+
+    def refuse(self, message: str, *, line: int | None = None, column: int | None = None) -> NoReturn:
+        """Raise the reader's error about one place.
+
+        Raises:
+            InputError: Always.
+        """
+        where = (
+            self.file if line is None else f"{self.file}:{line}" if column is None else f"{self.file}:{line}:{column}"
+        )
+        raise self.error(Fault(message, where))
+
+    def content(self, path: str | Path) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            InputError: There is no such file, it cannot be read, or it is empty.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except FileNotFoundError:
+            self.refuse("There is no such file.")
+        except (OSError, ValueError) as error:
+            self.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
+        if not data.strip(b" \t\r\n\xef\xbb\xbf"):
+            self.refuse("The file is empty.")
+        return data
+
+    def text(self, data: bytes) -> str:
+        """The text of a file, without a byte order mark.
+
+        Raises:
+            InputError: The bytes are not UTF-8.
+        """
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+            line = data.count(b"\n", 0, start) + 1
+            self.refuse(f"The file is not UTF-8: byte 0x{data[start]:02x} cannot be read.", line=line)
+
+
+def in_order(faults: Iterable[Fault]) -> list[Fault]:
+    """Faults by line; those without a line first."""
+
+    def line(fault: Fault) -> int:
+        found = _LINE.search(fault.where or "")
+        return int(found[1]) if found else 0
+
+    return sorted(faults, key=line)

@@ -1,0 +1,77 @@
+"""Which reader a file needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deemster.dataset.document import Document, Reading
+from deemster.dataset.strictjson import json_document, json_value
+from deemster.errors import ConfigurationError, InputError, did_you_mean, listing
+
+FORMATS = ("yaml", "json", "jsonl", "csv", "tsv", "parquet")
+_EXTENSIONS = {".yml": "yaml", ".ndjson": "jsonl", ".pq": "parquet"} | {f".{name}": name for name in FORMATS}
+
+
+def format_of(path: str | Path, reading: Reading, *, known: Sequence[str], format: str | None = None) -> str:  # noqa: A002
+    """The format of a file, by its extension where it is not told.
+
+    Raises:
+        InputError: The extension or the format is not a known one.
+    """
+    if format is not None:
+        if format not in known:
+            reading.refuse(f"`{format}` is no format. {did_you_mean(format, known)}")
+        return format
+    extension = Path(path).suffix.lower()
+    found = _EXTENSIONS.get(extension)
+    if found not in known:
+        shown = f"The extension `{extension}`" if extension else "A file without an extension"
+        reading.refuse(f"{shown} does not say how to read it. Known formats: {listing(known)}.")
+    return str(found)
+
+
+def document_of(data: bytes, kind: str, reading: Reading) -> Document:
+    """Read YAML or JSON with the place of every value.
+
+    Raises:
+        InputError: The bytes are not UTF-8, not of that format, or hold what is refused.
+    """
+    text = reading.text(data)
+    if kind == "json":
+        return json_document(text, reading)
+    from deemster.dataset.strictyaml import yaml_document  # noqa: PLC0415 - JSON needs no YAML parser
+
+    return yaml_document(text, reading)
+
+
+def quick_value(data: bytes, kind: str) -> Any:
+    """Read YAML or JSON fast, without places.
+
+    Raises:
+        ValueError: The precise reader must decide.
+    """
+    if kind == "json":
+        return json_value(data.removeprefix(b"\xef\xbb\xbf"))
+    from deemster.dataset.quickyaml import yaml_value  # noqa: PLC0415 - JSON needs no YAML parser
+
+    return yaml_value(data)
+
+
+def read_document(
+    path: str | Path, *, error: type[InputError] = ConfigurationError, surrogates: bool = False
+) -> Document:
+    """Read a YAML or JSON file whose faults will be reported by line.
+
+    Args:
+        path: The file; its extension says the format.
+        error: The class of error that is raised.
+        surrogates: Whether a lone surrogate in a JSON string is kept.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    reading = Reading(str(path), error=error, surrogates=surrogates)
+    kind = format_of(path, reading, known=("yaml", "json"))
+    return document_of(reading.content(path), kind, reading)

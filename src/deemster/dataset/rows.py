@@ -1,0 +1,166 @@
+"""What a sample must be, whichever file it comes from."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deemster.dataset.canonical import SCALARS, is_odd, is_plain
+from deemster.dataset.document import DEPTH
+from deemster.errors import did_you_mean
+from deemster.records import Sample
+
+KEYS = ("id", "input", "expected_output", "metadata")
+ROW_DEPTH = DEPTH - 2
+LONGEST_ID = 256
+_KNOWN = frozenset(KEYS)
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+Path = tuple[str | int, ...]
+
+
+def is_good_id(text: str) -> bool:
+    """Whether a text can be the id of a sample."""
+    if text.isprintable():
+        return 0 < len(text) <= LONGEST_ID and not text.isspace()
+    return not any(_id_faults(text))
+
+
+def are_good_tags(tags: Any) -> bool:
+    """Whether the value of `tags` is a tag or a list of tags."""
+    if type(tags) is list:
+        return all(type(tag) is str and tag.strip() for tag in tags)
+    return type(tags) is str and bool(tags.strip())
+
+
+def sample_of(row: Any) -> tuple[Sample, bool] | None:
+    """The sample that a map describes, and whether it holds odd floats; None where something is wrong."""
+    if type(row) is not dict or not row.keys() <= _KNOWN or "expected_output" not in row:
+        return None
+    name, given, metadata = row.get("id"), row.get("input"), row.get("metadata", _KNOWN)
+    if type(name) is not str or not is_good_id(name) or type(given) is not dict:
+        return None
+    floats: list[float] = []
+    if not is_plain(given, ROW_DEPTH - 1, floats) or not is_plain(row["expected_output"], ROW_DEPTH - 1, floats):
+        return None
+    odd = any(map(is_odd, floats))
+    if metadata is _KNOWN:
+        return Sample(name, given, row["expected_output"]), odd
+    if type(metadata) is not dict or not is_plain(metadata, ROW_DEPTH - 1, floats):
+        return None
+    if "tags" in metadata and not are_good_tags(metadata["tags"]):
+        return None
+    return Sample(name, given, row["expected_output"], metadata), odd
+
+
+def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
+    """Everything that is wrong with a map that should be a sample, each with the path to it."""
+    if not isinstance(row, dict):
+        yield (), f"A sample is a map, not {kind_of(row)}."
+        return
+    for key in row:
+        if key not in _KNOWN:
+            yield (key,), f"`{key}` is no key of a sample. {did_you_mean(str(key), KEYS)}"
+    if "id" not in row:
+        yield (), "The id is missing."
+    else:
+        yield from ((("id",), message) for message in _id_faults(row["id"]))
+    if "input" not in row:
+        yield (), "The input is missing."
+    elif not isinstance(row["input"], dict):
+        yield ("input",), f"The input is a map, not {kind_of(row['input'])}."
+    else:
+        yield from value_faults(row["input"], ("input",))
+    if "expected_output" not in row:
+        yield (), "expected_output is missing; write null where a judge needs none."
+    else:
+        yield from value_faults(row["expected_output"], ("expected_output",))
+    yield from _metadata_faults(row.get("metadata", {}))
+
+
+def _id_faults(value: Any) -> Iterator[str]:
+    if not isinstance(value, str):
+        hint = " Quote it." if isinstance(value, (int, float)) else ""
+        yield f"The id is a string, not {kind_of(value)}.{hint}"
+    elif not value.strip():
+        yield "The id is blank."
+    elif _CONTROL.search(value):
+        yield "The id holds control characters."
+    elif _SURROGATE.search(value):
+        yield "The id holds a lone surrogate, which is no character."
+    elif len(value) > LONGEST_ID:
+        yield f"The id has {len(value)} characters; at most {LONGEST_ID} are allowed."
+
+
+def _metadata_faults(metadata: Any) -> Iterator[tuple[Path, str]]:
+    if not isinstance(metadata, dict):
+        yield ("metadata",), f"metadata is a map, not {kind_of(metadata)}."
+        return
+    yield from value_faults(metadata, ("metadata",))
+    if "tags" not in metadata:
+        return
+    tags = metadata["tags"]
+    if not isinstance(tags, (str, list)) or (isinstance(tags, list) and not all(isinstance(tag, str) for tag in tags)):
+        yield ("metadata", "tags"), "tags is one string or a list of strings. Quote numbers."
+    elif any(not tag.strip() for tag in ([tags] if isinstance(tags, str) else tags)):
+        yield ("metadata", "tags"), "A tag is blank."
+
+
+def value_faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """What in a value is not JSON, each with the path to it."""
+    shown = pointer(path)
+    if isinstance(value, (dict, list)) and len(path) >= ROW_DEPTH:
+        yield path, f"{pointer(path[:3])}...: nesting goes deeper than {DEPTH}."
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            if isinstance(key, str) and not _SURROGATE.search(key):
+                yield from value_faults(entry, (*path, key))
+            else:
+                yield path, f"{shown} has the key {key!r}; keys are text."
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from value_faults(entry, (*path, index))
+    elif isinstance(value, str):
+        if _SURROGATE.search(value):
+            yield path, f"{shown} holds a lone surrogate, which is no character."
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path, f"{shown} is {value}, which is not a finite number."
+    elif type(value) is not float and type(value) not in SCALARS:
+        yield path, f"{shown} is {kind_of(value)}, which is not a JSON value."
+
+
+def pointer(path: Path) -> str:
+    """A path as people write it.
+
+    >>> pointer(("input", "docs", 0))
+    'input.docs[0]'
+    """
+    first, *rest = path
+    return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
+
+
+def kind_of(value: Any) -> str:
+    """What a value is called in a message.
+
+    >>> kind_of([]), kind_of(None), kind_of(7)
+    ('a list', 'null', 'a number')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    for types, name in (((int, float), "a number"), (str, "text"), ((list, tuple), "a list"), (Mapping, "a map")):
+        if isinstance(value, types):
+            return name
+    return f"a {type(value).__name__}"
+
+
+def thawed(value: Any) -> Any:
+    """A value with every mapping as a dict and every tuple as a list, as files have them."""
+    if isinstance(value, Mapping):
+        return {key: thawed(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thawed(entry) for entry in value]
+    return value

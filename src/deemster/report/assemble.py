@@ -1,0 +1,167 @@
+"""Putting a report together from what a run left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from deemster import __version__
+from deemster.dataset import Dataset
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored
+from deemster.report.document import SCHEMA, Report, Stream
+from deemster.report.entries import (
+    DatasetNote,
+    ExecutionEntry,
+    Failure,
+    MarkEntry,
+    NoScore,
+    Privacy,
+    RunNote,
+    SampleEntry,
+    Score,
+    Why,
+)
+from deemster.summary import Decision, Summary, Tally, sample_figures
+
+LONGEST = 64 * 1024
+_NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
+
+
+def assemble(
+    *,
+    run: RunNote,
+    dataset: Dataset,
+    tally: Tally,
+    summary: Summary,
+    executions: Iterable[Execution | None],
+    gate: Decision | None,
+) -> Report:
+    """The report of a run, with everything in it; what is left out on purpose is left out of a copy.
+
+    Args:
+        run: Which run it is.
+        dataset: The samples.
+        tally: The marks.
+        summary: The numbers.
+        executions: Every execution in the order of the dataset, then repetition; None where there was none.
+        gate: The gate's decision.
+    """
+    entries = Stream(lambda: _executions(dataset, tally.cards, executions, repetitions=tally.repetitions))
+    return Report(
+        schema_version=SCHEMA,
+        tool_version=__version__,
+        run=run,
+        privacy=Privacy(),
+        dataset=DatasetNote(
+            name=dataset.name,
+            schema_version=dataset.schema_version,
+            fingerprint=dataset.fingerprint,
+            duplicates=tuple(tuple(ids) for ids in dataset.duplicates),
+        ),
+        totals=summary.totals,
+        macro_f1=summary.macro_f1,
+        macro_f1_interval=summary.macro_f1_interval,
+        pass_rate=summary.pass_rate,
+        pass_rate_interval=summary.pass_rate_interval,
+        metric_order=summary.metric_order,
+        metrics=summary.metrics,
+        histograms=summary.histograms,
+        cohort_list=summary.cohorts,
+        precision=summary.precision,
+        samples=Stream(lambda: _samples(dataset, tally)),
+        executions=entries,
+        failures=Stream(lambda: _failures(entries)),
+        usage=summary.usage,
+        cost=summary.cost,
+        gate=gate,
+    )
+
+
+def _samples(dataset: Dataset, tally: Tally) -> Iterator[SampleEntry]:
+    for sample, row_hash, figures in zip(dataset, dataset.row_hashes, sample_figures(tally), strict=True):
+        yield SampleEntry(
+            id=sample.id,
+            row_hash=row_hash,
+            tags=sample.tags,
+            repetitions=figures.repetitions,
+            passed=figures.passed,
+            unscored=figures.unscored,
+            pass_rate=figures.pass_rate,
+            interval=figures.interval,
+            unstable=figures.unstable,
+            score_mean=figures.score_mean,
+            score_stdev=figures.score_stdev,
+            metrics=figures.metrics,
+            aggregate=None,
+            expected_output=sample.expected_output,
+            input=sample.input,
+        )
+
+
+def _executions(
+    dataset: Dataset, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
+) -> Iterator[ExecutionEntry]:
+    names = [card.name for card in cards]
+    found = iter(executions)
+    for position, sample in enumerate(dataset):
+        for repetition in range(repetitions):
+            execution = next(found)
+            if execution is None:
+                execution = Execution(position, sample.id, repetition, None, (_NOT_RUN,) * len(names))
+            yield _execution(execution, names)
+
+
+def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
+    answer = execution.answer
+    output = answer if isinstance(answer, Output) else None
+    text = output.text if output is not None else ""
+    kept = cut(text)
+    return ExecutionEntry(
+        id=execution.id,
+        repetition=execution.repetition,
+        output=kept if output is not None else None,
+        output_chars=len(text),
+        output_valid=execution.valid,
+        output_cut=len(kept) < len(text),
+        retrieved=output.retrieved if output is not None else None,
+        trajectory=output.trajectory if output is not None else None,
+        marks={name: _mark(mark) for name, mark in zip(names, execution.marks, strict=True)},
+    )
+
+
+def cut(text: str) -> str:
+    """Text of at most 64 KiB of UTF-8, cut between characters."""
+    if len(text) * 4 <= LONGEST:
+        return text
+    data = text.encode()
+    return text if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore")
+
+
+def _mark(mark: Mark) -> MarkEntry:
+    if isinstance(mark, MetricScore):
+        return Score(
+            score=mark.score,
+            success=mark.success,
+            threshold=mark.threshold,
+            rubric_score=mark.rubric_score,
+            details=mark.details,
+            usage=mark.usage,
+        )
+    return NoScore(unscored=Why(mark.cause, mark.message), usage=mark.usage)
+
+
+def _failures(entries: Iterable[ExecutionEntry]) -> Iterator[Failure]:
+    for entry in entries:
+        for name, mark in entry.marks.items():
+            if isinstance(mark, Score) or mark.unscored.cause == "not_run":
+                continue
+            why = mark.unscored
+            of_target = why.cause == "target_failed"
+            yield Failure(
+                id=entry.id,
+                repetition=entry.repetition,
+                metric=None if of_target else name,
+                cause=why.cause,
+                message=why.message,
+            )
+            if of_target:
+                break

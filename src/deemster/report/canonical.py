@@ -1,0 +1,103 @@
+"""Canonical JSON: the same document is the same bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from json.encoder import encode_basestring  # type: ignore[attr-defined]
+from typing import Any
+
+import msgspec
+
+_COMMON = {0.0: "0.0", 1.0: "1.0", 0.5: "0.5"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_quoted: Callable[[str], str] = encode_basestring
+
+
+def number(value: float | Decimal, *, places: int = 9) -> str:
+    """A number with at most so many decimals, half to even, and at least one; no exponent, no negative zero.
+
+    >>> number(2 / 3), number(1.0), number(0.00001), number(-0.0)
+    ('0.666666667', '1.0', '0.00001', '0.0')
+    """
+    text = f"{value:.{places}f}".rstrip("0")
+    if text.endswith("."):
+        text += "0"
+    return "0.0" if text == "-0.0" else text
+
+
+def canonical(value: Any, *, level: int = 0) -> str:
+    """A value as indented JSON: records in the order of their fields, maps by code point.
+
+    Args:
+        value: Plain data, or structs of it.
+        level: How deep the value stands already.
+    """
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is float:
+        return _COMMON.get(value) or number(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(value)
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        return _braced(((name, getattr(value, field)) for name, field in names), level)
+    if isinstance(value, Mapping):
+        return _braced(((key, value[key]) for key in sorted(value)), level)
+    if isinstance(value, (list, tuple)):
+        return _bracketed(value, level)
+    if isinstance(value, Decimal):
+        return number(value, places=8)
+    raise TypeError(f"{kind.__name__} has no canonical form.")
+
+
+def _braced(entries: Iterator[tuple[str, Any]], level: int) -> str:
+    gap = "\n" + "  " * (level + 1)
+    inner = f",{gap}".join(f"{_quoted(key)}: {canonical(value, level=level + 1)}" for key, value in entries)
+    return f"{{{gap}{inner}\n{'  ' * level}}}" if inner else "{}"
+
+
+def _bracketed(values: list[Any] | tuple[Any, ...], level: int) -> str:
+    if not values:
+        return "[]"
+    gap = "\n" + "  " * (level + 1)
+    inner = f",{gap}".join([canonical(value, level=level + 1) for value in values])
+    return f"[{gap}{inner}\n{'  ' * level}]"
+
+
+def document(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
+    """A whole document in pieces, so that long lists never stand in memory.
+
+    Args:
+        fields: The top-level names and values; a value that is an iterator is written as a list, entry by entry.
+    """
+    opening = "{\n"
+    for name, value in fields:
+        yield _utf8(f"{opening}  {_quoted(name)}: ")
+        opening = ",\n"
+        if isinstance(value, Iterator):
+            yield from _streamed(value)
+        else:
+            yield _utf8(canonical(value, level=1))
+    yield b"\n}\n"
+
+
+def _streamed(values: Iterator[Any]) -> Iterator[bytes]:
+    opening = "[\n"
+    for value in values:
+        yield _utf8(f"{opening}    {canonical(value, level=2)}")
+        opening = ",\n"
+    yield b"[]" if opening == "[\n" else b"\n  ]"
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text).encode()

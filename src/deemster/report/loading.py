@@ -1,0 +1,57 @@
+"""Reading a JSON report back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from deemster.dataset import read_document
+from deemster.errors import Fault, ReportError
+from deemster.report.document import SCHEMA, Report
+from deemster.report.entries import ExecutionEntry, MarkEntry, NoScore, Score
+
+
+def load_report(path: str | Path) -> Report:
+    """Read a report that was written as JSON.
+
+    Raises:
+        ReportError: The file cannot be read or is no report.
+    """
+    value = read_document(path, error=ReportError).value
+    where = str(path)
+    version = value.get("schema_version") if isinstance(value, dict) else None
+    if version != SCHEMA:
+        raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, not {version!r}.", where))
+    try:
+        executions = [_execution(entry) for entry in value["executions"]]
+        report = msgspec.convert({**value, "executions": []}, Report)
+    except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}", where)) from None
+    loaded = msgspec.structs.replace(report, executions=executions)
+    _refuse_gaps(loaded, where)
+    return loaded
+
+
+def _execution(value: dict[str, Any]) -> ExecutionEntry:
+    marks = {name: _mark(mark) for name, mark in value["marks"].items()}
+    entry = msgspec.convert({**value, "marks": {}}, ExecutionEntry)
+    return msgspec.structs.replace(entry, marks=marks)
+
+
+def _mark(value: dict[str, Any]) -> MarkEntry:
+    return msgspec.convert(value, NoScore) if "unscored" in value else msgspec.convert(value, Score)
+
+
+def _refuse_gaps(report: Report, where: str) -> None:
+    """Refuse a report whose parts do not belong together, so that no renderer trips over it."""
+    names = set(report.metric_order)
+    complete = names == set(report.metrics) == set(report.histograms)
+    complete = complete and all(set(cohort.metrics) == names for cohort in report.cohort_list)
+    complete = complete and all(len(bars) == 10 for bars in report.histograms.values())
+    complete = complete and all(set(entry.marks) == names for entry in report.executions)
+    order = [(entry.id, place) for entry in report.samples for place in range(entry.repetitions)]
+    complete = complete and order == [(entry.id, entry.repetition) for entry in report.executions]
+    if not complete:
+        raise ReportError(Fault("The report's metrics, cohorts, samples and executions do not fit each other.", where))

@@ -1,0 +1,286 @@
+"""What a report says to people, before it is Markdown, HTML or a terminal's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from deemster.report.document import Report
+from deemster.report.entries import Failure
+from deemster.stats import Interval
+from deemster.summary import Decision, MetricFigures, UsageTotals
+
+SHOWN = 50
+
+
+class Data(str):
+    """Text that came from data, so every renderer must make it harmless."""
+
+    __slots__ = ()
+
+
+class MetricName(Data):
+    """A metric's name: from data, but mostly a plain word."""
+
+    __slots__ = ()
+
+
+Line: TypeAlias = tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """A table; columns from `numbers` on hold numbers."""
+
+    head: Line
+    rows: Sequence[Line]
+
+
+class Section(NamedTuple):
+    """One part of a report, under its heading."""
+
+    title: Line
+    lines: Sequence[Line] = ()
+    table: Table | None = None
+    after: Sequence[Line] = ()
+
+
+def sections(report: Report) -> list[Section]:
+    """The parts of a report, in order."""
+    parts = [
+        _headline(report),
+        _metrics(report),
+        _macro_f1(report),
+        _cohorts(report),
+        _histograms(report),
+        _usage(report),
+        _unstable(report),
+        _failures(report),
+    ]
+    if report.gate is not None:
+        parts.append(_gate(report.gate))
+    return parts
+
+
+def decimals(value: float | None) -> str:
+    """A number with four decimals, or `n/a` where it is undefined."""
+    return "n/a" if value is None else f"{value:.4f}"
+
+
+def span(interval: Interval | None) -> str:
+    """An interval as its two ends, or `n/a`."""
+    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count and its noun, in the singular or plural."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _headline(report: Report) -> Section:
+    totals, run = report.totals, report.run
+    lines: list[Line] = []
+    if run.status != "complete":
+        reason: Line = (": ", Data(run.reason)) if run.reason else (".",)
+        lines.append((f"Warning: this run is {run.status}", *reason))
+    parts = [
+        counted(totals.samples, "sample"),
+        counted(totals.repetitions, "repetition"),
+        f"{totals.scored:,} scored",
+        f"{totals.unscored:,} unscored",
+    ]
+    if totals.not_run:
+        parts.append(f"{totals.not_run:,} not run")
+    if totals.target_failures:
+        parts.append(counted(totals.target_failures, "target failure"))
+    lines.append(("Dataset ", Data(report.dataset.name), ": " + ", ".join(parts) + "; run ", Data(run.id), "."))
+    if report.gate is not None:
+        lines.append((verdict(report.gate),))
+    if report.privacy.removed:
+        lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
+    return Section(("deemster report", *((": ", Data(run.suite)) if run.suite else ())), lines)
+
+
+def verdict(gate: Decision) -> str:
+    """The gate's decision in one sentence."""
+    if not gate.checks:
+        return "Gate: no rule is declared, so nothing was gated."
+    counts = [
+        (sum(check.status == status for check in gate.checks), word)
+        for status, word in (
+            ("pass", "passed"),
+            ("fail", "failed"),
+            ("inconclusive", "inconclusive"),
+            ("skipped", "skipped"),
+        )
+    ]
+    return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)})."
+
+
+def _metrics(report: Report) -> Section:
+    figures = [(name, report.metrics[name]) for name in report.metric_order]
+    marks = {_pass_mark(entry) for _, entry in figures}
+    same = len(marks) == 1 and None not in marks
+    head = ["metric", "mean", "p5", "p50", "p95", f"pass-rate ({next(iter(marks))})" if same else "pass-rate"]
+    head += [*([] if same else ["threshold"]), "95% interval", "scored", "unscored"]
+    head += ["not run"] if report.totals.not_run else []
+    rows = []
+    for name, entry in figures:
+        row = [MetricName(name), *map(decimals, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
+        row += [] if same else [_pass_mark(entry) or "differs"]
+        row += [span(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
+        row += [str(entry.n_not_run)] if report.totals.not_run else []
+        rows.append(tuple(row))
+    return Section(("Per-metric aggregates",), table=Table(tuple(head), rows))
+
+
+def _pass_mark(figures: MetricFigures) -> str | None:
+    if figures.threshold is None:
+        return None if figures.n_scored else "n/a"
+    return f"{'>=' if figures.higher_is_better else '<='} {figures.threshold:.4g}"
+
+
+def _macro_f1(report: Report) -> Section:
+    whole = span(report.pass_rate_interval)
+    return Section(
+        (f"Macro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}",),
+        [
+            ("95% interval ", span(report.macro_f1_interval), "."),
+            (f"Run pass-rate (every metric passed): {report.pass_rate:.4f}", f", 95% interval {whole}."),
+        ],
+    )
+
+
+def _cohorts(report: Report) -> Section:
+    rows = [
+        (
+            Data(cohort.label),
+            str(cohort.samples),
+            MetricName(name),
+            decimals(cohort.metrics[name].mean),
+            decimals(cohort.metrics[name].pass_rate),
+            span(cohort.metrics[name].pass_rate_interval),
+        )
+        for cohort in report.cohort_list
+        for name in report.metric_order
+    ]
+    return Section(
+        ("Cohorts by metadata.tags",),
+        table=Table(("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows),
+    )
+
+
+def _histograms(report: Report) -> Section:
+    head = ("metric", *(f"{place / 10:.1f}" for place in range(10)))
+    rows = [(MetricName(name), *(str(bar.count) for bar in report.histograms[name])) for name in report.metric_order]
+    return Section(
+        ("Score histograms",),
+        [("Scores from each number up to the next; the last column holds 1 too.",)],
+        Table(head, rows),
+    )
+
+
+def _usage(report: Report) -> Section:
+    usage, cost = report.usage, report.cost
+    title = ("Usage and cost",)
+    if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
+        return Section(title, [("No model call was recorded.",)])
+    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "p50 ms", "p95 ms")
+    rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
+    after: list[Line] = []
+    if cost is not None:
+        floor = "" if cost.complete else "at least "
+        after.append((f"Cost: {floor}{_money(cost.total_usd)} USD for {counted(cost.calls, 'call')}.",))
+        for model in cost.models:
+            price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
+            tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
+            after.append(("- ", Data(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
+    if report.budget is not None and report.budget.halted:
+        after.append(("The budget stopped the run: ", Data(report.budget.reason or "spent"), "."))
+    return Section(title, table=Table(head, rows), after=after)
+
+
+def _usage_row(part: str, totals: UsageTotals) -> Line:
+    latency = totals.latency_ms
+    return (
+        part,
+        str(totals.calls),
+        str(totals.cached_calls),
+        _whole(totals.prompt_tokens),
+        _whole(totals.completion_tokens),
+        "n/a" if latency is None else f"{latency.p50:.1f}",
+        "n/a" if latency is None else f"{latency.p95:.1f}",
+    )
+
+
+def _whole(count: int | None) -> str:
+    return "n/a" if count is None else f"{count:,}"
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:.4f}"
+
+
+def _unstable(report: Report) -> Section:
+    title = ("Unstable samples",)
+    precision = report.precision
+    if precision is None:
+        return Section(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
+    run = precision.run
+    seen = (
+        f"Between two runs, one sample's pass-rate resolves a difference of {precision.resolution:.4f}, "
+        f"the run's own {run.resolution:.4f}. "
+    )
+    needed = (
+        f"To resolve {precision.target_delta:.4g}, one sample needs "
+        f"{counted(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
+    )
+    lines: list[Line] = [(seen, needed)]
+    if not precision.unstable:
+        return Section(title, [*lines, ("No sample passed in some repetitions and failed in others.",)])
+    unstable = (entry for entry in report.samples if entry.unstable)
+    rows = [
+        (Data(entry.id), f"{entry.passed} of {entry.repetitions}", span(entry.interval))
+        for entry in islice(unstable, SHOWN)
+    ]
+    return Section(title, lines, Table(("sample", "passed", "95% interval"), rows), _rest(precision.unstable, rows))
+
+
+def _failures(report: Report) -> Section:
+    failures: Iterable[Failure] = iter(report.failures)
+    rows: list[Line] = [
+        (
+            Data(failure.id),
+            str(failure.repetition),
+            "(target)" if failure.metric is None else MetricName(failure.metric),
+            failure.cause,
+            "" if failure.message is None else Data(failure.message),
+        )
+        for failure in islice(failures, SHOWN)
+    ]
+    if not rows:
+        return Section(("Failures",), [("None.",)])
+    count = len(rows) + sum(1 for _ in failures)
+    table = Table(("sample", "repetition", "metric", "cause", "message"), rows)
+    return Section(("Failures",), table=table, after=_rest(count, rows))
+
+
+def _rest(count: int, rows: Sequence[Line]) -> list[Line]:
+    return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
+
+
+def _gate(gate: Decision) -> Section:
+    rows = [
+        (
+            check.status,
+            Data(check.name),
+            decimals(check.observed),
+            "n/a" if check.low is None or check.high is None else span(Interval(check.low, check.high)),
+            f"{check.required:.4g}",
+            check.because,
+        )
+        for check in gate.checks
+    ]
+    head = ("status", "check", "observed", "95% interval", "required", "because")
+    return Section(("Gate",), [(verdict(gate),)], Table(head, rows) if rows else None)

@@ -1,0 +1,62 @@
+"""Every mark of a report as a line of CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from deemster.report.canonical import number
+from deemster.report.document import Report
+from deemster.report.entries import MarkEntry, SampleEntry, Score
+from deemster.report.escape import cell
+
+COLUMNS = (
+    "sample_id",
+    "row_hash",
+    "repetition",
+    "tags",
+    "metric",
+    "score",
+    "threshold",
+    "success",
+    "cause",
+    "message",
+)
+
+
+def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
+    """The lines of the table, the header first, each with its line end.
+
+    Args:
+        report: What to write.
+        raw: Leave cells that a spreadsheet would take for a formula as they are.
+    """
+    yield _row(list(COLUMNS))
+    executions = iter(report.executions)
+    for sample in report.samples:
+        for _ in range(sample.repetitions):
+            execution = next(executions)
+            for name in report.metric_order:
+                yield _row(_cells(sample, execution.repetition, name, execution.marks[name], raw=raw))
+
+
+def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *, raw: bool) -> list[str]:
+    tags = json.dumps(sample.tags, ensure_ascii=False)
+    row = [
+        cell(sample.id, raw=raw),
+        sample.row_hash or "",
+        str(repetition),
+        cell(tags, raw=raw),
+        cell(metric, raw=raw),
+    ]
+    if isinstance(mark, Score):
+        return [*row, number(mark.score), number(mark.threshold), "true" if mark.success else "false", "", ""]
+    return [*row, "", "", "", mark.unscored.cause, cell(mark.unscored.message or "", raw=raw)]
+
+
+def _row(cells: list[str]) -> str:
+    return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if _is_special(text) else text for text in cells) + "\n"
+
+
+def _is_special(text: str) -> bool:
+    return any(char in text for char in ',"\r\n')

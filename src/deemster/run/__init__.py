@@ -1,0 +1,1 @@
+"""Suites, the catalog of metrics, and the engine that plays them."""

@@ -1,0 +1,341 @@
+"""Names to metrics: a literal table, entry points, import paths."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from os import PathLike, fspath
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.metrics.contract import Scored
+from deemster.metrics.spec import parse_spec
+from deemster.records import Metric, MetricCard
+from deemster.run.guard import Caught
+from deemster.run.table import CORE, PLACES, SHORT
+
+GROUP = "deemster.metrics"
+_ROOM = "deemster.metrics"
+
+
+class Option(NamedTuple):
+    """One option of a metric, as a person reads it."""
+
+    name: str
+    type: str
+    default: Any
+
+
+class Entry(NamedTuple):
+    """One metric of the catalog, as a person reads it.
+
+    Attributes:
+        name: Its alias.
+        short: Its short name, where it has one.
+        family: The family it belongs to.
+        summary: What it measures, in one line.
+        doc: What it reads, returns and can be told.
+        options: What it can be told, with defaults.
+        reads: The metadata keys it reads.
+        reads_expected: Whether it reads `expected_output`.
+        core: Whether it is one of the fifteen.
+    """
+
+    name: str
+    short: str | None
+    family: str
+    summary: str
+    doc: str
+    options: tuple[Option, ...]
+    reads: tuple[str, ...]
+    reads_expected: bool
+    core: bool
+
+
+def parse(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
+    """The metric that a spec, an alias or an import path names; `parse(str(metric)) == metric`.
+
+    Args:
+        text: Such as `rouge-l`, `ndcg(gain=exponential)@10`, `app.scoring:Tone`.
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: Nothing is called that, or an option is unknown, missing or out of range.
+    """
+    name, options = parse_spec(text)
+    return _made(name, options, search=search)
+
+
+def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
+    """The metric that one entry of a suite or one argument of `evaluate` stands for.
+
+    Args:
+        entry: A metric, a spec, or a map of one alias to its options (or to null).
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: The entry names no metric, or an option is unknown, missing or out of range.
+    """
+    if isinstance(entry, str):
+        return parse(entry, search=search)
+    if isinstance(entry, Mapping):
+        if len(entry) != 1:
+            raise ConfigurationError(f"A metric with options is a map of one name to its options, not of {len(entry)}.")
+        ((name, options),) = entry.items()
+        return _with_options(name, options, search=search)
+    return _checked(entry, f"`{entry!r}`")
+
+
+def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
+    """The metrics of a suite, in its order.
+
+    Args:
+        entries: What `resolve` takes.
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: With every fault: no metrics, two of one name, and whatever `resolve` refuses.
+    """
+    if isinstance(entries, (str, Mapping)) or not isinstance(entries, Iterable):
+        raise ConfigurationError("The metrics are a list, such as [exact-match, rouge-l].")
+    faults: list[Fault] = []
+    metrics: list[Metric] = []
+    for entry in entries:
+        try:
+            metrics.append(resolve(entry, search=search))
+        except ConfigurationError as error:
+            faults += [fault for fault in error.faults if fault not in faults]
+    names = [metric.name for metric in metrics]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            faults.append(Fault(f"Two metrics are called `{name}`. Give one of them another `name`."))
+    if not metrics and not faults:
+        faults.append(Fault("There are no metrics. Name at least one, such as `exact-match`."))
+    if faults:
+        raise ConfigurationError(faults)
+    return tuple(metrics)
+
+
+def spec(metric: Metric) -> str:
+    """How a metric is written: the canonical spec of ours, `module:name` of a custom one."""
+    if _is_ours(metric):
+        return str(metric)
+    named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def identity(metric: Metric) -> str:
+    """What makes two metrics the same across runs: spec and version.
+
+    >>> identity(parse("json-valid"))
+    'json-valid v1'
+    """
+    return f"{spec(metric)} v{getattr(metric, 'version', '1')}"
+
+
+def family(metric: Metric) -> str:
+    """The family of a metric; `custom` where it is not ours."""
+    return str(getattr(metric, "family", "custom")) if _is_ours(metric) else "custom"
+
+
+def quotes(metric: Metric) -> frozenset[str] | None:
+    """The details that may repeat text of a sample or output.
+
+    None where a custom metric does not say: all its strings, lists and maps count.
+    """
+    named = getattr(metric, "quotes", None)
+    if named is None:
+        return None
+    return frozenset((named,) if isinstance(named, str) else named)
+
+
+def card(metric: Metric) -> MetricCard:
+    """What reports say of a metric beside its numbers."""
+    return MetricCard(metric.name, spec(metric), identity(metric), family(metric), quotes(metric))
+
+
+def entries() -> tuple[Entry, ...]:
+    """The metrics of this package, by family, in the order of the table."""
+    return tuple(_entry(alias) for alias in PLACES)
+
+
+def describe(name: str) -> Entry:
+    """One metric of this package, by alias, short name or spec.
+
+    Raises:
+        ConfigurationError: No metric is called that.
+    """
+    head = parse_spec(name).name
+    alias = SHORT.get(head, head)
+    if alias not in PLACES:
+        raise _unknown(head, _plugins())
+    return _entry(alias)
+
+
+def _entry(alias: str) -> Entry:
+    metric = _class(alias)
+    annotations = {
+        name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
+    }
+    defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
+    options = tuple(
+        Option(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        for field in msgspec.structs.fields(metric)
+    )
+    doc = inspect.getdoc(metric) or ""
+    return Entry(
+        name=alias,
+        short=metric.short,
+        family=metric.family,
+        summary=doc.partition("\n")[0],
+        doc=doc,
+        options=options,
+        reads=tuple(sorted(metric.reads)),
+        reads_expected=metric.reads_expected,
+        core=alias in CORE,
+    )
+
+
+def _default(field: Any) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
+def _class(alias: str) -> type[Scored]:
+    module, _, name = PLACES[alias].partition(":")
+    return cast("type[Scored]", getattr(importlib.import_module(f"{_ROOM}.{module}"), name))
+
+
+def _is_ours(metric: Any) -> bool:
+    return isinstance(metric, Scored) and type(metric).__module__.startswith(f"{_ROOM}.")
+
+
+def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
+    if not isinstance(name, str):
+        raise ConfigurationError(f"A metric's name is text, not {name!r}.")
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigurationError(f"The options of `{name}` are a map, not {options!r}.")
+    head, given = parse_spec(name)
+    for key, value in (options or {}).items():
+        if not isinstance(key, str):
+            raise ConfigurationError(f"The options of `{name}` have names, not {key!r}.")
+        if key in given:
+            raise ConfigurationError(f"`{key}` of `{name}` is given twice.")
+        given[key] = value
+    return _made(head, given, search=search)
+
+
+def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | None) -> Metric:
+    plugins = _plugins()
+    alias = SHORT.get(name, name)
+    if alias in PLACES:
+        return cast("Metric", _ours(alias, name, options))
+    if name in plugins:
+        plugin = plugins[name]
+        return _custom(_imported(plugin.value, f"plug-in `{name}`", search=None), f"Plug-in `{name}`", options)
+    if ":" in name:
+        return _custom(_imported(name, f"`{name}`", search=search), f"`{name}`", options)
+    raise _unknown(name, plugins)
+
+
+def _ours(alias: str, name: str, options: dict[str, Any]) -> Scored:
+    metric = _class(alias)
+    known = metric.__struct_fields__
+    faults = []
+    for option in options:
+        if option == "k" and "k" not in known:
+            faults.append(Fault(f"`{name}` takes no `@k`."))
+        elif option not in known:
+            faults.append(Fault(f"`{name}` has no option `{option}`. {did_you_mean(option, known)}"))
+    faults += [
+        Fault(f"`{name}` needs the option `{field.name}`.")
+        for field in msgspec.structs.fields(metric)
+        if field.required and field.name not in options
+    ]
+    given = options.get("name", "")
+    if given is not None and (not isinstance(given, str) or (given and not given.strip())):
+        faults.append(Fault(f"`name` of `{name}` is non-blank text, not {given!r}."))
+    if faults:
+        raise ConfigurationError(faults)
+    return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})
+
+
+def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
+    if isinstance(found, type):
+        with Caught() as caught:
+            return _checked(found(**options), called)
+        if isinstance(caught.error, ConfigurationError):
+            raise caught.error
+        raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
+    if options:
+        raise ConfigurationError(f"{called} is an instance already and takes no options.")
+    return _checked(found, called)
+
+
+def _checked(metric: Any, called: str) -> Metric:
+    if isinstance(metric, type):
+        raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
+    name = getattr(metric, "name", None)
+    if not callable(getattr(metric, "score", None)) or not isinstance(name, str) or not name.strip():
+        hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
+        raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
+    return cast("Metric", metric)
+
+
+def _imported(path: str, called: str, *, search: str | PathLike[str] | None) -> Any:
+    module, _, qualname = path.partition(":")
+    with Caught() as caught, _searched(search):
+        found: Any = importlib.import_module(module)
+    if caught.error is not None:
+        raise ConfigurationError(f"The metric {called} cannot be imported: {caught.message}") from caught.error
+    for step in qualname.split("."):
+        if not hasattr(found, step):
+            near = did_you_mean(step, [name for name in vars(found) if not name.startswith("_")])
+            raise ConfigurationError(f"The metric {called} cannot be imported: `{module}` has no `{step}`. {near}")
+        found = getattr(found, step)
+    return found
+
+
+@contextmanager
+def _searched(directory: str | PathLike[str] | None) -> Iterator[None]:
+    if directory is None:
+        yield
+        return
+    place = fspath(directory)
+    importlib.invalidate_caches()
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        # The module may have changed the path itself.
+        if place in sys.path:
+            sys.path.remove(place)
+
+
+@cache
+def _plugins() -> Mapping[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    faults = []
+    for point in entry_points(group=GROUP):
+        other = found.setdefault(point.name, point)
+        if point.name in PLACES or point.name in SHORT:
+            faults.append(Fault(f"The plug-in `{point.value}` calls its metric `{point.name}`, which is taken."))
+        elif other.value != point.value:
+            faults.append(
+                Fault(f"The plug-ins `{other.value}` and `{point.value}` both call their metric `{point.name}`.")
+            )
+    if faults:
+        raise ConfigurationError(faults)
+    return found
+
+
+def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError:
+    return ConfigurationError(f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *SHORT, *plugins])}")

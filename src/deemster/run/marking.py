@@ -1,0 +1,92 @@
+"""Applying metrics to batches of outputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from deemster.errors import visible
+from deemster.metrics.contract import Scored
+from deemster.metrics.function import mark_from
+from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
+from deemster.run.guard import Caught
+
+
+def marks_of(
+    metrics: Sequence[Metric],
+    samples: Sequence[Sample],
+    answers: Sequence[Output | TargetFailure],
+    *,
+    thresholds: Mapping[str, float],
+) -> list[tuple[Mark, ...]]:
+    """One tuple of marks per sample, one mark per metric.
+
+    Args:
+        metrics: In the order of the suite.
+        samples: The samples of the batch.
+        answers: What the target said to each, or how it failed.
+        thresholds: Pass marks that replace the metrics' own, by metric name.
+    """
+    answered = [place for place, answer in enumerate(answers) if isinstance(answer, Output)]
+    if len(answered) == len(answers):
+        asked, outputs = samples, answers
+    else:
+        asked = [samples[place] for place in answered]
+        outputs = [answers[place] for place in answered]
+    columns = []
+    for metric in metrics:
+        column = _column(metric, asked, outputs)  # type: ignore[arg-type]
+        threshold = thresholds.get(metric.name)
+        if threshold is not None:
+            column = [_with_threshold(mark, threshold) for mark in column]
+        columns.append(column)
+    marks = list(zip(*columns, strict=True))
+    if len(answered) == len(answers):
+        return marks
+    found = iter(marks)
+    return [
+        next(found) if isinstance(answer, Output) else (Unscored("target_failed", answer.message),) * len(metrics)
+        for answer in answers
+    ]
+
+
+def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Mark]:
+    many = getattr(metric, "score_many", None)
+    if isinstance(metric, Scored):
+        if many is not None:
+            return list(many(samples, outputs))
+        return [metric.score(sample, output) for sample, output in zip(samples, outputs, strict=True)]
+    if many is not None:
+        with Caught():
+            marks = list(many(samples, outputs))
+            if len(marks) == len(samples):
+                return [_user_mark(metric, mark) for mark in marks]
+        # The batch failed as a whole: pair by pair, only the pairs at fault do.
+    return [_user_score(metric, sample, output) for sample, output in zip(samples, outputs, strict=True)]
+
+
+def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
+    with Caught() as caught:
+        return _user_mark(metric, metric.score(sample, output))
+    return Unscored("metric_failed", caught.message)
+
+
+def _user_mark(metric: Metric, value: Any) -> Mark:
+    if inspect.iscoroutine(value):
+        value.close()
+        return Unscored("metric_failed", "`score` is async; a metric is a plain function.")
+    try:
+        return mark_from(
+            value,
+            threshold=getattr(metric, "threshold", None) or 0.5,
+            higher_is_better=getattr(metric, "higher_is_better", True),
+        )
+    except ValueError as error:
+        return Unscored("metric_failed", visible(str(error), limit=300))
+
+
+def _with_threshold(mark: Mark, threshold: float) -> Mark:
+    return msgspec.structs.replace(mark, threshold=threshold) if isinstance(mark, MetricScore) else mark

@@ -1,0 +1,110 @@
+"""A run before it starts: everything resolved, and every sample looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from deemster.dataset import Dataset
+from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
+from deemster.metrics.contract import Scored
+from deemster.records import Metric, Sample
+from deemster.run.guard import Caught
+from deemster.target.python import PythonTarget
+from deemster.target.saved import SavedOutputs
+
+Target: TypeAlias = PythonTarget | SavedOutputs
+
+
+class Plan(NamedTuple):
+    """What is to be run.
+
+    Attributes:
+        dataset: The samples.
+        target: What answers them.
+        metrics: What marks the answers.
+        repetitions: How often each sample is run.
+        thresholds: Pass marks that replace the metrics' own, by metric name.
+        concurrency: How many calls of the target may be under way at once.
+    """
+
+    dataset: Dataset
+    target: Target
+    metrics: tuple[Metric, ...]
+    repetitions: int = 1
+    thresholds: Mapping[str, float] = {}
+    concurrency: int = 16
+
+    @property
+    def varied(self) -> str | None:
+        """What differs between repetitions: the target's answers, or only the scoring of the same ones."""
+        if self.repetitions == 1:
+            return None
+        return "scoring" if isinstance(self.target, SavedOutputs) and self.target.repetitions == 1 else "target"
+
+
+class _Absence:
+    """How often a metric finds something absent, and where first."""
+
+    def __init__(self, sample: str, message: str) -> None:
+        self.sample, self.message, self.count = sample, message, 0
+
+
+def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False) -> tuple[str, ...]:
+    """Show every sample to every metric before anything runs.
+
+    Args:
+        plan: The run.
+        note: Told each sample and its position.
+        strict: Whether something absent is an error instead of a warning.
+
+    Returns:
+        Warnings.
+
+    Raises:
+        ConfigurationError: A sample is malformed for a metric; all such are listed.
+    """
+    checks = [(metric.name, check) for metric in plan.metrics if (check := getattr(metric, "check", None))]
+    faults: list[Fault] = []
+    absences: dict[tuple[str, str], _Absence] = {}
+    keys: set[str] = set()
+    for position, sample in enumerate(plan.dataset):
+        note(position, sample)
+        keys.update(sample.metadata)
+        for name, check in checks:
+            problems = ()
+            with Caught() as caught:
+                problems = check(sample)
+            if caught.error is not None:
+                faults.append(Fault(f"{name}: its check failed with {caught.message}", sample=sample.id))
+            for problem in problems:
+                if problem.malformed or strict:
+                    faults.append(Fault(f"{name}: {problem.message}", sample=sample.id))
+                else:
+                    first = absences.setdefault((name, problem.message), _Absence(sample.id, problem.message))
+                    first.count += 1
+    if faults:
+        raise ConfigurationError(faults)
+    warnings = [_absence_warning(name, found, len(plan.dataset)) for (name, _), found in absences.items()]
+    return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
+
+
+def _absence_warning(name: str, found: _Absence, samples: int) -> str:
+    first = visible(found.sample, limit=80)
+    return f"{name}: {found.count} of {samples} samples will be unscored, first `{first}`: {visible(found.message)}"
+
+
+def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
+    read = {key for metric in metrics if isinstance(metric, Scored) for key in metric.reads} | {"tags"}
+    warnings = []
+    for key in sorted(keys - read):
+        meant = nearest(key, read)
+        if meant is not None and meant not in keys and _is_one_edit(key, meant):
+            warnings.append(f"metadata has the key {listing([visible(key, limit=80)])}. Did you mean `{meant}`?")
+    return warnings
+
+
+def _is_one_edit(first: str, second: str) -> bool:
+    from rapidfuzz.distance import OSA  # noqa: PLC0415 - loaded only where a key looks misspelt
+
+    return OSA.distance(first, second, score_cutoff=1) <= 1

@@ -1,0 +1,166 @@
+"""Suites: which dataset, target, metrics and gate belong together."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from deemster.dataset import Document, read_document
+from deemster.errors import ConfigurationError, Fault, did_you_mean
+
+SCHEMA = "deemster.suite.v1"
+SEED = 42
+CONCURRENCY = 16
+KEYS = (
+    "schema_version",
+    "name",
+    "description",
+    "dataset",
+    "target",
+    "metrics",
+    "repetitions",
+    "seed",
+    "limits",
+    "gate",
+)
+_TARGETS = ("python", "outputs")
+_LIMITS = ("concurrency",)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+Keys: TypeAlias = tuple[str | int, ...]
+
+
+class Suite(NamedTuple):
+    """A suite file, checked.
+
+    Attributes:
+        document: The file, for the places of later faults.
+        folder: What its paths are relative to.
+        name: The suite's name; the file's stem where it has none.
+        dataset: The dataset's path.
+        target: What kind of target, and which; None where saved outputs are given on the command line.
+        metrics: Metric entries, still to be resolved.
+        repetitions: How often each sample is run, where the suite says so.
+        seed: For everything that draws.
+        concurrency: How many calls of the target may be under way at once.
+        gate: The gate section as plain data.
+    """
+
+    document: Document
+    folder: Path
+    name: str
+    dataset: str
+    target: tuple[Literal["python", "outputs"], str] | None
+    metrics: Sequence[Any]
+    repetitions: int | None
+    seed: int
+    concurrency: int
+    gate: Any
+
+
+def load_suite(path: str | Path) -> Suite:
+    """Read a suite file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or something in it cannot be used; all faults are listed.
+    """
+    document = read_document(path, error=ConfigurationError)
+    reader = _Reader(document, Path(path).parent)
+    suite = reader.suite(Path(path))
+    if reader.faults:
+        raise ConfigurationError(reader.faults)
+    return suite
+
+
+class _Reader:
+    """Reads a suite and collects what is wrong with it."""
+
+    def __init__(self, document: Document, folder: Path) -> None:
+        self.document = document
+        self.folder = folder
+        self.faults: list[Fault] = []
+
+    def suite(self, path: Path) -> Suite:
+        root = self._map(self.document.value, (), "a suite", KEYS)
+        version = root.get("schema_version", SCHEMA)
+        if version != SCHEMA:
+            self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {version!r}.")
+        metrics = root.get("metrics", [])
+        if not isinstance(metrics, list) or not metrics:
+            self._fault(("metrics",), "`metrics` is a list of at least one metric.")
+        limits = self._map(root.get("limits", {}), ("limits",), "`limits`", _LIMITS)
+        return Suite(
+            document=self.document,
+            folder=self.folder,
+            name=self._text(root, "name", default=path.stem),
+            dataset=str(self.folder / self._text(root, "dataset")),
+            target=self._target(root["target"]) if "target" in root else None,
+            metrics=metrics if isinstance(metrics, list) else [],
+            repetitions=self._count(root, ("repetitions",), None),
+            seed=self._seed(root),
+            concurrency=self._count(limits, ("limits", "concurrency"), CONCURRENCY) or CONCURRENCY,
+            gate=root.get("gate", {}),
+        )
+
+    def _target(self, value: Any) -> tuple[Literal["python", "outputs"], str] | None:
+        section = self._map(value, ("target",), "`target`", _TARGETS)
+        if len(section) != 1:
+            if not self.faults:
+                self._fault(("target",), "`target` names one of `python` (module:function) and `outputs` (a file).")
+            return None
+        kind, entry = next(iter(section.items()))
+        if not isinstance(entry, str) or not entry.strip():
+            self._fault(("target", kind), f"`target.{kind}` is text, not {entry!r}.")
+            return None
+        entry = self._expanded(entry, ("target", kind))
+        return ("python", entry) if kind == "python" else ("outputs", str(self.folder / entry))
+
+    def _expanded(self, text: str, path: Keys) -> str:
+        def value(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            found = os.environ.get(name)
+            if found:
+                return found
+            if default is None:
+                self._fault(path, f"The environment has no variable `{name}`; `${{{name}:-default}}` gives a default.")
+                return ""
+            return default
+
+        return _VARIABLE.sub(value, text)
+
+    def _text(self, root: Mapping[str, Any], key: str, *, default: str | None = None) -> str:
+        value = root.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            found = f", not {value!r}" if key in root else ", and it is missing"
+            self._fault((key,), f"`{key}` is non-blank text{found}.")
+            return ""
+        return value
+
+    def _count(self, section: Mapping[str, Any], path: Keys, default: int | None) -> int | None:
+        value = section.get(str(path[-1]), default)
+        if value is not None and (type(value) is not int or value < 1):
+            self._fault(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {value!r}.")
+            return default
+        return value
+
+    def _seed(self, root: Mapping[str, Any]) -> int:
+        seed = root.get("seed", SEED)
+        if type(seed) is not int or not 0 <= seed < 2**63:
+            self._fault(("seed",), f"`seed` is a whole number of at least 0, not {seed!r}.")
+            return SEED
+        return seed
+
+    def _map(self, value: Any, path: Keys, name: str, known: Sequence[str]) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            self._fault(path, f"{name[0].upper()}{name[1:]} is a map with keys such as `{known[0]}`, not {value!r}.")
+            return {}
+        for key in value:
+            if key not in known:
+                self._fault((*path, key), f"`{key}` is no key of {name}. {did_you_mean(str(key), known)}")
+        return {key: entry for key, entry in value.items() if key in known}
+
+    def _fault(self, path: Keys, message: str) -> None:
+        self.faults.append(Fault(message, self.document.where(path)))

@@ -1,0 +1,42 @@
+"""Marks in, numbers out."""
+
+from deemster.summary.figures import Bin, Corrected, Figures, MetricFigures
+from deemster.summary.gate import Check, Decision, decide, unknown_names
+from deemster.summary.overall import UNTAGGED, Aggregate, Cohort, Summary, Totals, summarize
+from deemster.summary.precision import Precision, RunPrecision
+from deemster.summary.rules import Allowance, Gate, read_allowance, read_gate
+from deemster.summary.samples import MetricSpread, SampleFigures, sample_figures
+from deemster.summary.spending import Cost, Latency, ModelCost, RunUsage, UsageTotals
+from deemster.summary.tally import Tally
+
+__all__ = [
+    "UNTAGGED",
+    "Aggregate",
+    "Allowance",
+    "Bin",
+    "Check",
+    "Cohort",
+    "Corrected",
+    "Cost",
+    "Decision",
+    "Figures",
+    "Gate",
+    "Latency",
+    "MetricFigures",
+    "MetricSpread",
+    "ModelCost",
+    "Precision",
+    "RunPrecision",
+    "RunUsage",
+    "SampleFigures",
+    "Summary",
+    "Tally",
+    "Totals",
+    "UsageTotals",
+    "decide",
+    "read_allowance",
+    "read_gate",
+    "sample_figures",
+    "summarize",
+    "unknown_names",
+]

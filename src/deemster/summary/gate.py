@@ -1,0 +1,206 @@
+"""Gate rules, the checks they yield, and the decision over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from deemster.errors import ConfigurationError, ExitCode, Fault, did_you_mean
+from deemster.stats import Interval
+from deemster.summary.overall import UNTAGGED, Cohort, Summary
+from deemster.summary.rules import EVERY, Gate, Rule
+
+Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule found.
+
+    Attributes:
+        name: The rule, as its path in the suite.
+        observed: The number it looked at; None where it is undefined.
+        low: The lower end of its interval, where it has one.
+        high: The upper end.
+        required: The bound.
+        status: Whether the rule holds.
+        because: The reason, as a sentence.
+    """
+
+    name: str
+    observed: float | None
+    low: float | None
+    high: float | None
+    required: float
+    status: Status
+    because: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The gate's answer.
+
+    Attributes:
+        decision: `pass`, `fail`, or `inconclusive` (only where the gate asks for three ways).
+        mode: `two-way` or `three-way`.
+        checks: Every rule's check.
+    """
+
+    decision: Literal["pass", "fail", "inconclusive"]
+    mode: Literal["two-way", "three-way"]
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code this decision alone asks for."""
+        codes = {"pass": ExitCode.PASSED, "fail": ExitCode.GATE_FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
+        return codes[self.decision]
+
+
+class _Reading(NamedTuple):
+    """A number a rule looks at, and why it is missing where it is."""
+
+    observed: float | None
+    interval: Interval | None = None
+    missing: str = "it is undefined"
+    floor: bool = False
+
+
+def unknown_names(gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str | None]) -> None:
+    """Refuse rules about metrics or cohorts that the run does not have.
+
+    Args:
+        gate: The rules.
+        metrics: Names of the run's metrics, and other spellings of them, by name.
+        cohorts: The dataset's tags; None stands for samples without one.
+
+    Raises:
+        ConfigurationError: A rule names something unknown; all are listed.
+    """
+    labels = [UNTAGGED if name is None else name for name in cohorts]
+    faults = []
+    for rule in gate.rules:
+        if rule.metric is not None and rule.metric not in metrics:
+            known = did_you_mean(rule.metric, dict.fromkeys(metrics.values()))
+            faults.append(
+                Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
+            )
+        if rule.cohort not in (None, EVERY, *labels):
+            known = did_you_mean(str(rule.cohort), labels)
+            faults.append(
+                Fault(
+                    f"The gate names the cohort `{rule.cohort}`, which the dataset does not have. {known}", rule.where
+                )
+            )
+    for cohort, (_, where) in gate.min_samples.items():
+        if cohort not in (EVERY, *labels):
+            known = did_you_mean(cohort, labels)
+            faults.append(
+                Fault(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
+            )
+    if faults:
+        raise ConfigurationError(dict.fromkeys(faults))
+
+
+def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decision:
+    """Check every rule against a summary.
+
+    Args:
+        gate: The rules.
+        summary: The numbers.
+        metrics: Names of the run's metrics, and other spellings of them, by name.
+    """
+    checks = tuple(check for rule in gate.rules for check in _checks(rule, gate, summary, metrics))
+    statuses = {check.status for check in checks}
+    if "fail" in statuses:
+        decision: Literal["pass", "fail", "inconclusive"] = "fail"
+    elif "inconclusive" in statuses and gate.decision == "three-way":
+        decision = "inconclusive"
+    else:
+        decision = "pass"
+    return Decision(decision=decision, mode=gate.decision, checks=checks)
+
+
+def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
+    if rule.cohort is None:
+        yield _check(rule, rule.name, _reading(rule, summary, metrics))
+        return
+    for cohort in summary.cohorts:
+        if rule.cohort not in (EVERY, cohort.label):
+            continue
+        if rule.cohort == EVERY and any(
+            other.cohort == cohort.label and other.quantity == rule.quantity and other.metric == rule.metric
+            for other in gate.rules
+        ):
+            continue
+        name = rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{cohort.label}", 1)
+        least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
+        reading = _cohort_reading(rule, cohort, metrics)
+        if cohort.samples < least:
+            because = f"{_samples(cohort.samples)} in the cohort, below the {least} it takes to be gated"
+            yield _result(rule, name, reading, "skipped", because)
+        else:
+            yield _check(rule, name, reading)
+
+
+def _reading(rule: Rule, summary: Summary, metrics: Mapping[str, str]) -> _Reading:
+    if rule.metric is not None:
+        figures = summary.metrics[metrics[rule.metric]]
+        if rule.quantity == "mean":
+            return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
+        return _Reading(figures.pass_rate, figures.pass_rate_interval)
+    if rule.quantity == "macro_f1":
+        return _Reading(summary.macro_f1, summary.macro_f1_interval)
+    if rule.quantity == "pass_rate":
+        return _Reading(summary.pass_rate, summary.pass_rate_interval)
+    if rule.quantity == "unscored":
+        totals = summary.totals
+        return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
+    if rule.quantity == "cost_usd":
+        cost = summary.cost
+        return _Reading(
+            float(cost.total_usd) if cost else None, None, "no cost was recorded", bool(cost and not cost.complete)
+        )
+    latency = summary.usage.target.latency_ms
+    return _Reading(latency.p95 / 1000 if latency else None, None, "no latency was recorded")
+
+
+def _cohort_reading(rule: Rule, cohort: Cohort, metrics: Mapping[str, str]) -> _Reading:
+    if rule.metric is not None:
+        figures = cohort.metrics[metrics[rule.metric]]
+        if rule.quantity == "mean":
+            return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored in the cohort")
+        return _Reading(figures.pass_rate, figures.pass_rate_interval)
+    if rule.quantity == "macro_f1":
+        return _Reading(cohort.macro_f1, cohort.macro_f1_interval)
+    return _Reading(cohort.pass_rate, cohort.pass_rate_interval)
+
+
+def _check(rule: Rule, name: str, reading: _Reading) -> Check:
+    value = reading.observed
+    if value is None:
+        # A quality nobody measured is not reached; a cost nobody recorded may be anything.
+        unknown = rule.quantity in ("cost_usd", "p95_latency_s")
+        return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
+    word = "estimate"
+    if rule.on == "lower":
+        if reading.interval is None:
+            return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
+        value, word = (reading.interval.high if rule.upper else reading.interval.low), "interval's near end"
+    holds = value <= rule.bound if rule.upper else value >= rule.bound
+    if holds and reading.floor:
+        return _result(rule, name, reading, "inconclusive", "some calls have no price, so the cost is a floor")
+    sign = ("at most" if holds else "above") if rule.upper else ("at least" if holds else "below")
+    because = f"the {word} {value:.4g} is {sign} {rule.bound:.4g}"
+    return _result(rule, name, reading, "pass" if holds else "fail", because)
+
+
+def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> Check:
+    low, high = reading.interval or (None, None)
+    return Check(
+        name=name, observed=reading.observed, low=low, high=high, required=rule.bound, status=status, because=because
+    )
+
+
+def _samples(count: int) -> str:
+    return f"{count} sample{'' if count == 1 else 's'}"

@@ -1,0 +1,177 @@
+"""The whole run in a handful of numbers, overall and per cohort."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.stats import Interval, clustered_wilson
+from deemster.summary.figures import NOT_RUN, SCORED, Bin, Figures, MetricFigures, figures, histogram
+from deemster.summary.precision import Precision, precision
+from deemster.summary.spending import Cost, RunUsage, cost, run_usage
+from deemster.summary.tally import Tally
+
+UNTAGGED = "(untagged)"
+_T = TypeVar("_T")
+
+
+class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
+    """What an aggregator of several metrics makes of the run."""
+
+    aggregator: str
+    success_rate: float
+    interval: Interval
+    mean_score: float
+
+
+class Cohort(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples that share a tag; `name` is None for those without one."""
+
+    name: str | None
+    label: str
+    untagged: bool
+    samples: int
+    executions: int
+    macro_f1: float
+    macro_f1_interval: Interval
+    pass_rate: float
+    pass_rate_interval: Interval
+    metrics: dict[str, Figures]
+    aggregate: Aggregate | None = None
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """How much there was of everything."""
+
+    samples: int
+    repetitions: int
+    executions: int
+    metrics: int
+    marks: int
+    scored: int
+    unscored: int
+    not_run: int
+    target_failures: int
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is computed from the marks of a run."""
+
+    totals: Totals
+    macro_f1: float
+    macro_f1_interval: Interval
+    pass_rate: float
+    pass_rate_interval: Interval
+    metric_order: tuple[str, ...]
+    metrics: dict[str, MetricFigures]
+    histograms: dict[str, tuple[Bin, ...]]
+    cohorts: tuple[Cohort, ...]
+    precision: Precision | None
+    usage: RunUsage
+    cost: Cost | None
+
+
+def summarize(tally: Tally, *, delta: float = 0.05) -> Summary:
+    """Turn marks into numbers.
+
+    Args:
+        tally: The marks of a finished or stopped run.
+        delta: The difference that repeated runs should be able to show.
+
+    Raises:
+        ValueError: The difference is outside (0, 1].
+    """
+    names = tuple(card.name for card in tally.cards)
+    macro_f1, macro_f1_interval = _macro_f1(tally.passed)
+    pass_rate, pass_rate_interval = _pass_rate(tally.passed)
+    spending = dict(zip(names, tally.scoring_spending, strict=True))
+    return Summary(
+        totals=_totals(tally),
+        macro_f1=macro_f1,
+        macro_f1_interval=macro_f1_interval,
+        pass_rate=pass_rate,
+        pass_rate_interval=pass_rate_interval,
+        metric_order=names,
+        metrics={name: _metric(tally, place) for place, name in enumerate(names)},
+        histograms={
+            name: histogram(tally.scores[:, :, place], tally.causes[:, :, place]) for place, name in enumerate(names)
+        },
+        cohorts=tuple(_cohort(tally, name, positions) for name, positions in tally.cohorts),
+        precision=precision(tally.passed.all(axis=2).sum(axis=1), repetitions=tally.repetitions, delta=delta),
+        usage=run_usage(tally.target_spending, spending),
+        cost=cost([tally.target_spending, *tally.scoring_spending]),
+    )
+
+
+def _totals(tally: Tally) -> Totals:
+    not_run = int(np.count_nonzero(tally.causes == NOT_RUN))
+    scored = int(np.count_nonzero(tally.causes == SCORED))
+    return Totals(
+        samples=tally.samples,
+        repetitions=tally.repetitions,
+        executions=tally.samples * tally.repetitions,
+        metrics=len(tally.cards),
+        marks=tally.causes.size,
+        scored=scored,
+        unscored=tally.causes.size - scored - not_run,
+        not_run=not_run,
+        target_failures=tally.target_failures,
+    )
+
+
+def _metric(tally: Tally, place: int) -> MetricFigures:
+    card, thresholds = tally.cards[place], tally.thresholds[place]
+    return MetricFigures(
+        **figures(tally.scores[:, :, place], tally.causes[:, :, place], tally.passed[:, :, place]),
+        spec=card.spec,
+        identity=card.identity,
+        family=card.family,
+        threshold=next(iter(thresholds)) if len(thresholds) == 1 else None,
+        higher_is_better=tally.higher_is_better[place],
+    )
+
+
+def _cohort(tally: Tally, name: str | None, positions: NDArray[np.int64]) -> Cohort:
+    scores, causes, passed = tally.scores[positions], tally.causes[positions], tally.passed[positions]
+    macro_f1, macro_f1_interval = _macro_f1(passed)
+    pass_rate, pass_rate_interval = _pass_rate(passed)
+    return Cohort(
+        name=name,
+        label=UNTAGGED if name is None else name,
+        untagged=name is None,
+        samples=len(positions),
+        executions=len(positions) * tally.repetitions,
+        macro_f1=macro_f1,
+        macro_f1_interval=macro_f1_interval,
+        pass_rate=pass_rate,
+        pass_rate_interval=pass_rate_interval,
+        metrics={
+            card.name: Figures(**figures(scores[:, :, place], causes[:, :, place], passed[:, :, place]))
+            for place, card in enumerate(tally.cards)
+        },
+    )
+
+
+def _macro_f1(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
+    """The mean of the metrics' pass rates; all rest on the same number of marks, so it is the share of marks passed."""
+    samples, repetitions, metrics = passed.shape
+    shares = passed.sum(axis=(1, 2))
+    return int(shares.sum()) / passed.size, _known(clustered_wilson(shares, marks=repetitions * metrics), samples)
+
+
+def _pass_rate(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
+    """The share of executions in which every metric passed."""
+    samples, repetitions, _ = passed.shape
+    shares = passed.all(axis=2).sum(axis=1)
+    return int(shares.sum()) / (samples * repetitions), _known(clustered_wilson(shares, marks=repetitions), samples)
+
+
+def _known(value: _T | None, samples: int) -> _T:
+    if value is None:
+        raise ValueError(
+            f"A summary needs at least one sample, one repetition and one metric; there are {samples} samples."
+        )
+    return value

@@ -1,0 +1,190 @@
+"""What model calls used, added up: tokens, latency, money."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from decimal import Decimal
+
+import msgspec
+import numpy as np
+
+from deemster.records import Usage
+from deemster.stats import quantile
+
+FIELDS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
+UNNAMED = "(unnamed)"
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """How long model calls took, in milliseconds."""
+
+    count: int
+    total: float
+    mean: float
+    p50: float
+    p95: float
+    max: float
+
+
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Added-up usage. A field nobody reported is None, and `reported` says how many calls reported it."""
+
+    calls: int
+    cached_calls: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    total_tokens: int | None
+    reported: dict[str, int]
+    latency_ms: Latency | None
+
+
+class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """The usage of target and scoring, apart and together, and of each metric."""
+
+    target: UsageTotals
+    scoring: UsageTotals
+    total: UsageTotals
+    by_metric: dict[str, UsageTotals]
+
+
+class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one model cost."""
+
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: Decimal | None
+    priced: bool
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run cost. Where `complete` is false the total is a floor."""
+
+    total_usd: Decimal
+    reported_usd: Decimal
+    derived_usd: Decimal
+    complete: bool
+    calls: int
+    unpriced_calls: int
+    unpriced_models: tuple[str, ...]
+    models: tuple[ModelCost, ...]
+
+
+class _Model:
+    """The running account of one model."""
+
+    def __init__(self) -> None:
+        self.calls = self.unpriced = self.prompt_tokens = self.completion_tokens = 0
+        self.reported = self.derived = Decimal(0)
+
+
+class Spending:
+    """A running account of usage."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.cached_calls = 0
+        self.tokens = dict.fromkeys(FIELDS, 0)
+        self.reported = dict.fromkeys(FIELDS, 0)
+        self.latencies = array("d")
+        self.models: dict[str, _Model] = {}
+
+    def add(self, usage: Usage, *, model: str | None = None) -> None:
+        """Count the usage of one answer or mark."""
+        self.calls += usage.calls
+        self.cached_calls += usage.cached_calls
+        for field in FIELDS:
+            count = getattr(usage, field)
+            if count is not None:
+                self.tokens[field] += count
+                self.reported[field] += usage.calls + usage.cached_calls
+        if usage.latency_ms is not None:
+            self.latencies.append(usage.latency_ms)
+        if usage.calls:
+            account = self.models.setdefault(usage.model or model or UNNAMED, _Model())
+            account.calls += usage.calls
+            account.prompt_tokens += usage.prompt_tokens or 0
+            account.completion_tokens += usage.completion_tokens or 0
+            if usage.cost_usd is None:
+                account.unpriced += usage.calls
+            elif usage.cost_source == "derived":
+                account.derived += usage.cost_usd
+            else:
+                account.reported += usage.cost_usd
+
+
+def totals(accounts: Iterable[Spending]) -> UsageTotals:
+    """The usage of several accounts together."""
+    every = list(accounts)
+    reported = {field: sum(account.reported[field] for account in every) for field in FIELDS}
+    tokens = {field: sum(account.tokens[field] for account in every) if reported[field] else None for field in FIELDS}
+    latencies = np.sort(np.concatenate([np.frombuffer(account.latencies) for account in every] or [np.empty(0)]))
+    return UsageTotals(
+        calls=sum(account.calls for account in every),
+        cached_calls=sum(account.cached_calls for account in every),
+        reported=reported,
+        latency_ms=_latency(latencies.tolist()),
+        **tokens,
+    )
+
+
+def _latency(ascending: list[float]) -> Latency | None:
+    median, high = quantile(ascending, 0.5), quantile(ascending, 0.95)
+    if median is None or high is None:
+        return None
+    total = math.fsum(ascending)
+    return Latency(
+        count=len(ascending), total=total, mean=total / len(ascending), p50=median, p95=high, max=ascending[-1]
+    )
+
+
+def run_usage(target: Spending, scoring: dict[str, Spending]) -> RunUsage:
+    """The usage of a run from the accounts of its target and of each metric."""
+    return RunUsage(
+        target=totals([target]),
+        scoring=totals(scoring.values()),
+        total=totals([target, *scoring.values()]),
+        by_metric={name: totals([account]) for name, account in scoring.items()},
+    )
+
+
+def cost(accounts: Iterable[Spending]) -> Cost | None:
+    """What the calls of several accounts cost. Undefined (None) where no model was called."""
+    models: dict[str, list[_Model]] = {}
+    for account in accounts:
+        for name, model in account.models.items():
+            models.setdefault(name, []).append(model)
+    if not models:
+        return None
+    lines = tuple(_model_cost(name, models[name]) for name in sorted(models))
+    reported = sum((model.reported for parts in models.values() for model in parts), Decimal(0))
+    derived = sum((model.derived for parts in models.values() for model in parts), Decimal(0))
+    unpriced = {name: sum(model.unpriced for model in parts) for name, parts in models.items()}
+    return Cost(
+        total_usd=reported + derived,
+        reported_usd=reported,
+        derived_usd=derived,
+        complete=not any(unpriced.values()),
+        calls=sum(line.calls for line in lines),
+        unpriced_calls=sum(unpriced.values()),
+        unpriced_models=tuple(name for name in sorted(unpriced) if unpriced[name]),
+        models=lines,
+    )
+
+
+def _model_cost(name: str, parts: list[_Model]) -> ModelCost:
+    calls = sum(part.calls for part in parts)
+    unpriced = sum(part.unpriced for part in parts)
+    return ModelCost(
+        model=name,
+        calls=calls,
+        prompt_tokens=sum(part.prompt_tokens for part in parts),
+        completion_tokens=sum(part.completion_tokens for part in parts),
+        cost_usd=None if unpriced == calls else sum((part.reported + part.derived for part in parts), Decimal(0)),
+        priced=unpriced == 0,
+    )

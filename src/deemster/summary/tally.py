@@ -1,0 +1,105 @@
+"""Marks as columns: what a run keeps of every mark, whatever order they come in."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
+from deemster.summary.figures import NOT_RUN, SCORED
+from deemster.summary.spending import Spending
+
+_CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
+
+
+class Tally:
+    """The marks of a run, as arrays of samples x repetitions x metrics.
+
+    Args:
+        cards: The metrics, in the order of the suite.
+        samples: How many samples the dataset has.
+        repetitions: How often each is run.
+    """
+
+    def __init__(self, cards: Sequence[MetricCard], *, samples: int, repetitions: int) -> None:
+        shape = (samples, repetitions, len(cards))
+        self.cards = tuple(cards)
+        self.samples = samples
+        self.repetitions = repetitions
+        self.scores: NDArray[np.float64] = np.zeros(shape)
+        self.causes: NDArray[np.uint8] = np.full(shape, NOT_RUN, dtype=np.uint8)
+        self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
+        self.target_failures = 0
+        self.thresholds: list[set[float]] = [set() for _ in cards]
+        self.higher_is_better: list[bool] = [True] * len(cards)
+        self.target_spending = Spending()
+        self.scoring_spending = [Spending() for _ in cards]
+        self._tags: dict[str, array[int]] = {}
+        self._untagged = array("q")
+
+    def tag(self, position: int, tags: Iterable[str]) -> None:
+        """Note the tags of the sample at a position."""
+        noted = False
+        for tag in tags:
+            self._tags.setdefault(tag, array("q")).append(position)
+            noted = True
+        if not noted:
+            self._untagged.append(position)
+
+    @property
+    def cohorts(self) -> list[tuple[str | None, NDArray[np.int64]]]:
+        """The tags by code point with the positions of their samples; the untagged ones last, if there are any."""
+        found: list[tuple[str | None, NDArray[np.int64]]] = [
+            (tag, np.frombuffer(self._tags[tag], dtype=np.int64)) for tag in sorted(self._tags)
+        ]
+        if self._untagged:
+            found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
+        return found
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Count executions. The order in which they come changes nothing."""
+        at = (
+            np.fromiter((execution.position for execution in executions), np.int64, len(executions)),
+            np.fromiter((execution.repetition for execution in executions), np.int64, len(executions)),
+        )
+        for execution in executions:
+            self._add_answer(execution)
+        for column in range(len(self.cards)):
+            scores, causes, passed = self._column(executions, column)
+            self.scores[*at, column] = scores
+            self.causes[*at, column] = causes
+            self.passed[*at, column] = passed
+
+    def _add_answer(self, execution: Execution) -> None:
+        answer = execution.answer
+        if isinstance(answer, Output):
+            if answer.usage is not None:
+                self.target_spending.add(answer.usage, model=answer.model)
+        elif isinstance(answer, TargetFailure):
+            self.target_failures += 1
+
+    def _column(self, executions: Sequence[Execution], column: int) -> tuple[list[float], bytearray, bytearray]:
+        scores = [0.0] * len(executions)
+        causes = bytearray(len(executions))
+        passed = bytearray(len(executions))
+        spending = self.scoring_spending[column]
+        threshold: float | None = None
+        for place, execution in enumerate(executions):
+            mark = execution.marks[column]
+            usage: Usage | None = mark.usage
+            if usage is not None:
+                spending.add(usage)
+            if isinstance(mark, MetricScore):
+                scores[place] = mark.score
+                causes[place] = SCORED
+                passed[place] = mark.success
+                if mark.threshold != threshold:
+                    threshold = mark.threshold
+                    self.thresholds[column].add(threshold)
+                    self.higher_is_better[column] = mark.higher_is_better
+            else:
+                causes[place] = _CODES[mark.cause]
+        return scores, causes, passed

@@ -1,0 +1,437 @@
+"""Laws that hold for every metric of the catalog."""
+
+import json
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from deemster.records import CAUSES, MetricScore, Output, Sample, Trajectory, Unscored, Usage, freeze
+from deemster.run import catalog
+from deemster.run.table import PLACES
+
+few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+CANARY = "k4n4ry"
+# Every string that a detail may hold outside the quoted ones.
+VOCABULARY = {"marker", "evidence", "chars", "words", "lines", "linear", "exponential"}
+
+whole_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+any_text = whole_text | st.text(max_size=6) | st.sampled_from(["", " ", "a b c", "[1, 2", "NaN", "42", "\ud800"])
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | whole_text
+)
+json_values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(whole_text, inner, max_size=3),
+    max_leaves=10,
+)
+names = st.sampled_from(["search", "pay", "book"])
+name_lists = st.lists(names, max_size=3, unique=True)
+ids = st.sampled_from(["d1", "d2", "d3", "d4"])
+normalize = st.sampled_from([(), True, ["nfc"], ["casefold", "strip"], False])
+
+calls = st.fixed_dictionaries(
+    {"tool": names, "arguments": st.dictionaries(st.sampled_from("ab"), json_values, max_size=2)}
+)
+expectations = {
+    "tools": name_lists,
+    "forbidden_tools": name_lists,
+    "tool_arguments": st.lists(calls, max_size=2),
+    "order": st.lists(names, max_size=4),
+    "max_steps": st.integers(1, 5),
+    "requires_approval": name_lists,
+}
+shaped_metadata = st.fixed_dictionaries(
+    {},
+    optional={
+        "relevant": st.lists(ids, min_size=1, max_size=4) | st.dictionaries(ids, st.floats(0, 3), max_size=4),
+        "k": st.integers(1, 5),
+        "ordinal_scale": st.just(["low", "medium", "high"]),
+        "citations": st.lists(whole_text.filter(str.strip), min_size=1, max_size=3),
+        "citation_evidence": st.lists(
+            st.fixed_dictionaries({"citation": st.sampled_from(["[1]", "a"]), "quote": st.sampled_from(["a", "b c"])}),
+            min_size=1,
+            max_size=2,
+        ),
+        "json_schema": st.sampled_from([True, {"type": "object"}, {"items": {"type": "integer"}}, {"maxLength": 2}]),
+        "max_latency_ms": st.floats(0, 100),
+        "max_cost_usd": st.integers(0, 3),
+        "trajectory": st.fixed_dictionaries({}, optional=expectations),
+    },
+)
+KEYS = [
+    "relevant",
+    "k",
+    "ordinal_scale",
+    "citations",
+    "citation_evidence",
+    "json_schema",
+    "max_latency_ms",
+    "max_cost_usd",
+    "trajectory",
+]
+metadata = shaped_metadata | st.dictionaries(st.sampled_from(KEYS) | whole_text, json_values, max_size=4)
+samples = st.builds(
+    Sample,
+    st.just("s"),
+    st.just({}),
+    json_values | st.sampled_from(["low", "high", "a b", "42", '{"a": [1, {}]}', ["d1", "d2"]]),
+    metadata,
+)
+trajectories = st.none() | st.builds(
+    Trajectory,
+    tool_calls=st.lists(
+        names
+        | st.fixed_dictionaries({"name": names, "arguments": st.dictionaries(st.sampled_from("ab"), json_values)}),
+        max_size=4,
+    ),
+    steps=st.none() | st.integers(0, 9),
+    pending_approvals=st.integers(0, 2),
+    approvals=name_lists,
+)
+usages = st.none() | st.builds(
+    Usage,
+    latency_ms=st.none() | st.floats(0, 200),
+    cost_usd=st.none() | st.decimals(0, 5, allow_nan=False, allow_infinity=False),
+)
+passages = st.lists(
+    ids | st.fixed_dictionaries({"id": ids, "text": whole_text}) | st.dictionaries(whole_text, json_values, max_size=2),
+    max_size=5,
+)
+outputs = st.builds(
+    Output,
+    any_text | json_values.map(json.dumps) | st.sampled_from(["low", "medium", '["d1", "d2"]', "a b"]),
+    retrieved=st.none() | passages | json_values,
+    trajectory=trajectories,
+    usage=usages,
+)
+
+OPTIONS = {
+    "exact-match": {"normalize": normalize, "any_of": st.booleans()},
+    "contains": {"normalize": normalize},
+    "contains-any": {"normalize": normalize, "credit": st.sampled_from(["all", "fraction"])},
+    "contains-all": {"normalize": normalize, "credit": st.sampled_from(["all", "fraction"])},
+    "starts-with": {"normalize": normalize},
+    "regex": {
+        "pattern": st.sampled_from([None, "a+", "/B$/i", "[a"[:0] + "x|y"]),
+        "full": st.booleans(),
+        "syntax": st.just("auto"),
+    },
+    "rouge-l": {"max_cells": st.sampled_from([1, 100, 2.5e9])},
+    "token-f1": {"articles": st.sampled_from(["drop", "keep"])},
+    "bleu": {
+        "max_order": st.integers(1, 4),
+        "smooth": st.just("exp"),
+        "tokenize": st.sampled_from(["13a", "char", "none", "intl"]),
+    },
+    "chrf": {"char_order": st.integers(1, 6), "word_order": st.integers(0, 2), "beta": st.sampled_from([1, 2, 3])},
+    "levenshtein": {"normalize": normalize, "max_cells": st.sampled_from([4, 1e10])},
+    "length-within": {
+        "min": st.integers(0, 3),
+        "max": st.integers(3, 9),
+        "unit": st.sampled_from(["chars", "words", "lines"]),
+    },
+    "json-valid": {"fenced": st.booleans()},
+    "json-schema": {
+        "schema": st.sampled_from([True, {"type": "object"}, {"items": {"enum": [1, "a", [2]]}}]),
+        "formats": st.booleans(),
+        "fenced": st.booleans(),
+    },
+    "json-match": {
+        "mode": st.sampled_from(["subset", "exact"]),
+        "lists": st.sampled_from(["ordered", "set"]),
+        "rel_tol": st.floats(0, 0.9),
+        "ignore": st.lists(st.sampled_from(["a", "/0", "/*/a", "/a~1b"]), max_size=2),
+        "normalize": normalize,
+        "fenced": st.booleans(),
+    },
+    "numeric-close": {
+        "rel_tol": st.floats(0, 2),
+        "abs_tol": st.floats(0, 1e300),
+        "extract": st.sampled_from(["whole", "first", "last"]),
+    },
+    "retrieval-precision-at-k": {"k": st.integers(1, 9), "denominator": st.sampled_from(["k", "retrieved"])},
+    "retrieval-r-precision": {},
+    "retrieval-ndcg-at-k": {"k": st.integers(1, 9), "gain": st.sampled_from(["linear", "exponential"])},
+    "answer-containment-at-k": {"k": st.integers(1, 9), "case_sensitive": st.booleans()},
+    "ordinal-distance": {
+        "scale": st.lists(whole_text.filter(lambda text: len(text.strip()) > 0), min_size=2, max_size=4, unique=True)
+        | st.just(["low", "medium", "high"]),
+        "credit": st.sampled_from(["step", "linear"]),
+        "normalize": st.just(()),
+    },
+    "citation-groundedness": {},
+    "latency-below": {"max_ms": st.floats(0, 1e6) | st.integers(0, 9)},
+    "cost-below": {"max_usd": st.floats(0, 9)},
+    "tool-called": {"tools": expectations["tools"]},
+    "tool-not-called": {"forbidden_tools": expectations["forbidden_tools"]},
+    "tool-called-with": {"tool_arguments": expectations["tool_arguments"], "coerce_numbers": st.booleans()},
+    "tool-call-order": {"order": expectations["order"], "credit": st.sampled_from(["all", "fraction"])},
+    "steps-below": {"max_steps": expectations["max_steps"]},
+    "no-pending-approvals": {},
+    "approval-gated": {"requires_approval": expectations["requires_approval"], "only_if_called": st.booleans()},
+    **{
+        alias: {"k": st.integers(1, 9)}
+        for alias in (
+            "retrieval-hit-at-k",
+            "retrieval-recall-at-k",
+            "retrieval-f1-at-k",
+            "retrieval-mrr",
+            "retrieval-map",
+        )
+    },
+}
+SHARED = {
+    "name": st.sampled_from(["mine", "a b", "true", "x@3", 'q"(']) | whole_text.filter(lambda text: text.strip()),
+    "threshold": st.floats(0, 1),
+}
+NEEDED = {"length-within": {"max": 5}}
+
+
+def made(alias, options=None):
+    return catalog.resolve({alias: {**NEEDED.get(alias, {}), **(options or {})}})
+
+
+def metrics(alias):
+    return st.fixed_dictionaries({}, optional={**OPTIONS[alias], **SHARED}).map(lambda options: made(alias, options))
+
+
+def strings_of(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            yield key
+            yield from strings_of(entry)
+    elif isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from strings_of(entry)
+
+
+every = pytest.mark.parametrize("alias", PLACES)
+reading = [alias for alias in PLACES if catalog.describe(alias).reads_expected]
+
+
+@every
+def test_every_option_of_every_metric_is_under_these_laws(alias):
+    known = {option.name for option in catalog.describe(alias).options}
+    assert known == {*OPTIONS[alias], *SHARED}
+
+
+@every
+@few
+@given(st.data())
+def test_a_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
+    metric, sample, output = data.draw(metrics(alias)), data.draw(samples), data.draw(outputs)
+    mark = metric.score(sample, output)
+    if isinstance(mark, Unscored):
+        assert mark.cause in CAUSES
+        assert mark.message
+    else:
+        assert 0 <= mark.score <= 1
+        assert mark.threshold == metric.threshold
+    assert metric.score(sample, output) == mark
+    assert catalog.parse(str(metric)).score(sample, output) == mark
+    for problem in metric.check(sample):
+        assert problem.message
+        assert isinstance(mark, Unscored)
+
+
+@every
+@few
+@given(st.data())
+def test_a_spec_round_trips(alias, data):
+    metric = data.draw(metrics(alias))
+    assert catalog.parse(str(metric)) == metric
+    assert str(catalog.parse(str(metric))) == str(metric)
+
+
+@every
+@few
+@given(st.data())
+def test_details_survive_json(alias, data):
+    mark = made(alias).score(data.draw(samples), data.draw(outputs))
+    if isinstance(mark, MetricScore):
+        assert freeze(msgspec.json.decode(msgspec.json.encode(mark.details))) == mark.details
+
+
+def with_canary(value):
+    if isinstance(value, str):
+        return CANARY + value
+    if isinstance(value, dict):
+        return {(CANARY + key): with_canary(entry) for key, entry in value.items()}
+    return [with_canary(entry) for entry in value] if isinstance(value, list) else value
+
+
+@every
+@few
+@given(st.data())
+def test_no_text_of_a_sample_or_output_stands_outside_the_quoted_details(alias, data):
+    metric = data.draw(metrics(alias))
+    expected = with_canary(data.draw(json_values))
+    words = [CANARY, CANARY + " b", CANARY + "low"]
+    sample = Sample(
+        "s",
+        {},
+        data.draw(st.sampled_from([expected, json.dumps(expected), *words, words])),
+        {
+            "relevant": words,
+            "ordinal_scale": words,
+            "citations": words,
+            "json_schema": {"required": words},
+            "trajectory": {"tools": words, "forbidden_tools": words, "order": words, "requires_approval": words},
+        },
+    )
+    output = Output(
+        data.draw(st.sampled_from([json.dumps(with_canary(data.draw(json_values))), *words, "{}"])),
+        retrieved=data.draw(st.none() | st.just([{"id": word, "text": word} for word in words[1:]])),
+        trajectory=Trajectory(tool_calls=words[:2], approvals=words[1:2]),
+    )
+    mark = metric.score(sample, output)
+    if isinstance(mark, MetricScore):
+        for key, value in mark.details.items():
+            assert CANARY not in key
+            if key == "signature":
+                assert all(CANARY not in text for text in strings_of(value))
+            elif key not in metric.quotes:
+                assert set(strings_of(value)) <= VOCABULARY
+
+
+@pytest.mark.parametrize("alias", reading)
+@few
+@given(outputs)
+def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, output):
+    options = {"scale": ["low", "high"]} if alias == "ordinal-distance" else {}
+    metric = made(alias, options)
+    assert metric.score(Sample("s", {}), output).cause == "no_expected"
+    assert not any(problem.malformed for problem in metric.check(Sample("s", {})))
+
+
+@every
+@few
+@given(st.data())
+def test_many_marks_are_the_marks_one_by_one(alias, data):
+    metric = made(alias)
+    pairs = data.draw(st.lists(st.tuples(samples, outputs), max_size=4))
+    many = getattr(metric, "score_many", None)
+    if many is None:
+        return
+    batch = many([sample for sample, _ in pairs], [output for _, output in pairs])
+    for mark, pair in zip(batch, pairs, strict=True):
+        single = metric.score(*pair)
+        assert type(mark) is type(single)
+        if isinstance(single, Unscored):
+            assert mark.cause == single.cause
+        else:
+            assert mark.score == pytest.approx(single.score, abs=1e-12)
+            assert mark.details == single.details
+
+
+def ideal(alias, data):
+    """An expected answer and the output that gives it."""
+    if alias == "json-match":
+        value = data.draw(json_values.filter(lambda value: value is not None and not isinstance(value, str)))
+        return Sample("s", {}, value), Output(json.dumps(value))
+    if alias == "numeric-close":
+        number = data.draw(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+        return Sample("s", {}, number), Output(str(number))
+    if alias == "ordinal-distance":
+        label = data.draw(st.sampled_from(["low", "medium", "high"]))
+        return Sample("s", {}, label, {"ordinal_scale": ["low", "medium", "high"]}), Output(label)
+    if alias == "answer-containment-at-k":
+        text = data.draw(whole_text.filter(lambda text: text.strip()))
+        return Sample("s", {}, text), Output("", retrieved=[{"id": "d", "text": f"so {text} it is"}])
+    if alias.startswith("retrieval-"):
+        gains = data.draw(st.dictionaries(ids, st.floats(0.1, 3), min_size=1))
+        order = sorted(gains, key=gains.get, reverse=True)
+        return Sample("s", {}, gains, {"k": len(gains)}), Output("", retrieved=order)
+    text = data.draw(whole_text.filter(lambda text: text.strip()))
+    return Sample("s", {}, text), Output(text)
+
+
+@pytest.mark.parametrize("alias", [alias for alias in reading if alias != "regex"])
+@few
+@given(st.data())
+def test_the_expected_answer_scores_one(alias, data):
+    sample, output = ideal(alias, data)
+    assert made(alias).score(sample, output).score == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "exact-match",
+        "rouge-l",
+        "token-f1",
+        "levenshtein",
+        'ordinal-distance(scale=["a b","c","d"])',
+        'ordinal-distance(credit=linear,scale=["a b","c","d"])',
+        "json-match(mode=exact)",
+    ],
+)
+@few
+@given(st.data())
+def test_symmetric_metrics_do_not_care_which_side_is_expected(spec, data):
+    metric = catalog.parse(spec)
+    texts = st.sampled_from(["a b", "c", "d"]) if spec.startswith("ordinal") else whole_text
+    if spec.startswith("json"):
+        texts = json_values.map(json.dumps)
+    one, other = data.draw(texts), data.draw(texts)
+    there = metric.score(Sample("s", {}, one), Output(other))
+    back = metric.score(Sample("s", {}, other), Output(one))
+    assert there.score == pytest.approx(back.score, abs=1e-12)
+
+
+@few
+@given(st.integers(2, 9), st.sampled_from(["step", "linear"]), st.data())
+def test_credit_never_rises_with_distance(levels, credit, data):
+    scale = [f"level {n}" for n in range(levels)]
+    metric = catalog.resolve({"ordinal-distance": {"scale": scale, "credit": credit}})
+    expected, near, far = (data.draw(st.integers(0, levels - 1)) for _ in range(3))
+    assume(abs(near - expected) <= abs(far - expected))
+    credits = [metric.score(Sample("s", {}, scale[expected]), Output(scale[n])).score for n in (near, far)]
+    assert credits[0] >= credits[1]
+
+
+SCRIPT = """
+import json, msgspec
+from deemster.records import Output, Sample, Trajectory, Usage
+from deemster.run import catalog
+from deemster.run.table import PLACES
+words = ["search", "pay", "b a", "c"]
+meta = {"relevant": words, "ordinal_scale": words, "citations": words, "json_schema": {"required": words},
+        "max_latency_ms": 1, "max_cost_usd": 1, "trajectory": {"tools": words, "forbidden_tools": words, "order": words,
+        "requires_approval": words, "max_steps": 2, "tool_arguments": [{"tool": "x", "arguments": {}}]}}
+for alias in PLACES:
+    metric = catalog.resolve({alias: {"max": 5} if alias == "length-within" else {}})
+    for expected in ("b a", words, {"a": 1, "b": [1, 2], "c": {}}, "42"):
+        for text in ("b a", "the c a b", '{"a": 1, "d": {"e": 1}}', "42"):
+            output = Output(text, retrieved=["c", "x", "pay"], trajectory=Trajectory(tool_calls=["pay", "y"]),
+                            usage=Usage(latency_ms=1.0, cost_usd=1))
+            mark = metric.score(Sample("s", {}, expected, meta), output)
+            print(alias, repr(msgspec.to_builtins(mark)))
+"""
+
+
+def test_marks_are_the_same_in_any_process_and_hash_seed():
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert "score" in printed.pop()
