@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from deemster.errors import ConfigurationError, ReportError
+from deemster.errors import ConfigurationError, Fault, ReportError
 from deemster.records import Metric
 from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redacted, written
 from deemster.run import catalog
@@ -67,7 +67,7 @@ class Rendering(NamedTuple):
         Raises:
             ReportError: One of them cannot be written; the others are.
         """
-        faults = []
+        faults: list[Fault] = []
         for destination in self.destinations:
             try:
                 written(view, destination)

@@ -136,10 +136,10 @@ def _interruptible(stop: Stop) -> Iterator[None]:
     """Let the first signal ask the run to stop; the second one leaves at once."""
 
     def ask(number: int, _: FrameType | None) -> None:
-        name = signal.Signals(number).name
-        note(f"{name}: finishing what is under way; once more to leave at once")
-        signal.signal(number, before[number])
-        stop.request(f"interrupted by {name}")
+        known = signal.Signals(number)
+        note(f"{known.name}: finishing what is under way; once more to leave at once")
+        signal.signal(known, before[known])
+        stop.request(f"interrupted by {known.name}")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

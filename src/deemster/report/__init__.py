@@ -1,6 +1,6 @@
 """Renders what a run came to. No arithmetic beyond formatting."""
 
-from deemster.report.assemble import assemble
+from deemster.report.assembly import assemble
 from deemster.report.document import SCHEMA, Report
 from deemster.report.entries import (
     Budget,

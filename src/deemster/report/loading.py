@@ -10,7 +10,7 @@ import msgspec
 from deemster.dataset import read_document
 from deemster.errors import Fault, ReportError
 from deemster.report.document import SCHEMA, Report
-from deemster.report.entries import ExecutionEntry, MarkEntry, NoScore, Score
+from deemster.report.entries import ExecutionEntry, Failure, MarkEntry, NoScore, SampleEntry, Score
 
 
 def load_report(path: str | Path) -> Report:
@@ -25,11 +25,15 @@ def load_report(path: str | Path) -> Report:
     if version != SCHEMA:
         raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, not {version!r}.", where))
     try:
-        executions = [_execution(entry) for entry in value["executions"]]
-        report = msgspec.convert({**value, "executions": []}, Report)
+        lists = {
+            "samples": msgspec.convert(value["samples"], list[SampleEntry]),
+            "executions": [_execution(entry) for entry in value["executions"]],
+            "failures": msgspec.convert(value["failures"], list[Failure]),
+        }
+        report = msgspec.convert({**value, **dict.fromkeys(lists, [])}, Report)
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}", where)) from None
-    loaded = msgspec.structs.replace(report, executions=executions)
+    loaded = msgspec.structs.replace(report, **lists)
     _refuse_gaps(loaded, where)
     return loaded
 

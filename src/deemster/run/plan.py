@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
 from deemster.metrics.contract import Scored
-from deemster.records import Metric, Sample
+from deemster.records import Metric, Problem, Sample
 from deemster.run.guard import Caught
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     concurrency: int = 16
 
     @property
-    def varied(self) -> str | None:
+    def varied(self) -> Literal["target", "scoring"] | None:
         """What differs between repetitions: the target's answers, or only the scoring of the same ones."""
         if self.repetitions == 1:
             return None
@@ -72,7 +72,7 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         note(position, sample)
         keys.update(sample.metadata)
         for name, check in checks:
-            problems = ()
+            problems: Sequence[Problem] = ()
             with Caught() as caught:
                 problems = check(sample)
             if caught.error is not None:

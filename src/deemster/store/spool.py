@@ -40,7 +40,7 @@ class Spool:
         Raises:
             OSError: The temporary file cannot be written.
         """
-        pieces = []
+        pieces: list[bytes] = []
         for execution in executions:
             row = _encoded(execution)
             self._offsets[execution.position * self._repetitions + execution.repetition] = self._end
