@@ -6,6 +6,7 @@ time of a peer includes building the objects it reads. The line "scoring alone" 
 Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
 """
 
+import gc
 import random
 import subprocess
 import sys
@@ -123,10 +124,13 @@ def line(case, mine, theirs, peer, goal):
 
 def main(queries=100_000, depth=100, *only):
     if only:
-        whole, means = ranx(*data(queries, depth))
+        rankings, gains = data(queries, depth)
+        gc.freeze()
+        whole, means = ranx(rankings, gains)
         print(whole, *means)
         return
     rankings, gains = data(queries, depth)
+    gc.freeze()  # the input belongs to neither side
     whole, alone, means = ours(rankings, gains)
     case = f"{queries} x {depth}"
     peer_whole, peer_alone, peer_means = pytrec(rankings, gains)

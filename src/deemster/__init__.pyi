@@ -34,6 +34,9 @@ from deemster.metrics.citation import (
 from deemster.metrics.function import (
     metric as metric,
 )
+from deemster.metrics.leaves import (
+    JsonMatch as JsonMatch,
+)
 from deemster.metrics.lexical import (
     Contains as Contains,
 )
@@ -50,6 +53,9 @@ from deemster.metrics.lexical import (
     LengthWithin as LengthWithin,
 )
 from deemster.metrics.lexical import (
+    Levenshtein as Levenshtein,
+)
+from deemster.metrics.lexical import (
     StartsWith as StartsWith,
 )
 from deemster.metrics.limits import (
@@ -63,9 +69,6 @@ from deemster.metrics.number import (
 )
 from deemster.metrics.ordinal import (
     OrdinalDistance as OrdinalDistance,
-)
-from deemster.metrics.overlap import (
-    Levenshtein as Levenshtein,
 )
 from deemster.metrics.overlap import (
     RougeL as RougeL,
@@ -102,9 +105,6 @@ from deemster.metrics.retrieval import (
 )
 from deemster.metrics.retrieval import (
     RetrievalRPrecision as RetrievalRPrecision,
-)
-from deemster.metrics.structure import (
-    JsonMatch as JsonMatch,
 )
 from deemster.metrics.structure import (
     JsonSchema as JsonSchema,

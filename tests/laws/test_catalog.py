@@ -122,7 +122,7 @@ OPTIONS = {
     "contains-all": {"normalize": normalize, "credit": st.sampled_from(["all", "fraction"])},
     "starts-with": {"normalize": normalize},
     "regex": {
-        "pattern": st.sampled_from([None, "a+", "/B$/i", "[a"[:0] + "x|y"]),
+        "pattern": st.sampled_from([None, "a+", "/B$/i", "x|y"]),
         "full": st.booleans(),
         "syntax": st.just("auto"),
     },
@@ -316,16 +316,13 @@ def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, outp
     assert not any(problem.malformed for problem in metric.check(Sample("s", {})))
 
 
-@every
+@pytest.mark.parametrize("alias", [alias for alias in PLACES if hasattr(made(alias), "score_many")])
 @few
 @given(st.data())
 def test_many_marks_are_the_marks_one_by_one(alias, data):
     metric = made(alias)
     pairs = data.draw(st.lists(st.tuples(samples, outputs), max_size=4))
-    many = getattr(metric, "score_many", None)
-    if many is None:
-        return
-    batch = many([sample for sample, _ in pairs], [output for _, output in pairs])
+    batch = metric.score_many([sample for sample, _ in pairs], [output for _, output in pairs])
     for mark, pair in zip(batch, pairs, strict=True):
         single = metric.score(*pair)
         assert type(mark) is type(single)
@@ -398,8 +395,8 @@ def test_credit_never_rises_with_distance(levels, credit, data):
     metric = catalog.resolve({"ordinal-distance": {"scale": scale, "credit": credit}})
     expected, near, far = (data.draw(st.integers(0, levels - 1)) for _ in range(3))
     assume(abs(near - expected) <= abs(far - expected))
-    credits = [metric.score(Sample("s", {}, scale[expected]), Output(scale[n])).score for n in (near, far)]
-    assert credits[0] >= credits[1]
+    given = [metric.score(Sample("s", {}, scale[expected]), Output(scale[n])).score for n in (near, far)]
+    assert given[0] >= given[1]
 
 
 SCRIPT = """

@@ -34,7 +34,7 @@ def test_arguments_are_bound_by_name():
     seen = {}
 
     @metric("all", threshold=0.9, higher_is_better=False, quotes=["q"], version="7")
-    def everything(output, sample, /, trajectory, metadata, *, input, actual, expected):
+    def everything(output, sample, /, trajectory, metadata, *, input, actual, expected):  # noqa: A002 - the name that is bound
         seen.update(locals())
         return 0.25
 
@@ -57,7 +57,7 @@ def test_arguments_are_bound_by_name():
 
 
 def test_a_misspelt_parameter_is_refused_at_decoration():
-    with pytest.raises(ConfigurationError, match="`exepcted`.*Did you mean `expected`.*Allowed: `expected`, `actual`"):
+    with pytest.raises(ConfigurationError, match=r"`exepcted`.*Did you mean `expected`.*Allowed: `expected`, `actual`"):
         metric("m")(lambda exepcted: 1)
 
 

@@ -95,7 +95,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         ("rouge-l", "rouge-l", "rouge-l"),
         ("ndcg@10", "ndcg@10", "ndcg@10"),
         ("retrieval-ndcg-at-k@10", "ndcg@10", "ndcg@10"),
-        ("ndcg( gain=exponential )@10".replace(" ", ""), "ndcg(gain=exponential)@10", "ndcg@10"),
+        ("ndcg(gain=exponential)@10", "ndcg(gain=exponential)@10", "ndcg@10"),
         ("ndcg(gain=linear)", "ndcg", "retrieval-ndcg-at-k"),
         ("mrr", "mrr", "retrieval-mrr"),
         ("map", "map", "retrieval-map"),
@@ -237,7 +237,7 @@ def test_a_suite_has_metrics_in_its_own_order():
 
 
 def test_spec_identity_family_and_quotes_of_ours_and_of_others():
-    ours = catalog.parse("tool-called(tools=a)@1".removesuffix("@1"))
+    ours = catalog.parse("tool-called(tools=a)")
     assert catalog.card(ours) == (
         "tool-called",
         'tool-called(tools=["a"])',

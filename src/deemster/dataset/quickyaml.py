@@ -82,7 +82,8 @@ def is_certain(body: bytes) -> bool:
 def _pieces(body: bytes) -> Iterator[bytes]:
     """Runs of whole entries.
 
-    A line that begins an entry at the list's own column cannot stand inside a block or plain scalar. If it stands in a quoted scalar or a flow collection, the piece before it ends in the middle of that and cannot be parsed.
+    A line that begins an entry at the list's own column cannot stand inside a block or plain scalar. If it stands in a
+    quoted scalar or a flow collection, the piece before it ends in the middle of that and cannot be parsed.
     """
     first = _FIRST_ENTRY.match(body)
     if first is None:

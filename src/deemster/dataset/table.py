@@ -119,9 +119,11 @@ def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[li
         taken[place] = name
         columns.append(column)
     parts = {column.part for column in columns}
-    for part in _WHOLE:
-        if (part, None) in taken and sum(column.part == part for column in columns) > 1:
-            faults.append(Fault(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where))
+    faults += [
+        Fault(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where)
+        for part in _WHOLE
+        if (part, None) in taken and any(column.part == part and column.key not in (None, "tags") for column in columns)
+    ]
     if "id" not in parts:
         faults.append(Fault("The column `id` is missing.", where))
     if "input" not in parts:
@@ -170,11 +172,10 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
                 continue
         elif column.part == "metadata" and column.key == "tags" and isinstance(cell, str):
             value = [tag.strip() for tag in cell.split("|")]
-        if column.key is None:
-            row[column.part] = value
-        else:
-            holder = row.setdefault(column.part, {})
-            holder[column.key] = value
+        held = row.get(column.part)
+        if column.key is not None:
+            value = {column.key: value}
+        row[column.part] = {**held, **value} if isinstance(held, dict) and isinstance(value, dict) else value
     return row, faults
 
 

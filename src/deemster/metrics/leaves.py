@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.contract import Scored, absent, kind, malformed, no_expected
+from deemster.metrics.contract import Scored, absent, malformed, no_expected
 from deemster.metrics.option import amount, flag, one_of
 from deemster.metrics.quote import pointer, quoted
 from deemster.metrics.structure import DEEPEST, Json, NotJson, not_json, read_json
@@ -86,7 +86,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
                 raise absent(f"`expected_output` is a JSON value or JSON text here; this text is not JSON at {place}.")
             value = read.value
         else:
-            _refuse_odd(value)
+            value = _plain(value)
         value = self._kept(value)
         if next(_leaves(value, ()), None) is None:
             raise absent("`ignore` leaves nothing of `expected_output` to compare.")
@@ -143,7 +143,7 @@ class _Count:
     def compare(self, expected: Any, actual: Any, path: _Path) -> None:
         if expected is _GONE or actual is _GONE:
             return
-        if _is_map(expected) and _is_map(actual) and expected and actual:
+        if isinstance(expected, dict) and isinstance(actual, dict) and expected and actual:
             for key, value in expected.items():
                 if key in actual:
                     self.compare(value, actual[key], (*path, key))
@@ -152,7 +152,7 @@ class _Count:
             for key, value in actual.items():
                 if key not in expected:
                     self.extra += _leaves(value, (*path, key))
-        elif _is_list(expected) and _is_list(actual) and expected and actual:
+        elif isinstance(expected, list) and isinstance(actual, list) and expected and actual:
             if self._by_set:
                 self._compare_sets(expected, actual, path)
             else:
@@ -181,7 +181,7 @@ class _Count:
             return bool(expected == actual) or _near(expected, actual, rel_tol=self._rel_tol)
         if expected is None or actual is None:
             return expected is actual
-        return (_is_map(expected) and _is_map(actual)) or (_is_list(expected) and _is_list(actual))
+        return type(expected) is type(actual) and isinstance(expected, (dict, list))
 
     def _compare_lists(self, expected: list[tuple[int, Any]], actual: list[tuple[int, Any]], path: _Path) -> None:
         for (place, value), (_, other) in zip(expected, actual, strict=False):
@@ -220,7 +220,7 @@ def _sorted_scalars(values: Sequence[Any], steps: tuple[str, ...]) -> list[tuple
     scalars = [
         (_order(value, steps), place)
         for place, value in enumerate(values)
-        if value is not _GONE and not _is_map(value) and not _is_list(value)
+        if value is not _GONE and not isinstance(value, (dict, list))
     ]
     return sorted(scalars)
 
@@ -234,7 +234,7 @@ def _order(value: Any, steps: tuple[str, ...]) -> tuple[int, Any]:
 
 
 def _containers(values: Sequence[Any]) -> list[tuple[int, Any]]:
-    return [(place, value) for place, value in enumerate(values) if _is_map(value) or _is_list(value)]
+    return [(place, value) for place, value in enumerate(values) if isinstance(value, (dict, list))]
 
 
 def _near(expected: Any, actual: Any, *, rel_tol: float) -> bool:
@@ -254,7 +254,7 @@ def _leaves(value: Any, path: _Path) -> Iterator[_Path]:
         return
     if _is_leaf(value):
         yield path
-    elif _is_map(value):
+    elif isinstance(value, dict):
         for key, entry in value.items():
             yield from _leaves(entry, (*path, key))
     else:
@@ -263,14 +263,14 @@ def _leaves(value: Any, path: _Path) -> Iterator[_Path]:
 
 
 def _without(value: Any, pointers: Sequence[Sequence[str]], keys: frozenset[str]) -> Any:
-    if _is_map(value):
+    if isinstance(value, dict):
         kept = {}
         for key, entry in value.items():
             rest = _following(pointers, key)
             if key not in keys and () not in rest:
                 kept[key] = _without(entry, rest, keys)
         return kept
-    if _is_list(value):
+    if isinstance(value, list):
         # What is ignored in a list keeps its place, so that the others are compared where they stand.
         following = [_following(pointers, str(place)) for place in range(len(value))]
         return [
@@ -287,29 +287,23 @@ def _steps(place: str) -> tuple[str, ...]:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in place[1:].split("/"))
 
 
-def _refuse_odd(value: Any, depth: int = 0) -> None:
-    if _is_map(value) or _is_list(value):
-        if depth == DEEPEST:
-            raise malformed(f"`expected_output` is nested more than {DEEPEST} deep.")
-        if _is_map(value) and not all(isinstance(key, str) for key in value):
-            raise absent("`expected_output` is JSON here, so its keys are text.")
-        for entry in value.values() if _is_map(value) else value:
-            _refuse_odd(entry, depth + 1)
-    elif not (isinstance(value, (str, bool)) or value is None or (_is_number(value) and math.isfinite(value))):
-        shown = value if isinstance(value, float) else kind(value)
+def _plain(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, (str, bool)) or value is None or (_is_number(value) and math.isfinite(value)):
+        return value
+    if not isinstance(value, (Mapping, list, tuple)):
+        shown = value if isinstance(value, float) else type(value).__name__
         raise absent(f"`expected_output` is JSON here, which cannot hold {shown}.")
+    if depth == DEEPEST:
+        raise malformed(f"`expected_output` is nested more than {DEEPEST} deep.")
+    if not isinstance(value, Mapping):
+        return [_plain(entry, depth + 1) for entry in value]
+    if not all(isinstance(key, str) for key in value):
+        raise absent("`expected_output` is JSON here, so its keys are text.")
+    return {key: _plain(entry, depth + 1) for key, entry in value.items()}
 
 
 def _is_leaf(value: Any) -> bool:
-    return not value or not (_is_map(value) or _is_list(value))
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple))
+    return not (value and isinstance(value, (dict, list)))
 
 
 def _is_number(value: Any) -> bool:

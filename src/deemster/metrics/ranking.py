@@ -49,9 +49,8 @@ def ranked_ids(output: Output) -> Sequence[str]:
     >>> ranked_ids(Output("", ["b", "a", "b", {"id": 7}]))
     ['b', 'a', 'b', '7']
     """
-    entries = output.retrieved
-    if type(entries) is not list:
-        entries = entries_of(output)
+    retrieved = output.retrieved
+    entries: Sequence[Any] = retrieved if type(retrieved) is list else entries_of(output)
     try:
         "".join(entries)  # the cheapest way to learn that every entry is text
         if all(entries):

@@ -21,10 +21,14 @@ LARGEST_EXPONENT = 900
 
 
 class Ranked(Scored, frozen=True, kw_only=True):
-    """A metric of ranked ids. What it counts is kept apart from the mark, so that a batch builds equal marks once."""
+    """A metric of ranked ids.
+
+    What it counts is kept apart from the mark: where tallies recur, a batch builds equal marks once.
+    """
 
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
+    recurs: ClassVar[bool] = True
 
     def expect(self, sample: Sample) -> tuple[Mapping[str, float], int | None]:
         """The relevant ids with their gains, and how deep to look."""
@@ -92,9 +96,11 @@ def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: 
                 marks.append(Unscored(fault.cause, fault.message))
                 continue
             tally = metric.tally(gains, k, ids)
-            mark = known.get(tally)
+            mark = known.get(tally) if metric.recurs else None
             if mark is None:
-                mark = known[tally] = metric.award(tally)
+                mark = metric.award(tally)
+                if metric.recurs:
+                    known[tally] = mark
             marks.append(mark)
     return [marks for _, marks, _ in columns]
 
@@ -148,6 +154,7 @@ class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "retrieval-recall-at-k"
     short: ClassVar[str | None] = "recall"
+    recurs: ClassVar[bool] = False
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
     k: int | None = None
@@ -280,7 +287,9 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """The first relevant rank."""
-        for position, found in enumerate(ids if k is None else distinct(ids, k)):
+        if k is not None:
+            ids = distinct(ids, k)
+        for position, found in enumerate(ids):
             if found in gains:
                 return (len(set(ids[:position])) + 1,)
         return (None,)
@@ -371,6 +380,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "retrieval-ndcg-at-k"
     short: ClassVar[str | None] = "ndcg"
+    recurs: ClassVar[bool] = False
 
     k: int | None = None
     gain: str = "linear"

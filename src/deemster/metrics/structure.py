@@ -25,6 +25,9 @@ _FENCES = ("```", "~~~")
 # An unclosed string runs to the end, so that no text is scanned twice.
 _STRING = r'"(?:[^"\\]+|\\.)*"?'
 _BRACKETS = re.compile(_STRING + r"|([\[{])|([\]}])", re.DOTALL)
+_BESIDE_BRACKETS = re.compile(_STRING + r'|[^][{}"]+', re.DOTALL)
+# Numbers that may not fit an int or a float; only for them is a Python function called for every number.
+_LARGE = re.compile(r"[eE]\+?[0-9]{3}|(?<![0-9])[0-9]{300}")
 _CONSTANTS = re.compile(_STRING + r"|(NaN|-?Infinity)", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _RESOURCE = re.compile("Resource '(.*?)' is not present")
@@ -65,7 +68,7 @@ def read_json(text: str, *, fenced: bool = False) -> Json | NotJson:
     at = _too_deep(body)
     if at is None:
         try:
-            return Json(_DECODER.decode(body))
+            return Json((_CAREFUL if _LARGE.search(body) else _FAST).decode(body))
         except json.JSONDecodeError as error:
             at = error.pos
         except _Constant:
@@ -79,14 +82,23 @@ def _too_deep(text: str) -> int | None:
     if text.count("[") + text.count("{") <= DEEPEST:
         return None
     depth = 0
+    for bracket in _BESIDE_BRACKETS.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEEPEST:
+            return _opening(text, number=DEEPEST + 1)
+    return None
+
+
+def _opening(text: str, *, number: int) -> int:
+    depth = 0
     for match in _BRACKETS.finditer(text):
         if match[1]:
             depth += 1
-            if depth > DEEPEST:
+            if depth == number:
                 return match.start()
         elif match[2]:
             depth -= 1
-    return None
+    raise AssertionError("The text is less deep than its brackets.")
 
 
 def _unfenced(text: str) -> tuple[int, str]:
@@ -119,7 +131,8 @@ def _constant(name: str) -> NoReturn:
     raise _Constant(name)
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_constant)
+_FAST = json.JSONDecoder(parse_constant=_constant)
+_CAREFUL = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_constant)
 
 
 class JsonValid(Scored, frozen=True, kw_only=True):

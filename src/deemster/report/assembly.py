@@ -20,7 +20,7 @@ from deemster.report.entries import (
     Score,
     Why,
 )
-from deemster.summary import Decision, Summary, Tally, sample_figures
+from deemster.summary import DECIMALS, Decision, Summary, Tally, sample_figures
 
 LONGEST = 64 * 1024
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
@@ -69,7 +69,7 @@ def assemble(
         precision=summary.precision,
         samples=Stream(lambda: _samples(dataset, tally)),
         executions=entries,
-        failures=Stream(lambda: _failures(entries)),
+        failures=Stream(lambda: _failures(entries)) if summary.totals.unscored else (),
         usage=summary.usage,
         cost=summary.cost,
         gate=gate,
@@ -139,7 +139,7 @@ def cut(text: str) -> str:
 def _mark(mark: Mark) -> MarkEntry:
     if isinstance(mark, MetricScore):
         return Score(
-            score=mark.score,
+            score=round(mark.score, DECIMALS),
             success=mark.success,
             threshold=mark.threshold,
             rubric_score=mark.rubric_score,

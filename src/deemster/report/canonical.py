@@ -12,6 +12,9 @@ import msgspec
 
 _COMMON = {0.0: "0.0", 1.0: "1.0", 0.5: "0.5"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+# Numbers that msgspec may write otherwise: more than nine decimals, an exponent, a negative zero, money.
+_ODD = re.compile(rb'[:,\[](?:-?[0-9]+(?:\.[0-9]{10}|(?:\.[0-9]+)?[eE])|-0\.0[^0-9]|(?<="cost_usd":)[^n])')
 _quoted: Callable[[str], str] = encode_basestring
 
 
@@ -89,11 +92,22 @@ def document(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
 
 
 def _streamed(values: Iterator[Any]) -> Iterator[bytes]:
-    opening = "[\n"
+    opening = b"[\n    "
     for value in values:
-        yield _utf8(f"{opening}    {canonical(value, level=2)}")
-        opening = ",\n"
-    yield b"[]" if opening == "[\n" else b"\n  ]"
+        yield opening + _entry(value)
+        opening = b",\n    "
+    yield b"[]" if opening.startswith(b"[") else b"\n  ]"
+
+
+def _entry(value: Any) -> bytes:
+    """An entry of a long list, by msgspec where that gives the canonical bytes."""
+    try:
+        quick = _ENCODER.encode(value)
+    except (OverflowError, UnicodeEncodeError):
+        return _utf8(canonical(value, level=2))
+    if _ODD.search(quick):
+        return _utf8(canonical(value, level=2))
+    return msgspec.json.format(quick, indent=2).replace(b"\n", b"\n    ")
 
 
 def _utf8(text: str) -> bytes:

@@ -30,7 +30,7 @@ def load_report(path: str | Path) -> Report:
             "executions": [_execution(entry) for entry in value["executions"]],
             "failures": msgspec.convert(value["failures"], list[Failure]),
         }
-        report = msgspec.convert({**value, **dict.fromkeys(lists, [])}, Report)
+        report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}", where)) from None
     loaded = msgspec.structs.replace(report, **lists)

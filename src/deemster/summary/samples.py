@@ -12,6 +12,8 @@ from deemster.stats import Interval, wilson
 from deemster.summary.figures import SCORED
 from deemster.summary.tally import Tally
 
+# As many decimals as reports show; a million samples are written faster when nothing is left to round.
+DECIMALS = 9
 _BLOCK = 4096
 
 
@@ -55,7 +57,7 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
     """The figures of every sample, in the order of the dataset."""
     names = [card.name for card in tally.cards]
     repetitions = tally.repetitions
-    intervals = [wilson(passed, repetitions) for passed in range(repetitions + 1)]
+    intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
     for start in range(0, tally.samples, _BLOCK):
         block = slice(start, start + _BLOCK)
         scores, scored = tally.scores[block], tally.causes[block] == SCORED
@@ -64,20 +66,24 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
         columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
         wholes = _spreads(*_repetition_means(scores, scored))
         for place, (count, whole) in enumerate(zip(passed, wholes, strict=True)):
-            interval = intervals[count]
-            if interval is None:
-                raise ValueError("A sample is run at least once.")
             yield SampleFigures(
                 repetitions=repetitions,
                 passed=count,
                 unscored=unscored[place],
-                pass_rate=count / repetitions,
-                interval=interval,
+                pass_rate=round(count / repetitions, DECIMALS),
+                interval=intervals[count],
                 unstable=repetitions > 1 and 0 < count < repetitions,
                 score_mean=whole.mean,
                 score_stdev=whole.stdev,
                 metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
             )
+
+
+def _interval(passed: int, repetitions: int) -> Interval:
+    interval = wilson(passed, repetitions)
+    if interval is None:
+        raise ValueError("A sample is run at least once.")
+    return Interval(*(round(end, DECIMALS) for end in interval))
 
 
 def _repetition_means(
@@ -86,6 +92,10 @@ def _repetition_means(
     counts = scored.sum(axis=2)
     sums = np.where(scored, scores, 0.0).sum(axis=2)
     return sums / np.maximum(counts, 1), counts > 0
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [round(value, DECIMALS) for value in values.tolist()]
 
 
 def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[MetricSpread]:
@@ -101,7 +111,5 @@ def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[Met
     stdevs[low == high] = 0.0
     return [
         MetricSpread(mean, stdev if n > 1 else None, least, most, n) if n else MetricSpread(None, None, None, None, 0)
-        for mean, stdev, least, most, n in zip(
-            means.tolist(), stdevs.tolist(), low.tolist(), high.tolist(), counts.tolist(), strict=True
-        )
+        for mean, stdev, least, most, n in zip(*map(_rounded, (means, stdevs, low, high)), counts.tolist(), strict=True)
     ]

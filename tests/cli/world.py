@@ -1,0 +1,75 @@
+"""A folder with a small suite in it, and the command line called in process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from deemster.cli import app
+
+EPOCH = "1750000000"
+
+SUITE = """\
+name: refunds
+dataset: golden.yml
+target: { outputs: answers.yml }
+metrics: [exact-match]
+"""
+GOLDEN = """\
+name: support
+samples:
+  - id: window
+    input: { question: How long? }
+    expected_output: 30 days
+    metadata: { tags: [policy] }
+  - id: fee
+    input: { question: What fee? }
+    expected_output: none
+"""
+ANSWERS = """\
+outputs:
+  window: 30 days
+  fee: ten euros
+"""
+FILES = {"suite.yml": SUITE, "golden.yml": GOLDEN, "answers.yml": ANSWERS}
+
+
+def written(folder: Path, files: Mapping[str, str | bytes | None]) -> None:
+    """Put files into a folder; None takes one away."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            path.unlink(missing_ok=True)
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_bytes(content.encode("utf-8", "surrogatepass"))
+
+
+def called(*argv: str, **env: str | None) -> Result:
+    """What `deemster ARGV` does in the current folder, without another process."""
+    settings: dict[str, Any] = {"SOURCE_DATE_EPOCH": EPOCH, "NO_COLOR": None, **env}
+    result = CliRunner().invoke(app, list(argv), env=settings, prog_name="deemster")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def started(folder: Path, *argv: str, **options: Any) -> subprocess.Popen[str]:
+    """`deemster ARGV` as a process of its own, in a folder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "deemster", *argv],
+        cwd=folder,
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "COLUMNS": "120", **options.pop("env", {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
