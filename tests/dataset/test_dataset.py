@@ -84,7 +84,11 @@ values = st.recursive(
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.dictionaries(texts, values, max_size=3), values, st.dictionaries(st.just("m"), values)), min_size=1))
+@given(
+    st.lists(
+        st.tuples(st.dictionaries(texts, values, max_size=3), values, st.dictionaries(st.just("m"), values)), min_size=1
+    )
+)
 def test_all_formats_hold_the_same_data(tmp_path, parts):
     rows = [{"id": f"s{9 - at}", "input": a, "expected_output": b, "metadata": c} for at, (a, b, c) in enumerate(parts)]
     made = Dataset(rows, name="n")
@@ -230,7 +234,10 @@ BAD_ROWS = [
     ({"id": "x", "input": {}}, "expected_output is missing"),
     ({"id": "x", "input": {}, "expected_output": 1, "metadata": []}, "metadata is a map, not a list."),
     ({"id": "x", "input": {}, "expected_output": 1, "metadata": None}, "metadata is a map, not null."),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": 1}}, "tags is one string or a list of strings"),
+    (
+        {"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": 1}},
+        "tags is one string or a list of strings",
+    ),
     ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", 1]}}, "tags is one string or a list"),
     ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", " "]}}, "A tag is blank."),
     ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ""}}, "A tag is blank."),
@@ -287,7 +294,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path):
 def test_a_file_full_of_faults_does_not_fill_memory(tmp_path):
     faults = faults_of(tmp_path, "a.jsonl", "x\n" * 400_000)
     assert "stopped" in faults[-1][2]
-    assert len(faults) < 400_000
+    assert len(faults) == 10_001
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl"])
@@ -334,7 +341,7 @@ def test_a_first_line_without_id_is_the_header_of_jsonl(tmp_path):
     assert (dataset.name, dataset.repetitions, len(dataset), [s.id for s in dataset]) == ("n", 4, 1, ["a"])
     assert load(tmp_path, "b.jsonl", b"\xef\xbb\xbf" + jsonl(row).encode()[:-1]).name == "b"
     assert "Did you mean `name`?" in faults_of(tmp_path, "c.jsonl", jsonl({"nam": "n"}, row))[0][2]
-    assert "The id is missing." in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))[0][2]
+    assert (":2", None, "The id is missing.") in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))
 
 
 def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
@@ -393,7 +400,12 @@ def test_equal_rows_are_listed_and_the_fingerprint_sees_every_edit(tmp_path, kin
 
 def test_a_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
     rows = [
-        {"id": f"id-{at:06d}-é", "input": {"q": "x" * (at % 400)}, "expected_output": at / 7, "metadata": {"n": at * 1e-9}}
+        {
+            "id": f"id-{at:06d}-é",
+            "input": {"q": "x" * (at % 400)},
+            "expected_output": at / 7,
+            "metadata": {"n": at * 1e-9},
+        }
         for at in range(20_000)
     ]
     random.Random(3).shuffle(rows)

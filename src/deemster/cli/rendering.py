@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -39,8 +40,13 @@ class Rendering(NamedTuple):
         """
         if sum(destination.is_stdout for destination in self.destinations) > 1:
             raise ReportError("Only one report can go to standard output.")
+        taken: dict[Path, str] = {}
         for destination in self.destinations:
             destination.check()
+            other = taken.setdefault(Path(destination.path).resolve(), destination.format)
+            if other != destination.format:
+                message = f"Two reports, {other} and {destination.format}, want this file."
+                raise ReportError(Fault(message, destination.path))
 
     @property
     def takes_stdout(self) -> bool:

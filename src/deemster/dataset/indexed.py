@@ -161,6 +161,8 @@ class _Reader:
         sizes = 0
         names: list[int] = []
         for line in lines:
+            if len(self.faults) >= ENOUGH:
+                return
             self._line += 1
             start = offset
             offset += len(line) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -26,8 +27,6 @@ _FENCES = ("```", "~~~")
 _STRING = r'"(?:[^"\\]+|\\.)*"?'
 _BRACKETS = re.compile(_STRING + r"|([\[{])|([\]}])", re.DOTALL)
 _BESIDE_BRACKETS = re.compile(_STRING + r'|[^][{}"]+', re.DOTALL)
-# Numbers that may not fit an int or a float; only for them is a Python function called for every number.
-_LARGE = re.compile(r"[eE]\+?[0-9]{3}|(?<![0-9])[0-9]{300}")
 _CONSTANTS = re.compile(_STRING + r"|(NaN|-?Infinity)", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _RESOURCE = re.compile("Resource '(.*?)' is not present")
@@ -68,7 +67,7 @@ def read_json(text: str, *, fenced: bool = False) -> Json | NotJson:
     at = _too_deep(body)
     if at is None:
         try:
-            return Json((_CAREFUL if _LARGE.search(body) else _FAST).decode(body))
+            return Json(_value(body))
         except json.JSONDecodeError as error:
             at = error.pos
         except _Constant:
@@ -76,6 +75,16 @@ def read_json(text: str, *, fenced: bool = False) -> Json | NotJson:
     at += start
     line_start = text.rfind("\n", 0, at) + 1
     return NotJson(text.count("\n", 0, at) + 1, at - line_start + 1)
+
+
+def _value(text: str) -> Any:
+    try:
+        return _FAST.decode(text)
+    except (json.JSONDecodeError, _Constant):
+        raise
+    except ValueError:
+        # An integer too long for Python; only then is a function called for every integer.
+        return _CAREFUL.decode(text)
 
 
 def _too_deep(text: str) -> int | None:
@@ -119,7 +128,7 @@ def _integer(digits: str) -> int | Decimal:
 
 def _real(digits: str) -> float | Decimal:
     value = float(digits)
-    if value in (float("inf"), float("-inf")):
+    if math.isinf(value):
         try:
             return Decimal(digits)
         except InvalidOperation:
@@ -131,7 +140,7 @@ def _constant(name: str) -> NoReturn:
     raise _Constant(name)
 
 
-_FAST = json.JSONDecoder(parse_constant=_constant)
+_FAST = json.JSONDecoder(parse_float=_real, parse_constant=_constant)
 _CAREFUL = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_constant)
 
 

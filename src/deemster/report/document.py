@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -25,14 +26,33 @@ SCHEMA = "deemster.report.v1"
 _T = TypeVar("_T")
 
 
-class Stream(Generic[_T]):
-    """A long list that is made again each time it is read, and never stands in memory."""
+class Stream(Sequence[_T]):
+    """A long list that is made again each time it is read, and never stands in memory.
+
+    Going through it is cheap; asking for its length or for one entry goes through it too.
+    """
 
     def __init__(self, make: Callable[[], Iterator[_T]]) -> None:
         self._make = make
 
     def __iter__(self) -> Iterator[_T]:
         return self._make()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice) or index < 0:
+            return list(self)[index]
+        for entry in islice(self, index, None):
+            return entry
+        raise IndexError(f"There is no entry {index}.")
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,9 +78,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cohort_list: tuple[Cohort, ...] = msgspec.field(name="cohorts")
     aggregate: Aggregate | None = None
     precision: Precision | None = None
-    samples: Iterable[SampleEntry]
-    executions: Iterable[ExecutionEntry]
-    failures: Iterable[Failure]
+    samples: Sequence[SampleEntry]
+    executions: Sequence[ExecutionEntry]
+    failures: Sequence[Failure]
     usage: RunUsage
     cost: Cost | None = None
     budget: Budget | None = None

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deemster.dataset import Document, read_document
+from deemster.dataset.document import in_order
+from deemster.dataset.rows import kind_of
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 
 SCHEMA = "deemster.suite.v1"
@@ -68,10 +70,13 @@ def load_suite(path: str | Path) -> Suite:
         ConfigurationError: It cannot be read, or something in it cannot be used; all faults are listed.
     """
     document = read_document(path, error=ConfigurationError)
+    if not isinstance(document.value, dict):
+        message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(document.value)}."
+        raise ConfigurationError(Fault(message, document.where()))
     reader = _Reader(document, Path(path).parent)
     suite = reader.suite(Path(path))
     if reader.faults:
-        raise ConfigurationError(reader.faults)
+        raise ConfigurationError(in_order(reader.faults))
     return suite
 
 
@@ -87,7 +92,7 @@ class _Reader:
         root = self._map(self.document.value, (), "a suite", KEYS)
         version = root.get("schema_version", SCHEMA)
         if version != SCHEMA:
-            self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {version!r}.")
+            self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {_shown(version)}.")
         metrics = root.get("metrics", [])
         if not isinstance(metrics, list) or not metrics:
             self._fault(("metrics",), "`metrics` is a list of at least one metric.")
@@ -113,7 +118,7 @@ class _Reader:
             return None
         kind, entry = next(iter(section.items()))
         if not isinstance(entry, str) or not entry.strip():
-            self._fault(("target", kind), f"`target.{kind}` is text, not {entry!r}.")
+            self._fault(("target", kind), f"`target.{kind}` is text, not {_shown(entry)}.")
             return None
         entry = self._expanded(entry, ("target", kind))
         return ("python", entry) if kind == "python" else ("outputs", str(self.folder / entry))
@@ -134,7 +139,7 @@ class _Reader:
     def _text(self, root: Mapping[str, Any], key: str, *, default: str | None = None) -> str:
         value = root.get(key, default)
         if not isinstance(value, str) or not value.strip():
-            found = f", not {value!r}" if key in root else ", and it is missing"
+            found = f", not {_shown(value)}" if key in root else ", and it is missing"
             self._fault((key,), f"`{key}` is non-blank text{found}.")
             return ""
         return value
@@ -142,20 +147,20 @@ class _Reader:
     def _count(self, section: Mapping[str, Any], path: Keys, default: int | None) -> int | None:
         value = section.get(str(path[-1]), default)
         if value is not None and (type(value) is not int or value < 1):
-            self._fault(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {value!r}.")
+            self._fault(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {_shown(value)}.")
             return default
         return value
 
     def _seed(self, root: Mapping[str, Any]) -> int:
         seed = root.get("seed", SEED)
         if type(seed) is not int or not 0 <= seed < 2**63:
-            self._fault(("seed",), f"`seed` is a whole number of at least 0, not {seed!r}.")
+            self._fault(("seed",), f"`seed` is a whole number of at least 0, not {_shown(seed)}.")
             return SEED
         return seed
 
     def _map(self, value: Any, path: Keys, name: str, known: Sequence[str]) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            self._fault(path, f"{name[0].upper()}{name[1:]} is a map with keys such as `{known[0]}`, not {value!r}.")
+            self._fault(path, f"{name[0].upper()}{name[1:]} is a map with keys such as `{known[0]}`, not {_shown(value)}.")
             return {}
         for key in value:
             if key not in known:
@@ -164,3 +169,7 @@ class _Reader:
 
     def _fault(self, path: Keys, message: str) -> None:
         self.faults.append(Fault(message, self.document.where(path)))
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:80] if isinstance(value, (str, int, float)) else kind_of(value)

@@ -11,7 +11,7 @@ from deemster.errors import ConfigurationError, Fault, did_you_mean
 EVERY = "*"
 Place: TypeAlias = Callable[[tuple[str | int, ...]], str]
 
-_ROOT = ("min_macro_f1", "min_pass_rate", "metrics", "cohorts", "max_unscored", "budget", "decision")
+KEYS = ("min_macro_f1", "min_pass_rate", "metrics", "cohorts", "max_unscored", "budget", "decision")
 _METRIC = ("min_pass_rate", "min_mean", "max_mean", "on")
 _COHORT = ("min_pass_rate", "min_macro_f1", "metrics", "min_samples", "on")
 _BUDGET = ("max_cost_usd", "max_p95_latency_s")
@@ -116,7 +116,7 @@ class _Reader:
         self.min_samples: dict[str, tuple[int, str]] = {}
 
     def gate(self, value: Any) -> Gate:
-        section = self._map(value, (), _ROOT)
+        section = self._map(value, (), KEYS)
         decision: Literal["two-way", "three-way"] = "two-way"
         allowance = None
         for key, entry in section.items():

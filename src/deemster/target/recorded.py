@@ -181,6 +181,8 @@ class _Scanner:
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
         for line in lines:
+            if len(self.faults) >= ENOUGH:
+                return
             self._line += 1
             start = offset
             offset += len(line) + 1

@@ -1,0 +1,49 @@
+"""Saved outputs through Inspect: prints the CPU seconds and how many samples passed.
+
+Usage: .envs/inspect-ai/bin/python bench/peers/inspect_ai_peer.py CASES.json
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ |= {"INSPECT_DISPLAY": "none", "INSPECT_LOG_LEVEL": "error"}
+
+from inspect_ai import Task, eval  # noqa: A004 - its own name for it
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import accuracy, exact
+from inspect_ai.solver import solver
+
+
+def log_of(cases, folder):
+    outputs = {case["id"]: case["output"] for case in cases}
+
+    @solver
+    def replay():
+        async def solve(state, _generate):
+            state.output.completion = outputs[state.sample_id]
+            return state
+
+        return solve
+
+    samples = [Sample(id=case["id"], input=case["question"], target=case["expected"]) for case in cases]
+    task = Task(dataset=MemoryDataset(samples), solver=replay(), scorer=exact(), metrics=[accuracy()])
+    [log] = eval(task, model="mockllm/model", log_dir=folder, display="none", score_display=False)
+    return log
+
+
+def main():
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    folder = tempfile.mkdtemp(dir=Path(sys.argv[1]).parent)
+    log_of(cases[:10], folder)
+    start = time.process_time()
+    log = log_of(cases, folder)
+    spent = time.process_time() - start
+    [score] = log.results.scores
+    print(spent, round(score.metrics["accuracy"].value * len(cases)))
+
+
+main()

@@ -1,0 +1,38 @@
+"""Saved outputs through pydantic-evals: prints the CPU seconds and how many cases passed.
+
+Usage: .envs/pydantic-evals/bin/python bench/peers/pydantic_evals_peer.py CASES.json
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pydantic_evals import Case, Dataset
+from pydantic_evals.evaluators import EqualsExpected
+
+
+def report_of(cases):
+    outputs = {case["question"]: case["output"] for case in cases}
+    dataset = Dataset(
+        name="bench",
+        cases=[Case(name=case["id"], inputs=case["question"], expected_output=case["expected"]) for case in cases],
+        evaluators=[EqualsExpected()],
+    )
+
+    async def answer(question):
+        return outputs[question]
+
+    return dataset.evaluate_sync(answer, progress=False)
+
+
+def main():
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    report_of(cases[:10])
+    start = time.process_time()
+    report = report_of(cases)
+    rate = report.averages().assertions
+    print(time.process_time() - start, round(rate * len(cases)))
+
+
+main()

@@ -1,0 +1,137 @@
+"""Writes the JSON Schema of every file format, from the records; `tests/test_schemas.py` keeps them true."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from deemster.records import ToolCall, Trajectory, Usage
+from deemster.report import NoScore, Report, Score
+from deemster.summary import rules
+
+HERE = Path(__file__).parent
+
+
+class SampleRow(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
+    """One golden row."""
+
+    id_: str
+    input: dict[str, Any]
+    expected_output: Any
+    metadata: dict[str, Any] = {}
+
+
+class DatasetFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A golden dataset."""
+
+    name: str
+    samples: list[SampleRow]
+    schema_version: Literal["deemster.dataset.v1"] = "deemster.dataset.v1"
+    description: str | None = None
+    repetitions: int | None = None
+
+
+class OutputEntry(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
+    """What a target said to one sample; one of `output`, `outputs` and `error`."""
+
+    id_: str | None = None
+    output: str | None = None
+    actual_output: str | None = None
+    outputs: list[str] | None = None
+    error: str | None = None
+    repetition: int = 0
+    retrieved: Any = None
+    trajectory: Trajectory | None = None
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class OutputsFile(msgspec.Struct, forbid_unknown_fields=True):
+    """Saved outputs."""
+
+    outputs: dict[str, str | list[str] | OutputEntry] | list[OutputEntry]
+    schema_version: Literal["deemster.outputs.v1"] = "deemster.outputs.v1"
+
+
+class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
+    """The system under test: one of the two."""
+
+    python: str | None = None
+    outputs: str | None = None
+
+
+class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
+    """How hard the target may be asked."""
+
+    concurrency: int | None = None
+
+
+class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A suite."""
+
+    dataset: str
+    metrics: list[str | dict[str, Any]]
+    schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
+    name: str | None = None
+    description: str | None = None
+    target: TargetSection | None = None
+    repetitions: int | None = None
+    seed: int | None = None
+    limits: LimitsSection | None = None
+    gate: dict[str, Any] | None = None
+
+
+def schemas() -> dict[str, str]:
+    """The text of every schema, by file name."""
+    return {
+        "deemster.dataset.v1.json": _written(DatasetFile),
+        "deemster.outputs.v1.json": _written(OutputsFile),
+        "deemster.report.v1.json": _written(Report),
+        "deemster.suite.v1.json": _written(SuiteFile),
+    }
+
+
+def _written(kind: type) -> str:
+    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    if kind is Report:
+        _, marks = msgspec.json.schema_components([Score, NoScore], ref_template="#/$defs/{name}")
+        parts |= marks
+        either = [{"$ref": "#/$defs/Score"}, {"$ref": "#/$defs/NoScore"}]
+        parts["ExecutionEntry"]["properties"]["marks"] = {"type": "object", "additionalProperties": {"anyOf": either}}
+    if kind is SuiteFile:
+        keys = {key: {} for key in rules.KEYS}
+        gate = {"type": "object", "properties": keys, "additionalProperties": False}
+        parts["SuiteFile"]["properties"]["gate"] = gate
+    if kind is OutputsFile:
+        # Names and shorthand that are read beside the canonical ones.
+        parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
+        parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": dict(sorted(parts.items()))}
+    return json.dumps(_trimmed(schema), indent=2, ensure_ascii=False) + "\n"
+
+
+def _call_keys(parts: dict[str, Any]) -> dict[str, Any]:
+    known = parts[ToolCall.__name__]["properties"]
+    return {**known, "tool": known["name"], "args": known["arguments"]}
+
+
+def _trimmed(value: Any) -> Any:
+    """Descriptions cut to their first line, and money as the number that reports write."""
+    if value == {"type": "string", "format": "decimal"}:
+        return {"type": "number"}
+    if isinstance(value, dict):
+        return {
+            key: entry.partition("\n")[0] if key == "description" and isinstance(entry, str) else _trimmed(entry)
+            for key, entry in value.items()
+        }
+    return [_trimmed(entry) for entry in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    for name, text in schemas().items():
+        (HERE / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"wrote {name}\n")
