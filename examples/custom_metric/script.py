@@ -25,4 +25,4 @@ print(f"macro-F1 {report.macro_f1:.4f}; outdoor {report.cohorts['outdoor'].macro
 for failure in report.failures:
     print(f"{failure.id}: {failure.cause}: {failure.message}")
 if report.gate is not None:
-    print(f"gate: {report.gate.status}")
+    print(f"gate: {report.gate.decision}")

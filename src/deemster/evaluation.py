@@ -239,7 +239,7 @@ async def run(
         InputError: A sample is malformed for a metric, or the gate names something unknown.
     """
     plan, clock, stop = job.plan, clock or clock_of_environment(), stop or Stop()
-    cards = [card(metric) for metric in plan.metrics]
+    cards = [catalog.card(metric) for metric in plan.metrics]
     tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions)
     for warning in survey(plan, note=lambda position, sample: tally.tag(position, sample.tags), strict=job.strict):
         warn(warning)
@@ -285,17 +285,6 @@ class _Counter:
         if self.progress is not None:
             self.unscored += sum(hasattr(mark, "cause") for execution in executions for mark in execution.marks)
             self.progress(Progress(self.done, self.total, self.unscored))
-
-
-def card(metric: Metric) -> MetricCard:
-    """What reports say of a metric."""
-    return MetricCard(
-        name=metric.name,
-        spec=catalog.spec(metric),
-        identity=catalog.identity(metric),
-        family=catalog.family(metric),
-        quotes=catalog.quotes(metric),
-    )
 
 
 def finished(work: Coroutine[Any, Any, _T]) -> _T:

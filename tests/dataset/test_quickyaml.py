@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,8 @@ from deemster.errors import DatasetError
 
 ATOMS = [
     "a", "1", "017", "-0x1F", "+0x1", "0b1", "0o17", "0x1F", ".5", "+.5", "1e3", "1e400", "1E999", "-1.5e-7", "yes",
-    "true", "True", "~", "null", "", "2024-01-01", "12:30", "1_000", "'it''s'", '"q\\n"', '"a\n      b"', "'x\n\n      y'",
+    "true", "True", "~", "null", "", "2024-01-01", "12:30", "1_000", "'it''s'",
+    '"q\\n"', '"a\n      b"', "'x\n\n      y'",
     "|\n      x\n      y\n", "|+\n      x\n\n\n", ">-\n      p\n      q\n", "[1, 2,]", "{x: 1,}", "{x}", "[x: 1]",
     "[a, [b, {c: d}]]", "x #y", "x#y", "\n      - p\n      - q", "\n      k: v\n      l: 2", "!t x", "&a x", "*a", "<<",
     "é", "\u2028z", "😀", "00", "-007", "+01", "1.", "1.e3", "9" * 19, "9" * 25, "9" * 45, "0x" + "f" * 20,
@@ -78,7 +81,7 @@ def test_each_atom_agrees_in_each_place(atom, shape, monkeypatch):
 @pytest.mark.parametrize(
     "body",
     [
-        "  - id: a\n    input: {question: 'Is it open?', lang: en}\n    expected_output: Yes! It is & will be *always*.\n",
+        "  - id: a\n    input: {question: 'Is it open?', lang: en}\n    expected_output: Yes! It is & was *so*.\n",
         "- id: a\n  n: 1\n  f: 2.5\n  when: 2024-01-01\n- id: b\n  text: |\n    one\n    two\n",
         "  # first\n\n  - id: a\n    x: ~\n",
     ],
@@ -93,8 +96,6 @@ def test_a_deep_entry_never_keeps_the_fast_door_busy(unit, monkeypatch):
     seen = []
     monkeypatch.setattr("ryaml.loads", lambda text: seen.append(len(text)) or [])
     text = "name: n\nsamples:\n  - " + unit * 100_000
-    try:
+    with contextlib.suppress(ValueError):
         yaml_value(text.encode())
-    except ValueError:
-        pass
     assert all(size < 200_000 or unit == "- " for size in seen)

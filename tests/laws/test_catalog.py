@@ -50,35 +50,23 @@ expectations = {
     "max_steps": st.integers(1, 5),
     "requires_approval": name_lists,
 }
-shaped_metadata = st.fixed_dictionaries(
-    {},
-    optional={
-        "relevant": st.lists(ids, min_size=1, max_size=4) | st.dictionaries(ids, st.floats(0, 3), max_size=4),
-        "k": st.integers(1, 5),
-        "ordinal_scale": st.just(["low", "medium", "high"]),
-        "citations": st.lists(whole_text.filter(str.strip), min_size=1, max_size=3),
-        "citation_evidence": st.lists(
-            st.fixed_dictionaries({"citation": st.sampled_from(["[1]", "a"]), "quote": st.sampled_from(["a", "b c"])}),
-            min_size=1,
-            max_size=2,
-        ),
-        "json_schema": st.sampled_from([True, {"type": "object"}, {"items": {"type": "integer"}}, {"maxLength": 2}]),
-        "max_latency_ms": st.floats(0, 100),
-        "max_cost_usd": st.integers(0, 3),
-        "trajectory": st.fixed_dictionaries({}, optional=expectations),
-    },
-)
-KEYS = [
-    "relevant",
-    "k",
-    "ordinal_scale",
-    "citations",
-    "citation_evidence",
-    "json_schema",
-    "max_latency_ms",
-    "max_cost_usd",
-    "trajectory",
-]
+shapes = {
+    "relevant": st.lists(ids, min_size=1, max_size=4) | st.dictionaries(ids, st.floats(0, 3), max_size=4),
+    "k": st.integers(1, 5),
+    "ordinal_scale": st.just(["low", "medium", "high"]),
+    "citations": st.lists(whole_text.filter(str.strip), min_size=1, max_size=3),
+    "citation_evidence": st.lists(
+        st.fixed_dictionaries({"citation": st.sampled_from(["[1]", "a"]), "quote": st.sampled_from(["a", "b c"])}),
+        min_size=1,
+        max_size=2,
+    ),
+    "json_schema": st.sampled_from([True, {"type": "object"}, {"items": {"type": "integer"}}, {"maxLength": 2}]),
+    "max_latency_ms": st.floats(0, 100),
+    "max_cost_usd": st.integers(0, 3),
+    "trajectory": st.fixed_dictionaries(expectations),
+}
+shaped_metadata = st.fixed_dictionaries({}, optional=shapes)
+KEYS = list(shapes)
 metadata = shaped_metadata | st.dictionaries(st.sampled_from(KEYS) | whole_text, json_values, max_size=4)
 samples = st.builds(
     Sample,
@@ -87,7 +75,7 @@ samples = st.builds(
     json_values | st.sampled_from(["low", "high", "a b", "42", '{"a": [1, {}]}', ["d1", "d2"]]),
     metadata,
 )
-trajectories = st.none() | st.builds(
+whole_trajectories = st.builds(
     Trajectory,
     tool_calls=st.lists(
         names
@@ -98,6 +86,7 @@ trajectories = st.none() | st.builds(
     pending_approvals=st.integers(0, 2),
     approvals=name_lists,
 )
+trajectories = st.none() | whole_trajectories
 usages = st.none() | st.builds(
     Usage,
     latency_ms=st.none() | st.floats(0, 200),
@@ -114,6 +103,23 @@ outputs = st.builds(
     trajectory=trajectories,
     usage=usages,
 )
+
+# Everything any metric reads is there, so that most pairs are scored.
+ready_samples = st.builds(
+    Sample,
+    st.just("s"),
+    st.just({}),
+    st.sampled_from(["low", "high", "a b", "42", "[1, 2.5]"]),
+    st.fixed_dictionaries(shapes),
+)
+ready_outputs = st.builds(
+    Output,
+    st.sampled_from(["low", "medium", "a b", "b", "41", "42", "[1, 2]", "[1] b c"]),
+    retrieved=st.lists(st.fixed_dictionaries({"id": ids, "text": whole_text}), max_size=5),
+    trajectory=whole_trajectories,
+    usage=st.builds(Usage, latency_ms=st.floats(0, 200), cost_usd=st.decimals(0, 5)),
+)
+pairs = st.tuples(samples, outputs) | st.tuples(ready_samples, ready_outputs)
 
 OPTIONS = {
     "exact-match": {"normalize": normalize, "any_of": st.booleans()},
@@ -231,7 +237,7 @@ def test_every_option_of_every_metric_is_under_these_laws(alias):
 @few
 @given(st.data())
 def test_a_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
-    metric, sample, output = data.draw(metrics(alias)), data.draw(samples), data.draw(outputs)
+    metric, (sample, output) = data.draw(metrics(alias)), data.draw(pairs)
     mark = metric.score(sample, output)
     if isinstance(mark, Unscored):
         assert mark.cause in CAUSES
@@ -259,7 +265,7 @@ def test_a_spec_round_trips(alias, data):
 @few
 @given(st.data())
 def test_details_survive_json(alias, data):
-    mark = made(alias).score(data.draw(samples), data.draw(outputs))
+    mark = made(alias).score(*data.draw(pairs))
     if isinstance(mark, MetricScore):
         assert freeze(msgspec.json.decode(msgspec.json.encode(mark.details))) == mark.details
 
@@ -321,9 +327,9 @@ def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, outp
 @given(st.data())
 def test_many_marks_are_the_marks_one_by_one(alias, data):
     metric = made(alias)
-    pairs = data.draw(st.lists(st.tuples(samples, outputs), max_size=4))
-    batch = metric.score_many([sample for sample, _ in pairs], [output for _, output in pairs])
-    for mark, pair in zip(batch, pairs, strict=True):
+    drawn = data.draw(st.lists(pairs, max_size=4))
+    batch = metric.score_many([sample for sample, _ in drawn], [output for _, output in drawn])
+    for mark, pair in zip(batch, drawn, strict=True):
         single = metric.score(*pair)
         assert type(mark) is type(single)
         if isinstance(single, Unscored):

@@ -182,7 +182,7 @@ def test_a_lone_surrogate_in_the_output_is_a_bad_output(metric):
         (lambda: Levenshtein(max_cells=0), "`max_cells`"),
         (lambda: Levenshtein(max_cells=float("nan")), "`max_cells`"),
         (lambda: Levenshtein(max_cells=True), "`max_cells`"),
-        (lambda: LengthWithin(), "`min`"),
+        (LengthWithin, "`min`"),
         (lambda: LengthWithin(min=3, max=2), "`min`"),
         (lambda: LengthWithin(min=-1), "`min`"),
         (lambda: LengthWithin(max=2.5), "`max`"),

@@ -221,6 +221,7 @@ def test_any_bytes_give_outputs_or_a_typed_error(tmp_path, data):
         try:
             saved = load(tmp_path, f"o.{kind}", data)
         except InputError as error:
-            assert str(error)
+            said = str(error)
+            assert said
         else:
             assert len(saved) > 0

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from deemster import __version__
-from deemster.errors import DeemsterError
+from deemster.errors import DeemsterError, ExitCode, visible
 
 COMMANDS = {
     "completion": "Print the shell completion script.",
@@ -45,7 +45,7 @@ class Lazy(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one was probably meant."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from deemster.errors import did_you_mean, visible  # noqa: PLC0415 - only where something is misspelt
+            from deemster.errors import did_you_mean  # noqa: PLC0415 - only where something is misspelt
 
             ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -57,6 +57,10 @@ class Lazy(click.Group):
         except DeemsterError as error:
             complain(str(error))
             sys.exit(error.exit_code)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            complain(visible(f"{place}The run could not go on: {error.strerror or error}."))
+            sys.exit(ExitCode.INCOMPLETE)
 
 
 def complain(message: str) -> None:

@@ -56,4 +56,5 @@ def _described(entry: Entry) -> str:
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    return {**entry._asdict(), "options": [option._asdict() for option in entry.options]}
+    options = [option._asdict() for option in entry.options]
+    return {**entry._asdict(), "options": options, "quotes": sorted(entry.quotes)}

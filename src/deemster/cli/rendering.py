@@ -61,11 +61,10 @@ class Rendering(NamedTuple):
             metrics: The run's metrics, where they are at hand; otherwise the report says which they were.
         """
         known = {metric.name: catalog.quotes(metric) for metric in metrics}
-
-        def quotes(name: str) -> frozenset[str] | None:
-            return known[name] if name in known else _quotes_of_spec(report.metrics[name].spec)
-
-        return redacted(report, level=self.level, include_input=self.include_input, quotes=quotes)
+        for name, figures in report.metrics.items():
+            if name not in known:
+                known[name] = _quotes_of_spec(figures.spec)
+        return redacted(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
     def write(self, view: Report) -> None:
         """Write every report that was asked for.
@@ -86,7 +85,8 @@ class Rendering(NamedTuple):
 def _quotes_of_spec(spec: str) -> frozenset[str] | None:
     """What a metric of the catalog says it quotes; of user code nothing is known, and none of it is loaded."""
     try:
-        return catalog.describe(spec).quotes
+        catalog.describe(spec)
+        return catalog.quotes(catalog.parse(spec))
     except ConfigurationError:
         return None
 

@@ -86,6 +86,10 @@ class IndexedRows:
 
     def _sample(self, line: bytes) -> Sample:
         try:
+            return _samples.decode(line)
+        except (msgspec.MsgspecError, ValueError):
+            pass
+        try:
             row = json_document(line.decode(), self.lines.reading, depth=ROW_DEPTH).value
             return Sample(row["id"], row["input"], row["expected_output"], row.get("metadata", {}))
         except (ValueError, TypeError, KeyError):

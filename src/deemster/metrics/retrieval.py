@@ -49,10 +49,11 @@ class Ranked(Scored, frozen=True, kw_only=True):
 
     def grade(self, expected: tuple[Mapping[str, float], int | None], actual: Sequence[str]) -> Mark:
         """Count, then mark."""
-        return self.award(self.tally(*expected, actual))
+        gains, k = expected
+        return self.award(self.tally(gains, k, actual if k is None else distinct(actual, k)))
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """All that the mark depends on."""
+        """All that the mark depends on: the first k distinct ids, or without k the whole list as it stands."""
         raise NotImplementedError
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
@@ -77,6 +78,7 @@ def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: 
         gains: Mapping[str, float] = {}
         ids: Sequence[str] = ()
         unreadable = None
+        top, reached = ids, None
         try:
             gains = relevance(sample)
         except Fault as fault:
@@ -95,7 +97,9 @@ def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: 
             except Fault as fault:
                 marks.append(Unscored(fault.cause, fault.message))
                 continue
-            tally = metric.tally(gains, k, ids)
+            if k is not None and k != reached:
+                top, reached = distinct(ids, k), k
+            tally = metric.tally(gains, k, ids if k is None else top)
             mark = known.get(tally) if metric.recurs else None
             if mark is None:
                 mark = metric.award(tally)
@@ -132,8 +136,7 @@ class RetrievalHitAtK(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """k, retrieved, relevant, found."""
-        top = distinct(ids, k)
-        return k, len(top), len(gains), len(gains.keys() & top)
+        return k, len(ids), len(gains), len(gains.keys() & ids)
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
         """Was anything found."""
@@ -169,10 +172,9 @@ class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """k, retrieved, relevant, found, missing."""
-        top = distinct(ids, k)
-        found = gains.keys() & top
+        found = gains.keys() & ids
         missing = () if len(found) == len(gains) else tuple([wanted for wanted in gains if wanted not in found][:SHOWN])
-        return k, len(top), len(gains), len(found), missing
+        return k, len(ids), len(gains), len(found), missing
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
         """How much was found."""
@@ -213,8 +215,7 @@ class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """k, retrieved, relevant, found."""
-        top = distinct(ids, k)
-        return k, len(top), len(gains), len(gains.keys() & top)
+        return k, len(ids), len(gains), len(gains.keys() & ids)
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
         """How much of what was retrieved is relevant."""
@@ -250,8 +251,7 @@ class RetrievalF1AtK(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """k, retrieved, relevant, found."""
-        top = distinct(ids, k)
-        return k, len(top), len(gains), len(gains.keys() & top)
+        return k, len(ids), len(gains), len(gains.keys() & ids)
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
         """Both at once."""
@@ -287,8 +287,6 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """The first relevant rank."""
-        if k is not None:
-            ids = distinct(ids, k)
         for position, found in enumerate(ids):
             if found in gains:
                 return (len(set(ids[:position])) + 1,)
@@ -357,7 +355,7 @@ class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
 
     def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
         """relevant, found."""
-        return k, len(gains.keys() & distinct(ids, k))
+        return k, len(gains.keys() & ids)
 
     def award(self, tally: tuple[Any, ...]) -> MetricScore:
         """How much was found."""
@@ -405,7 +403,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         """k, dcg, idcg."""
         if self.gain == "exponential":
             gains = {name: _exponential(gain) for name, gain in gains.items()}
-        top = enumerate(distinct(ids, k), start=2)
+        top = enumerate(ids, start=2)
         dcg = math.fsum([gains[found] / math.log2(rank) for rank, found in top if found in gains])
         return k, dcg, _ideal(tuple(gains.values()), k)
 

@@ -10,6 +10,7 @@ LIMIT = 200
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" for char in "\"'|`\\*_[]~@#!$"}
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*(@[0-9]+)?")
+_PLAIN_SENTENCE = re.compile(r"[a-z0-9][a-z0-9 .,;'()=+-]{0,199}")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
@@ -32,9 +33,25 @@ def metric_name(text: str) -> str:
     return text if _PLAIN_NAME.fullmatch(text) and "www." not in text.lower() else code(text)
 
 
+def sentence(text: str) -> str:
+    """A sentence for Markdown: as it is where it holds plain words and numbers only, else as any text from data."""
+    return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code(text)
+
+
 def line(text: str) -> str:
     """Text from data for a terminal: on one line, cut, with nothing that could move the cursor."""
     return visible(text, limit=LIMIT)
+
+
+def terminal_line(text: str) -> str:
+    r"""Text from data for a terminal that may be a CI log: as a line, and nowhere the start of a `::` command.
+
+    A long text is folded, so that a command may start anywhere in it.
+
+    >>> terminal_line("::error::x")
+    ':\\x3aerror:\\x3ax'
+    """
+    return line(text).replace("::", ":\\x3a")
 
 
 def cell(text: str, *, raw: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deemster.report.document import Report
 from deemster.report.escape import code, entities
-from deemster.report.sections import Data, Line, Section, Table, sections
+from deemster.report.sections import Data, Line, Section, Sentence, Table, sections
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #888; }
@@ -59,6 +59,8 @@ def _table(content: Table) -> str:
 
 
 def _cell(part: str) -> str:
+    if isinstance(part, Sentence):
+        return f"<td>{entities(part)}</td>"
     if isinstance(part, Data):
         return f'<td class="text">{code(part)}</td>'
     kind = f' class="{part}"' if part in _STATUSES else ""

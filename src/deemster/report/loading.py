@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 
 from deemster.dataset import read_document
-from deemster.errors import Fault, ReportError
+from deemster.dataset.rows import kind_of
+from deemster.errors import Fault, ReportError, listing
 from deemster.report.document import SCHEMA, Report
 from deemster.report.entries import ExecutionEntry, Failure, MarkEntry, NoScore, SampleEntry, Score
+from deemster.report.privacy import LEVELS, REMOVABLE
 
 
 def load_report(path: str | Path) -> Report:
@@ -21,9 +23,14 @@ def load_report(path: str | Path) -> Report:
     """
     value = read_document(path, error=ReportError).value
     where = str(path)
-    version = value.get("schema_version") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise ReportError(Fault(f"A report is a map, not {kind_of(value)}.", where))
+    version = value.get("schema_version")
     if version != SCHEMA:
-        raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, not {version!r}.", where))
+        found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
+        raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
+    if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
+        raise ReportError(Fault(f"The report is not whole; missing: {listing(missing)}.", where))
     try:
         lists = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
@@ -31,8 +38,10 @@ def load_report(path: str | Path) -> Report:
             "failures": msgspec.convert(value["failures"], list[Failure]),
         }
         report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
-    except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}", where)) from None
+    except KeyError as error:
+        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: no {error}.", where)) from None
+    except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:
+        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}.", where)) from None
     loaded = msgspec.structs.replace(report, **lists)
     _refuse_gaps(loaded, where)
     return loaded
@@ -57,5 +66,8 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all(set(entry.marks) == names for entry in report.executions)
     order = [(entry.id, place) for entry in report.samples for place in range(entry.repetitions)]
     complete = complete and order == [(entry.id, entry.repetition) for entry in report.executions]
+    if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
+        message = f"`privacy` names a level ({listing(LEVELS)}) and what it removed; this report names something else."
+        raise ReportError(Fault(message, where))
     if not complete:
         raise ReportError(Fault("The report's metrics, cohorts, samples and executions do not fit each other.", where))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.report.document import Report
-from deemster.report.escape import code, metric_name
-from deemster.report.sections import Data, Line, MetricName, Section, Table, sections
+from deemster.report.escape import code, metric_name, sentence
+from deemster.report.sections import Data, Line, MetricName, Section, Sentence, Table, sections
 
 
 def markdown(report: Report) -> str:
@@ -35,6 +35,8 @@ def joined(line: Line) -> str:
 def _part(part: str) -> str:
     if isinstance(part, MetricName):
         return metric_name(part)
+    if isinstance(part, Sentence):
+        return sentence(part)
     return code(part) if isinstance(part, Data) else part
 
 

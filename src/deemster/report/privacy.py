@@ -26,6 +26,7 @@ _REMOVED: dict[str, tuple[str, ...]] = {
     "all": (*_EXPECTED, *_OUTPUT, *_QUOTING),
     PUBLISH_SAFE: (*_HASHES, *_EXPECTED, *_OUTPUT, *_QUOTING, *_WORDS),
 }
+REMOVABLE = frozenset(_REMOVED[PUBLISH_SAFE])
 
 Quotes: TypeAlias = Callable[[str], frozenset[str] | None]
 
@@ -41,7 +42,7 @@ def redacted(report: Report, *, level: str = DEFAULT, include_input: bool = Fals
     """
     before = report.privacy
     removed = tuple(name for name in _REMOVED[PUBLISH_SAFE] if name in _REMOVED[level] or name in before.removed)
-    level = next(name for name in LEVELS if set(_REMOVED[name]) == set(removed))
+    level = next(name for name in LEVELS if set(removed) <= set(_REMOVED[name]))
     keep_input = include_input and level != PUBLISH_SAFE
     view = _View(frozenset(removed), quotes, keep_input=keep_input)
     samples, executions, failures = report.samples, report.executions, report.failures

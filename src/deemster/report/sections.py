@@ -27,6 +27,12 @@ class MetricName(Data):
     __slots__ = ()
 
 
+class Sentence(Data):
+    """A sentence of ours that was read back from a file, where anybody may have changed it."""
+
+    __slots__ = ()
+
+
 Line: TypeAlias = tuple[str, ...]
 
 
@@ -278,7 +284,7 @@ def _gate(gate: Decision) -> Section:
             decimals(check.observed),
             "n/a" if check.low is None or check.high is None else span(Interval(check.low, check.high)),
             f"{check.required:.4g}",
-            check.because,
+            Sentence(check.because),
         )
         for check in gate.checks
     ]

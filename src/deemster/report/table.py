@@ -44,7 +44,7 @@ def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *
     tags = json.dumps(sample.tags, ensure_ascii=False)
     row = [
         cell(sample.id, raw=raw),
-        sample.row_hash or "",
+        cell(sample.row_hash or "", raw=raw),
         str(repetition),
         cell(tags, raw=raw),
         cell(metric, raw=raw),

@@ -8,7 +8,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from deemster.report.document import Report
-from deemster.report.escape import line as harmless
+from deemster.report.escape import terminal_line as harmless
 from deemster.report.sections import Data, Line, Section, Table, sections
 
 _NUMERIC = frozenset("0123456789.,-% ")

@@ -89,6 +89,8 @@ class Destination(NamedTuple):
             raise ReportError(Fault("This is a folder; a report is a file.", self.path))
         if not path.parent.is_dir():
             raise ReportError(Fault(f"The folder `{path.parent}` does not exist.", self.path))
+        if _is_device(path):
+            return
         with _told(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
             pass
 
@@ -106,6 +108,10 @@ def written(report: Report, destination: Destination) -> None:
             sys.stdout.buffer.flush()
         return
     path = Path(destination.path)
+    if _is_device(path):
+        with _told(destination.path), path.open("wb") as file:
+            _pour(pieces, file.write)
+        return
     with _told(destination.path):
         handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".deemster-")
         try:
@@ -117,6 +123,11 @@ def written(report: Report, destination: Destination) -> None:
             Path(aside).replace(path)
         finally:
             Path(aside).unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    """Whether a path is a terminal, a pipe or the like, which is written to and must never be replaced by a file."""
+    return path.exists() and not path.is_file()
 
 
 def _pour(pieces: Iterable[bytes], write: Callable[[bytes], object]) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -19,6 +17,7 @@ from deemster.metrics.contract import Scored
 from deemster.metrics.spec import parse_spec
 from deemster.records import Metric, MetricCard
 from deemster.run.guard import Caught
+from deemster.run.importing import imported
 from deemster.run.table import CORE, PLACES, SHORT
 
 GROUP = "deemster.metrics"
@@ -46,6 +45,7 @@ class Entry(NamedTuple):
         reads: The metadata keys it reads.
         reads_expected: Whether it reads `expected_output`.
         core: Whether it is one of the fifteen.
+        quotes: The details that may repeat text of a sample or output.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Entry(NamedTuple):
     reads: tuple[str, ...]
     reads_expected: bool
     core: bool
+    quotes: frozenset[str]
 
 
 def parse(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
@@ -200,6 +201,7 @@ def _entry(alias: str) -> Entry:
         reads=tuple(sorted(metric.reads)),
         reads_expected=metric.reads_expected,
         core=alias in CORE,
+        quotes=metric.quotes,
     )
 
 
@@ -240,9 +242,9 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
         return cast("Metric", _ours(alias, name, options))
     if name in plugins:
         plugin = plugins[name]
-        return _custom(_imported(plugin.value, f"plug-in `{name}`", search=None), f"Plug-in `{name}`", options)
+        return _custom(imported(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
     if ":" in name:
-        return _custom(_imported(name, f"`{name}`", search=search), f"`{name}`", options)
+        return _custom(imported(name, called="The metric", search=search), f"`{name}`", options)
     raise _unknown(name, plugins)
 
 
@@ -288,36 +290,6 @@ def _checked(metric: Any, called: str) -> Metric:
         hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
         raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
     return cast("Metric", metric)
-
-
-def _imported(path: str, called: str, *, search: str | PathLike[str] | None) -> Any:
-    module, _, qualname = path.partition(":")
-    with Caught() as caught, _searched(search):
-        found: Any = importlib.import_module(module)
-    if caught.error is not None:
-        raise ConfigurationError(f"The metric {called} cannot be imported: {caught.message}") from caught.error
-    for step in qualname.split("."):
-        if not hasattr(found, step):
-            near = did_you_mean(step, [name for name in vars(found) if not name.startswith("_")])
-            raise ConfigurationError(f"The metric {called} cannot be imported: `{module}` has no `{step}`. {near}")
-        found = getattr(found, step)
-    return found
-
-
-@contextmanager
-def _searched(directory: str | PathLike[str] | None) -> Iterator[None]:
-    if directory is None:
-        yield
-        return
-    place = fspath(directory)
-    importlib.invalidate_caches()
-    sys.path.insert(0, place)
-    try:
-        yield
-    finally:
-        # The module may have changed the path itself.
-        if place in sys.path:
-            sys.path.remove(place)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -139,11 +139,26 @@ async def _answer(target: PythonTarget, work: Work, *, clock: Clock, pool: Threa
     started = clock.elapsed_s()
     with Caught() as caught:
         if target.is_async:
-            output = await target.call_async(invocation)
+            output = await _uncancelled(target.call_async(invocation))
         else:
             output = await asyncio.get_running_loop().run_in_executor(pool, target.call, invocation)
         return _timed(output, (clock.elapsed_s() - started) * 1000)
     return TargetFailure(caught.message)
+
+
+async def _uncancelled(work: Awaitable[Output]) -> Output:
+    """Await a target; a cancellation that nobody asked this run for is a failure of the target's own.
+
+    Raises:
+        RuntimeError: Something inside the target was cancelled.
+    """
+    try:
+        return await work
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("The target was cancelled from within.") from None
 
 
 def _timed(output: Output, latency_ms: float) -> Output:

@@ -11,12 +11,14 @@ from deemster.errors import visible
 class Caught:
     """Holds what user code raised inside its ``with`` block; cancellation and interrupts pass through.
 
+    A ``SystemExit`` counts as raised: user code must not end a run with an exit code of its own.
+
     Attributes:
         error: What was raised, or None.
     """
 
     def __init__(self) -> None:
-        self.error: Exception | None = None
+        self.error: Exception | SystemExit | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -24,7 +26,7 @@ class Caught:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if isinstance(error, Exception):
+        if isinstance(error, (Exception, SystemExit)):
             self.error = error
             return True
         return False
@@ -38,7 +40,7 @@ class Caught:
         return visible(f"{type(self.error).__name__}: {text}" if text else type(self.error).__name__, limit=300)
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     with Caught() as caught:
         return str(error)
     return f"(its text cannot be shown: {type(caught.error).__name__})"

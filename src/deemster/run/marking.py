@@ -81,7 +81,7 @@ def _user_mark(metric: Metric, value: Any) -> Mark:
     try:
         return mark_from(
             value,
-            threshold=getattr(metric, "threshold", None) or 0.5,
+            threshold=0.5 if (threshold := getattr(metric, "threshold", None)) is None else threshold,
             higher_is_better=getattr(metric, "higher_is_better", True),
         )
     except ValueError as error:

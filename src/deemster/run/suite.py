@@ -160,7 +160,7 @@ class _Reader:
 
     def _map(self, value: Any, path: Keys, name: str, known: Sequence[str]) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            self._fault(path, f"{name[0].upper()}{name[1:]} is a map with keys such as `{known[0]}`, not {_shown(value)}.")
+            self._fault(path, f"{name} is a map with keys such as `{known[0]}`, not {_shown(value)}.")
             return {}
         for key in value:
             if key not in known:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.records import Invocation, Output
+from deemster.records import Invocation, Output, freeze
 
 
 class PythonTarget:
@@ -59,10 +59,10 @@ def output_of(value: Any) -> Output:
     """What a target returned, as an output: text stays, an output stays, other data becomes compact JSON.
 
     Raises:
-        TypeError: The value cannot be written as JSON.
+        TypeError: The value, or something an output holds, cannot be written as JSON.
     """
     if isinstance(value, Output):
-        return value
+        return _finite(value)
     if isinstance(value, str):
         return Output(value)
     if value is None or inspect.isawaitable(value):
@@ -74,6 +74,17 @@ def output_of(value: Any) -> Output:
         return Output(msgspec.json.encode(value).decode())
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"A target returns text, an Output or JSON data: {error}") from None
+
+
+def _finite(output: Output) -> Output:
+    """An output as it is, once what came with its text is known to be finite JSON."""
+    try:
+        freeze(output.retrieved, path="retrieved")
+        for call in output.trajectory.tool_calls if output.trajectory is not None else ():
+            freeze(call.result, path=f"the result of `{call.name}`")
+    except (ValueError, RecursionError) as error:
+        raise TypeError(f"An Output holds JSON data: {error}") from None
+    return output
 
 
 def _takes_invocation(function: Callable[..., Any]) -> bool:

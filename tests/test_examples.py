@@ -1,0 +1,107 @@
+"""Every example runs through the command line and comes to the same bytes each time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+DEEMSTER = Path(sys.executable).with_name("deemster")
+EPOCH = "1767225600"
+
+EXIT_CODES = {"agent": 1, "citations": 0, "custom_metric": 0, "quickstart": 0, "retrieval": 0, "triage": 0}
+SEEDS = ("0", "1", "42", "1234567", "4294967295")
+LOCALES = ("C", "C.UTF-8")
+
+
+def environment(*, seed: str = "0", locale: str = "C.UTF-8") -> dict[str, str]:
+    """As little of the caller's environment as will do."""
+    return {
+        "PATH": os.environ["PATH"],
+        "SOURCE_DATE_EPOCH": EPOCH,
+        "PYTHONHASHSEED": seed,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LANG": locale,
+        "LC_ALL": locale,
+    }
+
+
+def test_every_folder_of_the_examples_is_tested():
+    assert sorted(EXIT_CODES) == sorted(path.parent.name for path in EXAMPLES.glob("*/suite.yml"))
+    assert sorted(EXIT_CODES) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("example", sorted(EXIT_CODES))
+@pytest.mark.parametrize(("place", "seed"), list(enumerate(SEEDS)), ids=SEEDS)
+def test_an_example_has_the_same_reports_for_every_hash_seed_and_locale(example, place, seed, tmp_path, golden):
+    # The locale changes from seed to seed, and begins with the other one in every second example.
+    locale = LOCALES[(place + sorted(EXIT_CODES).index(example)) % len(LOCALES)]
+    done = subprocess.run(
+        [
+            *(DEEMSTER, "run", f"examples/{example}/suite.yml", "--quiet"),
+            *("--json", tmp_path / "report.json", "--markdown", tmp_path / "report.md"),
+        ],
+        cwd=ROOT,
+        env=environment(seed=seed, locale=locale),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == EXIT_CODES[example], done.stderr.decode()
+    assert done.stdout == b""
+    golden(f"examples/{example}/report.json", (tmp_path / "report.json").read_bytes())
+    golden(f"examples/{example}/report.md", (tmp_path / "report.md").read_bytes())
+
+
+@pytest.mark.parametrize("example", sorted(EXIT_CODES))
+def test_a_saved_report_renders_to_the_same_markdown(example, golden, tmp_path):
+    held = ROOT / "tests" / "golden" / "examples" / example / "report.json"
+    done = subprocess.run(
+        [DEEMSTER, "report", held, "--markdown", tmp_path / "again.md", "--json", tmp_path / "again.json"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    golden(f"examples/{example}/report.md", (tmp_path / "again.md").read_bytes())
+    assert (tmp_path / "again.json").read_bytes() == held.read_bytes()
+
+
+@pytest.mark.parametrize("example", sorted(EXIT_CODES))
+def test_an_example_is_valid_without_a_warning(example):
+    for file in sorted((EXAMPLES / example).glob("*.*ml")) + sorted((EXAMPLES / example).glob("*.jsonl")):
+        done = subprocess.run(
+            [DEEMSTER, "validate", file], cwd=ROOT, env=environment(), capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b""), file
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/script.py")), ids=lambda path: path.parent.name)
+def test_a_script_of_an_example_says_what_it_said_before(script, golden):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], env=environment(), capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    golden(f"examples/{script.parent.name}/script.txt", done.stdout)
+
+
+def test_only_the_policy_cohort_of_the_quickstart_is_weak():
+    import deemster as dm
+
+    report = dm.load_report(ROOT / "tests" / "golden" / "examples" / "quickstart" / "report.json")
+    rates = {name: cohort.metrics["token-f1"].pass_rate for name, cohort in report.cohorts.items()}
+    assert rates == {"account": 1.0, "policy": pytest.approx(1 / 3), "shipping": 1.0, "(untagged)": 1.0}
+    assert report.gate is not None
+    assert report.gate.decision == "pass"
+
+
+def test_the_triage_example_has_three_unstable_tickets():
+    import deemster as dm
+
+    report = dm.load_report(ROOT / "tests" / "golden" / "examples" / "triage" / "report.json")
+    assert [sample.id for sample in report.samples if sample.unstable] == ["slow-search", "double-charge", "odd-login"]
