@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+import deemster as dm
+from deemster.cli import app
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -58,41 +62,31 @@ def test_an_example_has_the_same_reports_for_every_hash_seed_and_locale(example,
 
 
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))
-def test_a_saved_report_renders_to_the_same_markdown(example, golden, tmp_path):
+def test_a_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path):
     held = ROOT / "tests" / "golden" / "examples" / example / "report.json"
-    done = subprocess.run(
-        [DEEMSTER, "report", held, "--markdown", tmp_path / "again.md", "--json", tmp_path / "again.json"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    flags = ["--markdown", str(tmp_path / "again.md"), "--json", str(tmp_path / "again.json")]
+    done = CliRunner().invoke(app, ["report", str(held), *flags])
+    assert done.exit_code == 0, done.output
     golden(f"examples/{example}/report.md", (tmp_path / "again.md").read_bytes())
     assert (tmp_path / "again.json").read_bytes() == held.read_bytes()
 
 
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))
-def test_an_example_is_valid_without_a_warning(example):
-    for file in sorted((EXAMPLES / example).glob("*.*ml")) + sorted((EXAMPLES / example).glob("*.jsonl")):
-        done = subprocess.run(
-            [DEEMSTER, "validate", file], cwd=ROOT, env=environment(), capture_output=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, b""), file
+def test_every_file_of_an_example_is_valid_without_a_warning(example):
+    folder = EXAMPLES / example
+    for file in sorted([*folder.glob("*.yml"), *folder.glob("*.jsonl")]):
+        done = CliRunner().invoke(app, ["validate", str(file)])
+        assert (done.exit_code, done.stderr) == (0, ""), file
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/script.py")), ids=lambda path: path.parent.name)
 def test_a_script_of_an_example_says_what_it_said_before(script, golden):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script], env=environment(), capture_output=True, check=False, text=True
-    )
+    done = subprocess.run([sys.executable, script], env=environment(), capture_output=True, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     golden(f"examples/{script.parent.name}/script.txt", done.stdout)
 
 
 def test_only_the_policy_cohort_of_the_quickstart_is_weak():
-    import deemster as dm
-
     report = dm.load_report(ROOT / "tests" / "golden" / "examples" / "quickstart" / "report.json")
     rates = {name: cohort.metrics["token-f1"].pass_rate for name, cohort in report.cohorts.items()}
     assert rates == {"account": 1.0, "policy": pytest.approx(1 / 3), "shipping": 1.0, "(untagged)": 1.0}
@@ -101,7 +95,5 @@ def test_only_the_policy_cohort_of_the_quickstart_is_weak():
 
 
 def test_the_triage_example_has_three_unstable_tickets():
-    import deemster as dm
-
     report = dm.load_report(ROOT / "tests" / "golden" / "examples" / "triage" / "report.json")
     assert [sample.id for sample in report.samples if sample.unstable] == ["slow-search", "double-charge", "odd-login"]

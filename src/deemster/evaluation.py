@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 from deemster.records import Execution, Metric, MetricCard
-from deemster.report import Report, RunNote, assemble
+from deemster.report import Report, RunNote, assemble, redacted
 from deemster.run import catalog
 from deemster.run.clock import Clock, clock_of_environment
 from deemster.run.engine import perform
@@ -107,7 +107,7 @@ def evaluate(
         delta=delta,
         strict=strict,
     )
-    return finished(run(job, clock=clock, warn=_warn))
+    return _shown(finished(run(job, clock=clock, warn=_warn)))
 
 
 async def evaluate_async(dataset: Dataset | str | Path, *, clock: Clock | None = None, **options: Any) -> Report:
@@ -116,7 +116,12 @@ async def evaluate_async(dataset: Dataset | str | Path, *, clock: Clock | None =
     Raises:
         InputError: Something given cannot be used.
     """
-    return await run(job_of(dataset, **options), clock=clock, warn=_warn)
+    return _shown(await run(job_of(dataset, **options), clock=clock, warn=_warn))
+
+
+def _shown(report: Report) -> Report:
+    """The report as it is shown unless somebody asks for more: without the samples' input."""
+    return redacted(report, quotes=lambda _: None)
 
 
 def job_of(

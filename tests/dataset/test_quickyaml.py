@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.dataset import quickyaml
+from deemster.dataset import Dataset, quickyaml
 from deemster.dataset.canonical import is_plain
 from deemster.dataset.document import Reading
 from deemster.dataset.quickyaml import yaml_value
@@ -99,3 +100,9 @@ def test_a_deep_entry_never_keeps_the_fast_door_busy(unit, monkeypatch):
     with contextlib.suppress(ValueError):
         yaml_value(text.encode())
     assert all(size < 200_000 or unit == "- " for size in seen)
+
+
+def test_without_ryaml_the_strict_reader_does_the_work(tmp_path, monkeypatch):
+    (tmp_path / "a.yml").write_text("name: n\nsamples:\n  - {id: a, input: {}, expected_output: 017}\n")
+    monkeypatch.setitem(sys.modules, "ryaml", None)
+    assert [sample.expected_output for sample in Dataset.load(tmp_path / "a.yml")] == [17]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -43,6 +42,8 @@ def visible(text: str, *, limit: int | None = None) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that a misspelt one most likely meant, or None."""
+    import difflib  # noqa: PLC0415 - only a misspelt word needs it
+
     found = difflib.get_close_matches(word.casefold(), list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 

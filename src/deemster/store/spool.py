@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,6 +34,7 @@ class Spool:
         self._offsets = array("q", [-1]) * (samples * repetitions)
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as the report
         self._end = 0
+        weakref.finalize(self, self._file.close)
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions.
