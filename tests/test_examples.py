@@ -29,7 +29,6 @@ def environment(*, seed: str = "0", locale: str = "C.UTF-8") -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "SOURCE_DATE_EPOCH": EPOCH,
         "PYTHONHASHSEED": seed,
-        "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": locale,
         "LC_ALL": locale,
     }

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.runs import full_report, small_report
 
@@ -71,7 +71,8 @@ def plain(value):
     return f'{{\n  "entries": [\n    {canonical(value, level=2)}\n  ]\n}}\n'.encode("utf-8", "replace")
 
 
-@given(JSON)
+@settings(max_examples=400)
+@given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_the_fast_path_writes_the_bytes_of_the_plain_one(value):
     assert streamed(value) == plain(value)
 

@@ -15,7 +15,7 @@ _SHELLS = ("bash", "zsh", "fish")
 def command(*, shell: str) -> None:
     """Print the shell completion script.
 
-    For bash: `deemster completion bash > ~/.local/share/bash-completion/completions/deemster`.
+    For bash: `deemster completion bash >> ~/.bashrc`.
     """
     found = get_completion_class(shell)
     if found is None:

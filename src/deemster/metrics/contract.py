@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -42,8 +42,8 @@ def malformed(message: str) -> Fault:
 class Scored(msgspec.Struct, frozen=True, kw_only=True):
     """A metric as a value: its fields are its options, its text is its canonical spec.
 
-    A subclass sets the class variables, implements ``expect`` (what the sample wants) and ``grade`` (how near the
-    output comes), and overrides ``read`` where it looks at more than the output's text.
+    A subclass sets the class variables and implements ``grade`` (how near the output comes). It overrides ``expect``
+    where the sample asks for more than its expected text, and ``read`` where it looks at more than the output's text.
 
     Raises:
         ConfigurationError: An option is missing or out of range.
@@ -86,12 +86,12 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
         return spec_of(self)
 
     def expect(self, sample: Sample) -> Any:
-        """What the sample asks of the output, or a fault.
+        """What the sample asks of the output: its expected text.
 
         Raises:
             Fault: The sample lacks it, or holds something unreadable.
         """
-        raise NotImplementedError
+        return expected_text(sample)
 
     def read(self, output: Output) -> Any:
         """The part of the output this metric looks at: its text.
@@ -101,13 +101,14 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
         """
         return text_of(output)
 
-    def grade(self, expected: Any, actual: Any) -> Mark:
-        """Mark what was read against what was expected.
+    if TYPE_CHECKING:
 
-        Raises:
-            Fault: The pair is beyond what this metric marks.
-        """
-        raise NotImplementedError
+        def grade(self, expected: Any, actual: Any) -> Mark:
+            """Mark what was read against what was expected.
+
+            Raises:
+                Fault: The pair is beyond what this metric marks.
+            """
 
     def check(self, sample: Sample) -> Sequence[Problem]:
         """Problems of a sample, found before anything runs."""

@@ -13,7 +13,6 @@ from rapidfuzz.distance import LCSseq
 from deemster.metrics.contract import (
     Fault,
     Scored,
-    expected_text,
     expected_texts,
     positive,
 )
@@ -45,10 +44,6 @@ class RougeL(Scored, frozen=True, kw_only=True):
     def validate(self) -> None:
         """Refuse options that make no sense."""
         positive(self.max_cells, option="max_cells", metric=self.alias)
-
-    def expect(self, sample: Sample) -> str:
-        """The expected text."""
-        return expected_text(sample)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Find the longest common subsequence.

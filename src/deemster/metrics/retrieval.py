@@ -285,7 +285,12 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
         """The metric's k, else the whole list."""
         return self.k
 
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
+    def tally(
+        self,
+        gains: Mapping[str, float],
+        k: int | None,  # noqa: ARG002 - others need it
+        ids: Sequence[str],
+    ) -> tuple[Any, ...]:
         """The first relevant rank."""
         for position, found in enumerate(ids):
             if found in gains:

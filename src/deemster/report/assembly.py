@@ -101,13 +101,17 @@ def _executions(
     dataset: Dataset, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
 ) -> Iterator[ExecutionEntry]:
     names = [card.name for card in cards]
-    found = iter(executions)
-    for position, sample in enumerate(dataset):
-        for repetition in range(repetitions):
-            execution = next(found)
-            if execution is None:
-                execution = Execution(position, sample.id, repetition, None, (_NOT_RUN,) * len(names))
+    # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
+    ids = enumerate(sample.id for sample in dataset)
+    at, name = -1, ""
+    for place, execution in enumerate(executions):
+        if execution is not None:
             yield _execution(execution, names)
+            continue
+        position, repetition = divmod(place, repetitions)
+        while at < position:
+            at, name = next(ids)
+        yield _execution(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names)
 
 
 def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:

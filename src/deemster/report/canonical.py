@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 from json.encoder import encode_basestring
 from typing import Any
 
 import msgspec
+import re2
 
 _COMMON = {0.0: "0.0", 1.0: "1.0", 0.5: "0.5"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-# Numbers that msgspec may write otherwise: more than nine decimals, an exponent, a negative zero, money.
-_ODD = re.compile(rb'[:,\[](?:-?[0-9]+(?:\.[0-9]{10}|(?:\.[0-9]+)?[eE])|-0\.0[^0-9]|(?<="cost_usd":)[^n])')
+# Numbers that msgspec may write otherwise: more than nine decimals, an exponent, a fraction behind so many digits that
+# its shortest form is not its rounded one, a negative zero, money. Every byte of a report passes here: re2 takes an
+# eighth of the time of re.
+_ODD = re2.compile(rb'[:,\[](?:-?[0-9]+(?:\.[0-9]{10}|(?:\.[0-9]+)?[eE])|-?[0-9]{7,}\.|-0\.0[^0-9])|"cost_usd":[^n]')
+_BATCH = 64
 _quoted: Callable[[str], str] = encode_basestring
 
 
@@ -93,21 +98,23 @@ def document(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
 
 def _streamed(values: Iterator[Any]) -> Iterator[bytes]:
     opening = b"[\n    "
-    for value in values:
-        yield opening + _entry(value)
+    while batch := list(islice(values, _BATCH)):
+        yield opening + _entries(batch)
         opening = b",\n    "
     yield b"[]" if opening.startswith(b"[") else b"\n  ]"
 
 
-def _entry(value: Any) -> bytes:
-    """An entry of a long list, by msgspec where that gives the canonical bytes."""
+def _entries(batch: list[Any]) -> bytes:
+    """Entries of a long list with what stands between them, by msgspec where that gives the canonical bytes."""
     try:
-        quick = _ENCODER.encode(value)
+        quick = _ENCODER.encode(batch)
     except (OverflowError, UnicodeEncodeError):
-        return _utf8(canonical(value, level=2))
-    if _ODD.search(quick):
-        return _utf8(canonical(value, level=2))
-    return msgspec.json.format(quick, indent=2).replace(b"\n", b"\n    ")
+        quick = None
+    if quick is not None and not _ODD.search(quick):
+        return msgspec.json.format(quick, indent=2)[len(b"[\n  ") : -len(b"\n]")].replace(b"\n", b"\n  ")
+    if len(batch) == 1:
+        return _utf8(canonical(batch[0], level=2))
+    return b",\n    ".join([_entries([entry]) for entry in batch])
 
 
 def _utf8(text: str) -> bytes:

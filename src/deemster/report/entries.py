@@ -50,7 +50,7 @@ class AggregateMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: float
 
 
-class SampleEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """One sample of the report."""
 
     id: str
@@ -70,7 +70,7 @@ class SampleEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     input: Any
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Score(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark with a score."""
 
     score: float
@@ -81,14 +81,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     usage: Usage | None
 
 
-class Why(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Why(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Why a mark has no score."""
 
     cause: Cause
     message: str | None
 
 
-class NoScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NoScore(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark without a score."""
 
     unscored: Why
@@ -98,7 +98,7 @@ class NoScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 MarkEntry: TypeAlias = Score | NoScore
 
 
-class ExecutionEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """One sample in one repetition."""
 
     id: str
@@ -112,7 +112,7 @@ class ExecutionEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     marks: Mapping[str, Any]  # of MarkEntry; msgspec cannot tell two untagged records apart
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Failure(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark that could not be made; `metric` is None where the target failed."""
 
     id: str

@@ -17,7 +17,7 @@ DECIMALS = 9
 _BLOCK = 4096
 
 
-class MetricSpread(msgspec.Struct, frozen=True):
+class MetricSpread(msgspec.Struct, frozen=True, gc=False):
     """One metric over the repetitions of one sample."""
 
     mean: float | None
@@ -27,7 +27,10 @@ class MetricSpread(msgspec.Struct, frozen=True):
     n: int
 
 
-class SampleFigures(msgspec.Struct, frozen=True, kw_only=True):
+_NOTHING = MetricSpread(None, None, None, None, 0)
+
+
+class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One sample over its repetitions.
 
     Attributes:
@@ -58,6 +61,7 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
     names = [card.name for card in tally.cards]
     repetitions = tally.repetitions
     intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
+    rates = [round(passed / repetitions, DECIMALS) for passed in range(repetitions + 1)]
     for start in range(0, tally.samples, _BLOCK):
         block = slice(start, start + _BLOCK)
         scores, scored = tally.scores[block], tally.causes[block] == SCORED
@@ -70,7 +74,7 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
                 repetitions=repetitions,
                 passed=count,
                 unscored=unscored[place],
-                pass_rate=round(count / repetitions, DECIMALS),
+                pass_rate=rates[count],
                 interval=intervals[count],
                 unstable=repetitions > 1 and 0 < count < repetitions,
                 score_mean=whole.mean,
@@ -95,10 +99,16 @@ def _repetition_means(
 
 
 def _rounded(values: NDArray[np.float64]) -> list[float]:
-    return [round(value, DECIMALS) for value in values.tolist()]
+    # Scores repeat, most of all 0 and 1, and rounding to decimals is slow: each value is rounded once.
+    distinct, places = np.unique(values, return_inverse=True)
+    rounded = [round(value, DECIMALS) for value in distinct.tolist()]
+    return [rounded[place] for place in places.tolist()]
 
 
 def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[MetricSpread]:
+    if scores.shape[1] == 1:
+        only = zip(_rounded(scores[:, 0]), scored[:, 0].tolist(), strict=True)
+        return [MetricSpread(score, None, score, score, 1) if known else _NOTHING for score, known in only]
     counts = scored.sum(axis=1)
     known = np.maximum(counts, 1)
     # Sorted within the sample, so that the order of repetitions cannot change a digit.
@@ -110,6 +120,6 @@ def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[Met
     high = np.where(scored, scores, -np.inf).max(axis=1)
     stdevs[low == high] = 0.0
     return [
-        MetricSpread(mean, stdev if n > 1 else None, least, most, n) if n else MetricSpread(None, None, None, None, 0)
+        MetricSpread(mean, stdev if n > 1 else None, least, most, n) if n else _NOTHING
         for mean, stdev, least, most, n in zip(*map(_rounded, (means, stdevs, low, high)), counts.tolist(), strict=True)
     ]

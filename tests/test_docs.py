@@ -1,0 +1,243 @@
+"""Every code block of the documents runs, and shows what it really prints."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from markdown_it import MarkdownIt
+
+from deemster.cli import app
+from deemster.dataset import read_document
+from deemster.errors import InputError
+from deemster.run.catalog import entries
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+EPOCH = "1767225600"
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/**/*.md"),
+    )
+)
+DEMO = "deemster run examples/quickstart/suite.yml"
+KINDS = frozenset({"python", "bash", "console", "yaml", "text", "csv", "jsonl", "json"})
+DATA = frozenset({"yaml", "csv", "jsonl", "json"})
+CI_RUNS = frozenset({"make demo", "make test", "make setup", "make check"})
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the words after it, its text, and the lines of the page it fills."""
+
+    kind: str
+    words: tuple[str, ...]
+    text: str
+    first: int
+    last: int
+
+
+@functools.cache
+def blocks(page: str) -> tuple[Block, ...]:
+    tokens = MarkdownIt().parse((ROOT / page).read_text(encoding="utf-8"))
+    found = []
+    for token in tokens:
+        if token.type == "fence":
+            kind, *words = token.info.split()
+            first, after = token.map
+            found.append(Block(kind, tuple(words), token.content, first + 1, after - 1))
+    return tuple(found)
+
+
+def environment() -> dict[str, str]:
+    return {
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "SOURCE_DATE_EPOCH": EPOCH,
+        "LANG": "C.UTF-8",
+    }
+
+
+def printed(command: list[str], folder: Path, *, codes: tuple[int, ...] = (0,), both: bool = False) -> str:
+    """What a command prints, without the blanks that tables leave at the end of a line."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if both else subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in codes, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the blocks of a page run: beside a copy of the examples."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_there_are_pages():
+    assert {"README.md", "docs/reference/cli.md", "examples/agent/README.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_has_a_language_that_is_tested(page):
+    assert {block.kind for block in blocks(page)} <= KINDS
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_every_block_of_a_page_runs_and_shows_what_it_prints(page, folder, refresh_golden):
+    said = ""
+    shown = []
+    for number, block in enumerate(blocks(page)):
+        if block.kind == "text":
+            if block.words == ("output",):
+                shown.append((block, said))
+        elif block.kind in DATA:
+            check_data(block, folder)
+        elif block.kind == "console":
+            shown.append((block, "".join(console(block, folder))))
+        elif block.kind == "python":
+            file = folder / (block.words[0] if block.words else f"block_{number}.py")
+            file.write_text(block.text, encoding="utf-8")
+            said = printed([sys.executable, file.name], folder)
+        elif not set(block.text.splitlines()) <= CI_RUNS:
+            said = printed(["bash", "-euo", "pipefail", "-c", block.text], folder)
+    if refresh_golden:
+        rewrite(page, shown)
+    for block, text in shown:
+        assert refresh_golden or block.text == text, f"{page}:{block.first}"
+
+
+def console(block: Block, folder: Path) -> Iterator[str]:
+    """Each command of a transcript with what it prints."""
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            command = DEMO if line == "$ make demo" else line[2:]
+            yield f"{line}\n"
+            yield printed(["bash", "-c", command], folder, codes=(0, 1, 2), both=True)
+
+
+def check_data(block: Block, folder: Path) -> None:
+    """A whole file is validated; a section of a suite is validated inside the quickstart's suite."""
+    if block.words:
+        file = folder / block.words[0]
+        file.write_text(block.text, encoding="utf-8")
+        expected = 2 if "invalid" in block.words else 0
+    else:
+        file = folder / "section.yml"
+        file.write_text(block.text, encoding="utf-8")
+        section = read_document(file, error=InputError).value
+        assert set(section) <= {"metrics", "gate", "target"}
+        suite = (ROOT / "examples/quickstart/suite.yml").read_text(encoding="utf-8")
+        for key in section:
+            suite = re.sub(rf"^{key}:.*\n(?:[ ].*\n)*", "", suite, flags=re.MULTILINE)
+        if "gate" not in section:
+            suite = re.sub(r"^gate:.*\n(?:[ ].*\n)*", "", suite, flags=re.MULTILINE)
+        file = folder / "examples" / "quickstart" / "whole.yml"
+        file.write_text(f"{suite}{block.text}", encoding="utf-8")
+        expected = 0
+    done = CliRunner().invoke(app, ["validate", str(file)])
+    assert done.exit_code == expected, done.output
+
+
+def rewrite(page: str, shown: list[tuple[Block, str]]) -> None:
+    """Put what was printed into the page, last block first so that line numbers hold."""
+    lines = (ROOT / page).read_text(encoding="utf-8").split("\n")
+    for block, text in reversed(shown):
+        lines[block.first : block.last] = text.removesuffix("\n").split("\n") if text else []
+    (ROOT / page).write_text("\n".join(lines), encoding="utf-8")
+    blocks.cache_clear()
+
+
+def test_the_first_thing_in_the_readme_is_the_two_commands():
+    first = blocks("README.md")[0]
+    assert (first.kind, first.text) == ("bash", "make demo\nmake test\n")
+    above = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[: first.first - 1] if line]
+    assert above[0] == "# deemster"
+    assert " ".join(above[1:]).count(". ") == 0
+
+
+def test_make_demo_runs_the_command_whose_output_the_readme_shows():
+    recipe = re.search(r"^demo:.*\n\t@\$\(BIN\)/(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    assert recipe[1] == DEMO
+
+
+def catalog_table() -> str:
+    lines: list[str] = []
+    family = ""
+    for entry in entries():
+        if entry.family != family:
+            family = entry.family
+            lines += [*([""] if lines else []), f"**{family}**", "", "| metric | score |", "|---|---|"]
+        short = f" (`{entry.short}`)" if entry.short else ""
+        lines.append(f"| `{entry.name}`{short} | {entry.summary.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines)
+
+
+def test_the_metrics_of_the_readme_are_those_of_the_catalog(refresh_golden):
+    readme = ROOT / "README.md"
+    before, start, rest = readme.read_text(encoding="utf-8").partition("<!-- metrics -->\n")
+    table, end, after = rest.partition("<!-- end of metrics -->")
+    assert start
+    assert end
+    wanted = f"\n{catalog_table()}\n\n"
+    if refresh_golden:
+        readme.write_text(f"{before}{start}{wanted}{end}{after}", encoding="utf-8")
+    else:
+        assert table == wanted
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_between_the_documents_leads_somewhere(page):
+    source = (ROOT / page).parent
+    for token in MarkdownIt().parse((ROOT / page).read_text(encoding="utf-8")):
+        for child in token.children or ():
+            target = str(child.attrGet("href") or "")
+            if child.type == "link_open" and not target.startswith("http"):
+                assert (source / target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.fresh
+def test_make_demo_works_in_a_fresh_clone(tmp_path):
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    # What the calling `make` and environment say must not reach the clone.
+    outer = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
+    kept = {name: value for name, value in os.environ.items() if name not in outer}
+    done = subprocess.run(
+        ["make", "demo"],
+        cwd=tmp_path,
+        env={**kept, "SOURCE_DATE_EPOCH": EPOCH, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    transcript = next(block for block in blocks("README.md") if block.text.startswith("$ make demo\n"))
+    lines = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    assert f"$ make demo\n{lines}" == transcript.text
