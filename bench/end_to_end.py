@@ -2,8 +2,8 @@
 
 Measured is CPU time from cases in memory to a finished report object: building the dataset, scoring, aggregating.
 Imports are left out and a small run comes first on every side. Rates per CPU second are compared, since the peers get
-fewer samples. How many passed must be the same everywhere. The line "command line" is the whole of `deemster run`: start,
-JSONL files in, JSON report out.
+fewer samples. How many passed must be the same everywhere. The line "command line" is the whole of `deemster run`:
+start, JSONL files in, JSON report out.
 
 Usage: .venv/bin/python bench/end_to_end.py [samples] [samples of a peer]
 """
@@ -16,13 +16,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from environments import environment, version
+from environments import ASKED, environment, exists, python, version
 
 import deemster as dm
 
 HERE = Path(__file__).parent
 REPEATS = 3
-GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100}
+GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "promptfoo": None}
 
 
 def cases(count):
@@ -90,14 +90,19 @@ def peer(name, given, folder):
     """The CPU seconds a peer says it took, and how many samples it says passed."""
     path = folder / "cases.json"
     path.write_text(json.dumps(given))
-    script = HERE / "peers" / f"{name.replace('-', '_')}_peer.py"
-    told = subprocess.run([environment(name), script, path], check=True, capture_output=True, text=True).stdout
+    folder = environment(name)
+    script = HERE / "peers" / f"{name.replace('-', '_')}_peer"
+    command = ["node", f"{script}.mjs", path, folder] if name in ASKED else [python(name), f"{script}.py", path]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, passed = told.split()[-2:]
     return float(seconds), int(passed)
 
 
 def line(name, samples, seconds, note=""):
-    print(f"{name:<24} {samples:>7,} samples {seconds:>8.3f} CPU s {samples / seconds:>10,.0f} per CPU s{note}", flush=True)
+    print(
+        f"{name:<24} {samples:>7,} samples {seconds:>8.3f} CPU s {samples / seconds:>10,.0f} per CPU s{note}",
+        flush=True,
+    )
 
 
 def main():
@@ -115,11 +120,15 @@ def main():
         few = given[:count_of_peer]
         right = sum(case["output"] == case["expected"] for case in few)
         for tool, goal in GOALS.items():
+            if tool in ASKED and not exists(tool):
+                print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
+                continue
             seconds, told = peer(tool, few, folder)
             if told != right:
                 sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
             ratio = (seconds / len(few)) / (whole / count)
-            line(f"{tool} {version(tool)}", len(few), seconds, f"  deemster is {ratio:.0f} times faster (goal {goal})")
+            note = f"  deemster is {ratio:.0f} times faster" + (f" (goal {goal})" if goal else "")
+            line(f"{tool} {version(tool)}", len(few), seconds, note)
 
 
 if __name__ == "__main__":

@@ -1,48 +1,68 @@
 """An environment of its own for each peer, made on demand under .envs and kept.
 
-Usage: python3 bench/environments.py [peer ...]     (all of them where none is named)
+Usage: python3 bench/environments.py [peer ...]     (all that pip installs where none is named)
 """
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / ".envs"
-PEERS = {
-    "pydantic-evals": ("pydantic-evals",),
-    "deepeval": ("deepeval",),
-    "inspect-ai": ("inspect-ai",),
-}
+PEERS = ("pydantic-evals", "deepeval", "inspect-ai")
+# Some minutes and 720 packages, so only where it is asked for.
+ASKED = ("promptfoo",)
 
 
 def environment(peer):
-    """The Python of a peer's environment.
+    """The folder of a peer's environment.
 
     Raises:
         subprocess.CalledProcessError: It cannot be made: most likely there is no package index to install from.
     """
     folder = FOLDER / peer
-    python = folder / "bin" / "python"
-    # Written last, so that an installation that was broken off is begun again.
-    done = folder / ".installed"
-    wanted = " ".join(PEERS[peer])
-    if not done.exists() or done.read_text() != wanted:
-        print(f"installing {wanted} into {folder}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-        subprocess.run([*pip, *PEERS[peer]], check=True, stderr=subprocess.DEVNULL)
-        done.write_text(wanted)
-    return python
+    if not exists(peer):
+        print(f"installing {peer} into {folder}", flush=True)
+        if peer in ASKED:
+            folder.mkdir(parents=True, exist_ok=True)
+            command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), peer]
+        else:
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            command = [str(python(peer)), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", peer]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        _mark(peer).touch()
+    return folder
+
+
+def exists(peer):
+    """Whether a peer is installed; one whose installation was broken off is not."""
+    return _mark(peer).exists()
+
+
+def _mark(peer):
+    return FOLDER / peer / ".installed"
+
+
+def python(peer):
+    return FOLDER / peer / "bin" / "python"
 
 
 def version(peer):
     """Which version of the peer its environment holds."""
+    folder = environment(peer)
+    if peer in ASKED:
+        return json.loads((folder / "node_modules" / peer / "package.json").read_text())["version"]
     code = f"import importlib.metadata as m; print(m.version({peer!r}))"
-    return subprocess.run([str(environment(peer)), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run([python(peer), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main():
     for peer in sys.argv[1:] or PEERS:
+        if peer not in (*PEERS, *ASKED):
+            sys.exit(f"no peer is called {peer}; known: {', '.join((*PEERS, *ASKED))}")
+        if peer in ASKED and not shutil.which("npm"):
+            sys.exit(f"{peer} needs npm, and there is none")
         print(f"{peer} {version(peer)}", flush=True)
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 PROMISE_MB = 400
 TAGS = ("policy", "shipping", "account", "returns")
-TARGET = '''
+TARGET = """
 async def answer(input):
     question = input["question"]
     number = int(question.rpartition(" ")[2][:-1])
     return f"{number % 60} days after delivery" if number % 10 else "I do not know."
-'''
+"""
 
 
 def lines(count):

@@ -114,7 +114,7 @@ def test_every_block_of_a_page_runs_and_shows_what_it_prints(page, folder, refre
         elif block.kind == "python":
             file = folder / (block.words[0] if block.words else f"block_{number}.py")
             file.write_text(block.text, encoding="utf-8")
-            said = printed([sys.executable, file.name], folder)
+            said = printed([sys.executable, "-W", "error", file.name], folder)
         elif not set(block.text.splitlines()) <= CI_RUNS:
             said = printed(["bash", "-euo", "pipefail", "-c", block.text], folder)
     if refresh_golden:

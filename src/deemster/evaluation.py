@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import warnings as python_warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
@@ -107,7 +109,7 @@ def evaluate(
         delta=delta,
         strict=strict,
     )
-    return _shown(finished(run(job, clock=clock, warn=_warn)))
+    return _shown(finished(run(job, clock=clock, warn=_warner(inspect.currentframe()))))
 
 
 async def evaluate_async(dataset: Dataset | str | Path, *, clock: Clock | None = None, **options: Any) -> Report:
@@ -116,7 +118,7 @@ async def evaluate_async(dataset: Dataset | str | Path, *, clock: Clock | None =
     Raises:
         InputError: Something given cannot be used.
     """
-    return _shown(await run(job_of(dataset, **options), clock=clock, warn=_warn))
+    return _shown(await run(job_of(dataset, **options), clock=clock, warn=_warner(inspect.currentframe())))
 
 
 def _shown(report: Report) -> Report:
@@ -143,6 +145,8 @@ def job_of(
     Raises:
         InputError: Something given cannot be used.
     """
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta <= 1:
+        raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
     loaded = dataset if isinstance(dataset, Dataset) else Dataset.load(dataset)
     resolved = catalog.resolve_all(metrics)
     plan = planned(
@@ -316,5 +320,12 @@ def _written(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-def _warn(message: str) -> None:
-    python_warnings.warn(message, stacklevel=4)
+def _warner(frame: FrameType | None) -> Callable[[str], None]:
+    """Warns at the line that called the function of a frame; a stack level would count the event loop's own."""
+    caller = frame.f_back if frame is not None else None
+    file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
+
+    def warn(message: str) -> None:
+        python_warnings.warn_explicit(message, UserWarning, file, line)
+
+    return warn

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from deemster.report.assembly import LONGEST, cut
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.runs import small_report
+
+from deemster.report.assembly import LONGEST, cut
 
 
 def execution(output, **options):

@@ -14,7 +14,6 @@ import msgspec
 from deemster.records import Execution, Output
 
 _IN_MEMORY = 32 * 1024 * 1024
-_LENGTH = 4
 _WIDEST = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ENCODER = msgspec.msgpack.Encoder()
@@ -32,6 +31,7 @@ class Spool:
     def __init__(self, *, samples: int, repetitions: int) -> None:
         self._repetitions = repetitions
         self._offsets = array("q", [-1]) * (samples * repetitions)
+        self._lengths = array("q", [0]) * (samples * repetitions)
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as the report
         self._end = 0
         weakref.finalize(self, self._file.close)
@@ -42,26 +42,26 @@ class Spool:
         Raises:
             OSError: The temporary file cannot be written.
         """
-        pieces: list[bytes] = []
+        rows = []
         for execution in executions:
             row = _encoded(execution)
-            self._offsets[execution.position * self._repetitions + execution.repetition] = self._end
-            self._end += _LENGTH + len(row)
-            pieces += (len(row).to_bytes(_LENGTH, "little"), row)
+            place = execution.position * self._repetitions + execution.repetition
+            self._offsets[place], self._lengths[place] = self._end, len(row)
+            self._end += len(row)
+            rows.append(row)
         self._file.seek(0, 2)
-        self._file.write(b"".join(pieces))
+        self._file.write(b"".join(rows))
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Execution | None]:
         """Every execution in the order of the dataset, then repetition; None where there is none."""
-        for offset in self._offsets:
+        for offset, length in zip(self._offsets, self._lengths, strict=True):
             if offset < 0:
                 yield None
                 continue
             self._file.seek(offset)
-            length = int.from_bytes(self._file.read(_LENGTH), "little")
             yield _DECODER.decode(self._file.read(length))
 
 
