@@ -1,9 +1,9 @@
 """Saved outputs scored with exact-match, end to end, against peers in environments of their own.
 
 Measured is CPU time from cases in memory to a finished report object: building the dataset, scoring, aggregating.
-Imports are left out and a small run comes first on every side. Rates per CPU second are compared, since the peers get
-fewer samples. How many passed must be the same everywhere. The line "command line" is the whole of `deemster run`:
-start, JSONL files in, JSON report out.
+Imports are left out, a small run comes first and the best of three counts, on every side. Rates per CPU second are
+compared, since the peers get fewer samples. How many passed must be the same everywhere. The line "command line" is the
+whole of `deemster run`: start, JSONL files in, JSON report out.
 
 Usage: .venv/bin/python bench/end_to_end.py [samples] [samples of a peer]
 """
@@ -127,7 +127,7 @@ def main():
             if told != right:
                 sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
             ratio = (seconds / len(few)) / (whole / count)
-            note = f"  deemster is {ratio:.0f} times faster" + (f" (goal {goal})" if goal else "")
+            note = f"  deemster is {ratio:.1f} times faster" + (f" (goal {goal})" if goal else "")
             line(f"{tool} {version(tool)}", len(few), seconds, note)
 
 

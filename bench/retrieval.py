@@ -1,7 +1,8 @@
 """CPU time of hit, recall, mrr and ndcg, against pytrec_eval and ranx on the same rankings.
 
-Both sides start from the same plain lists of ids and maps of gains. Our time includes building samples and outputs; the
-time of a peer includes building the objects it reads. The line "scoring alone" leaves both out.
+All sides start from the same plain lists of ids and maps of gains, and build what they read from them; a peer gives
+numbers. "numbers" are ours from the same lists; "marks" are what a run makes: samples and outputs built, every ranking
+checked, a mark with details per query and metric.
 
 Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
 """
@@ -45,23 +46,24 @@ def ours(rankings, gains):
         RetrievalMrr,
         RetrievalNdcgAtK,
         RetrievalRecallAtK,
+        ranking_scores,
         score_ranked,
     )
     from deemster.records import Output, Sample
 
     metrics = [RetrievalHitAtK(k=10), RetrievalRecallAtK(k=10), RetrievalMrr(), RetrievalNdcgAtK(k=10)]
 
-    def build():
+    def marks():
         samples = [Sample(f"q{number}", {}, None, {"relevant": relevant}) for number, relevant in enumerate(gains)]
-        return samples, [Output("", ranking) for ranking in rankings]
+        return score_ranked(metrics, samples, [Output("", ranking) for ranking in rankings])
 
-    def score(samples, outputs):
-        return score_ranked(metrics, samples, outputs)
-
-    whole, marks = best(lambda: score(*build()))
-    samples, outputs = build()
-    alone, _ = best(lambda: score(samples, outputs))
-    return whole, alone, [sum(mark.score for mark in column) / len(column) for column in marks]
+    numbers_s, columns = best(lambda: ranking_scores(metrics, rankings, gains))
+    marks_s, made = best(marks)
+    means = [float(column.mean()) for column in columns]
+    again = [sum(mark.score for mark in column) / len(column) for column in made]
+    if max(abs(a - b) for a, b in zip(means, again, strict=True)) > 1e-12:
+        raise SystemExit("the marks and the numbers differ")
+    return numbers_s, marks_s, means
 
 
 def pytrec(rankings, gains):
@@ -82,9 +84,7 @@ def pytrec(rankings, gains):
         return pytrec_eval.RelevanceEvaluator(qrel, measures).evaluate(run)
 
     whole, results = best(lambda: score(*build()))
-    qrel, run = build()
-    alone, _ = best(lambda: score(qrel, run))
-    return whole, alone, [sum(result[name] for result in results.values()) / len(results) for name in names]
+    return whole, [sum(result[name] for result in results.values()) / len(results) for name in names]
 
 
 def ranx(rankings, gains):
@@ -131,18 +131,21 @@ def main(queries=100_000, depth=100, *only):
         return
     rankings, gains = data(queries, depth)
     gc.freeze()  # the input belongs to neither side
-    whole, alone, means = ours(rankings, gains)
-    case = f"{queries} x {depth}"
-    peer_whole, peer_alone, peer_means = pytrec(rankings, gains)
-    line(f"{case}, objects and scoring", whole, peer_whole, "pytrec_eval", 5)
-    line(f"{case}, scoring alone", alone, peer_alone, "pytrec_eval", 5)
-    print(f"largest difference of a mean: {max(abs(a - b) for a, b in zip(means, peer_means, strict=True)):.1e}")
+    numbers_s, marks_s, means = ours(rankings, gains)
     python = environment(RANX, "ranx")
     command = [str(python), __file__, str(queries), str(depth), "1"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    peer_whole, *peer_means = map(float, told.split())
-    line(f"{case}, objects and scoring", whole, peer_whole, "ranx", 10)
-    print(f"largest difference of a mean: {max(abs(a - b) for a, b in zip(means, peer_means, strict=True)):.1e}")
+    ranx_s, *ranx_means = map(float, told.split())
+    pytrec_s, pytrec_means = pytrec(rankings, gains)
+    case = f"{queries} x {depth}"
+    for peer, theirs, peer_means, goal in (
+        ("pytrec_eval", pytrec_s, pytrec_means, 5),
+        ("ranx", ranx_s, ranx_means, 10),
+    ):
+        line(f"{case}, numbers", numbers_s, theirs, peer, goal)
+        line(f"{case}, marks", marks_s, theirs, peer, goal)
+        apart = max(abs(a - b) for a, b in zip(means, peer_means, strict=True))
+        print(f"largest difference of a mean to {peer}: {apart:.1e}")
 
 
 if __name__ == "__main__":

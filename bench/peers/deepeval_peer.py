@@ -25,6 +25,8 @@ from deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase
 
+REPEATS = 3
+
 
 class Exact(BaseMetric):
     """1 if the output equals what was expected, else 0."""
@@ -57,10 +59,11 @@ def result_of(cases):
         )
         for case in cases
     ]
+    # One after the other and without a cache it is faster than by itself.
     return evaluate(
         tests,
         [Exact()],
-        async_config=AsyncConfig(max_concurrent=100),
+        async_config=AsyncConfig(run_async=False),
         display_config=DisplayConfig(show_indicator=False, print_results=False, inspect_after_run=False),
         cache_config=CacheConfig(write_cache=False),
     )
@@ -72,10 +75,12 @@ def main():
     os.chdir(tempfile.mkdtemp(dir=Path(sys.argv[1]).parent))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         result_of(cases[:10])
-        start = time.process_time()
-        result = result_of(cases)
-        spent = time.process_time() - start
-    print(spent, sum(bool(test.success) for test in result.test_results))
+        spent = []
+        for _ in range(REPEATS):
+            start = time.process_time()
+            result = result_of(cases)
+            spent.append(time.process_time() - start)
+    print(min(spent), sum(bool(test.success) for test in result.test_results))
 
 
 main()

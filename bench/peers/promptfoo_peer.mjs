@@ -29,8 +29,13 @@ async function summaryOf(cases) {
 
 const cases = JSON.parse(readFileSync(path, "utf8"));
 await summaryOf(cases.slice(0, 10));
-const start = process.cpuUsage();
-const summary = await summaryOf(cases);
-const used = process.cpuUsage(start);
-console.log((used.user + used.system) / 1e6, summary.stats.successes);
+const spent = [];
+let summary;
+for (let repeat = 0; repeat < 3; repeat += 1) {
+  const start = process.cpuUsage();
+  summary = await summaryOf(cases);
+  const used = process.cpuUsage(start);
+  spent.push((used.user + used.system) / 1e6);
+}
+console.log(Math.min(...spent), summary.stats.successes);
 process.exit(0);

@@ -11,6 +11,8 @@ from pathlib import Path
 from pydantic_evals import Case, Dataset
 from pydantic_evals.evaluators import EqualsExpected
 
+REPEATS = 3
+
 
 def report_of(cases):
     outputs = {case["question"]: case["output"] for case in cases}
@@ -29,10 +31,12 @@ def report_of(cases):
 def main():
     cases = json.loads(Path(sys.argv[1]).read_text())
     report_of(cases[:10])
-    start = time.process_time()
-    report = report_of(cases)
-    rate = report.averages().assertions
-    print(time.process_time() - start, round(rate * len(cases)))
+    spent = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        rate = report_of(cases).averages().assertions
+        spent.append(time.process_time() - start)
+    print(min(spent), round(rate * len(cases)))
 
 
 main()

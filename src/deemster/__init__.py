@@ -25,6 +25,7 @@ _ROOMS = {
     ),
     "evaluation": ("evaluate", "evaluate_async"),
     "metrics.citation": ("CitationGroundedness",),
+    "metrics.containment": ("AnswerContainmentAtK",),
     "metrics.function": ("metric",),
     "metrics.leaves": ("JsonMatch",),
     "metrics.lexical": (
@@ -42,7 +43,6 @@ _ROOMS = {
     "metrics.overlap": ("RougeL", "TokenF1"),
     "metrics.regex": ("Regex",),
     "metrics.retrieval": (
-        "AnswerContainmentAtK",
         "RetrievalF1AtK",
         "RetrievalHitAtK",
         "RetrievalMap",

@@ -31,6 +31,9 @@ from deemster.evaluation import (
 from deemster.metrics.citation import (
     CitationGroundedness as CitationGroundedness,
 )
+from deemster.metrics.containment import (
+    AnswerContainmentAtK as AnswerContainmentAtK,
+)
 from deemster.metrics.function import (
     metric as metric,
 )
@@ -78,9 +81,6 @@ from deemster.metrics.overlap import (
 )
 from deemster.metrics.regex import (
     Regex as Regex,
-)
-from deemster.metrics.retrieval import (
-    AnswerContainmentAtK as AnswerContainmentAtK,
 )
 from deemster.metrics.retrieval import (
     RetrievalF1AtK as RetrievalF1AtK,

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from deemster.errors import ConfigurationError
+from deemster.metrics.containment import AnswerContainmentAtK
 from deemster.metrics.retrieval import (
-    AnswerContainmentAtK,
     RetrievalF1AtK,
     RetrievalHitAtK,
     RetrievalMap,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -50,8 +52,19 @@ class Lazy(click.Group):
             ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; an interrupt that it does not answer itself makes it incomplete."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("Interrupted; nothing was reported.")
+            leave(ExitCode.INCOMPLETE)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command; an error of ours is one message and an exit code, not a traceback."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A terminal that cannot show a character gets its escape instead of a traceback.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().main(*args, **kwargs)
         except DeemsterError as error:
@@ -61,6 +74,13 @@ class Lazy(click.Group):
             place = f"{error.filename}: " if error.filename else ""
             complain(visible(f"{place}The run could not go on: {error.strerror or error}."))
             sys.exit(ExitCode.INCOMPLETE)
+
+
+def leave(code: ExitCode) -> NoReturn:
+    """End an interrupted command even where a call of the target never returns: Python would wait for its thread."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def complain(message: str) -> None:

@@ -11,7 +11,7 @@ from types import FrameType
 import click
 
 from deemster.cli.console import note, progress_shown, show_report, warn
-from deemster.cli.main import complain
+from deemster.cli.main import complain, leave
 from deemster.cli.rendering import Rendering, rendering_options
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
@@ -84,6 +84,8 @@ def command(
     else:
         _conclude(report)
     _explain(report, code)
+    if stop.requested:
+        leave(code)
     sys.exit(code)
 
 

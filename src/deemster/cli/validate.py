@@ -11,10 +11,12 @@ from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.dataset import Dataset, read_document
 from deemster.errors import InputError, visible
+from deemster.evaluation import spellings
 from deemster.records import Sample
 from deemster.report import load_report
 from deemster.run.plan import survey
 from deemster.run.suite import load_suite
+from deemster.summary import unknown_names
 from deemster.target.saved import SavedOutputs
 
 _TABLES = frozenset({".csv", ".tsv", ".parquet"})
@@ -86,18 +88,22 @@ def _outputs(file: str) -> str:
 
 def _suite(file: str) -> str:
     job = job_of_suite(load_suite(file), Overrides())
-    for warning in survey(job.plan, note=_ignore):
-        warn(warning)
     plan = job.plan
-    rules = len(job.gate.rules) if job.gate is not None else 0
+    tags: set[str | None] = set()
+
+    def note(_: int, sample: Sample) -> None:
+        tags.update(sample.tags or (None,))
+
+    for warning in survey(plan, note=note):
+        warn(warning)
+    rules = 0
+    if job.gate is not None:
+        rules = len(job.gate.rules)
+        unknown_names(job.gate, metrics=spellings(plan.metrics), cohorts=sorted(tags, key=str))
     return (
         f"suite `{job.suite}`, {len(plan.dataset)} samples x {plan.repetitions}, {len(plan.metrics)} metrics, "
         f"{rules} gate rule{'' if rules == 1 else 's'}"
     )
-
-
-def _ignore(position: int, sample: Sample) -> None:
-    del position, sample
 
 
 def _report(file: str) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from deemster.errors.wording import visible
 
 SHOWN = 20
+_LONGEST = 4000
 
 
 class ExitCode(enum.IntEnum):
@@ -37,7 +38,7 @@ class Fault(NamedTuple):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         sample = f"sample `{self.sample}`: " if self.sample is not None else ""
-        return visible(f"{place}{sample}{self.message}")
+        return visible(f"{place}{sample}{self.message}", limit=_LONGEST)
 
 
 class DeemsterError(Exception):

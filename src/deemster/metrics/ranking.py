@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.contract import Fault, absent, kind, malformed, no_expected, text_of
+from deemster.metrics.contract import Fault, absent, kind, malformed, no_expected, text_of, whole
 from deemster.records import Output, Sample
 
 DEFAULT_K = 5
@@ -50,26 +50,23 @@ def ranked_ids(output: Output) -> Sequence[str]:
     ['b', 'a', 'b', '7']
     """
     retrieved = output.retrieved
-    entries: Sequence[Any] = retrieved if type(retrieved) is list else entries_of(output)
+    return plain_ids(retrieved if type(retrieved) is list else entries_of(output))
+
+
+def plain_ids(entries: Sequence[Any]) -> Sequence[str]:
+    """The ids of the entries of a ranking, as often as they occur.
+
+    Raises:
+        Fault: An entry has no id.
+    """
     try:
-        "".join(entries)  # the cheapest way to learn that every entry is text
+        # The cheapest way to learn that every entry is text; it also brings the texts into the cache for what follows.
+        "".join(entries)
         if all(entries):
             return entries
     except TypeError:
         pass
     return [entry_id(entry, position) for position, entry in enumerate(entries)]
-
-
-def distinct(ids: Sequence[str], k: int | None) -> Sequence[str]:
-    """The first k distinct ids, or all of them; a repeated id keeps its best rank.
-
-    Most rankings repeat nothing, and a look at the first k tells so.
-
-    >>> distinct(["b", "a", "b", "c", "d"], 3)
-    ['b', 'a', 'c']
-    """
-    top = ids[:k]
-    return top if len(set(top)) == len(top) else list(dict.fromkeys(ids))[:k]
 
 
 def entry_id(entry: Any, position: int) -> str:
@@ -133,6 +130,16 @@ def depth(sample: Sample) -> int:
     if type(k) is not int or k < 1:
         raise malformed(f"`metadata.k` is a whole number of at least 1, not {_number(k)}.")
     return k
+
+
+def check_k(k: Any, alias: str) -> None:
+    """Refuse a k that is no whole number of at least 1.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if k is not None:
+        whole(k, least=1, option="k", metric=alias)
 
 
 def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:

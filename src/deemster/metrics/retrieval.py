@@ -2,111 +2,155 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from deemster.metrics.contract import Fault, Scored, absent, expected_text, kind, malformed, text_of, whole
-from deemster.metrics.option import flag, one_of
-from deemster.metrics.ranking import depth, distinct, entries_of, entry_id, ranked_ids, relevance
-from deemster.metrics.text import loose
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.metrics.contract import Fault, Scored, malformed
+from deemster.metrics.hits import WHOLE, Hits, gathered, located, place_within
+from deemster.metrics.option import one_of
+from deemster.metrics.ranking import check_k, depth, plain_ids, relevance
 from deemster.records import FrozenDict, Mark, MetricScore, Output, Sample, Unscored
 
 DENOMINATORS = ("k", "retrieved")
 GAINS = ("linear", "exponential")
 SHOWN = 20
 LARGEST_EXPONENT = 900
+Depths = NDArray[np.int64]
+Columns = tuple[NDArray[np.float64], Iterable[dict[str, Any]]]
 
 
 class Ranked(Scored, frozen=True, kw_only=True):
-    """A metric of ranked ids.
+    """A metric of ranked ids, computed for many pairs at once.
 
-    What it counts is kept apart from the mark: where tallies recur, a batch builds equal marks once.
+    A subclass implements ``columns``: the scores and details of all pairs, from where the relevant ids stand.
     """
 
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
-    recurs: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        check_k(self.own_k, self.alias)
+
+    @property
+    def own_k(self) -> int | None:
+        """The k this metric was given; it may not take one."""
+        return getattr(self, "k", None)
 
     def expect(self, sample: Sample) -> tuple[Mapping[str, float], int | None]:
         """The relevant ids with their gains, and how deep to look."""
         gains = relevance(sample)
         return gains, self.reach(sample, gains)
 
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:
-        """How deep to look, or None for the whole list.
+    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
+        """How deep to look: the metric's k, else the sample's, else 5; None is the whole list.
 
         Raises:
             Fault: The sample tells no depth, or has gains that this metric cannot use.
         """
-        raise NotImplementedError
+        return self.own_k or depth(sample)
 
-    def read(self, output: Output) -> Sequence[str]:
-        """The ids, best first."""
-        return ranked_ids(output)
+    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
+        """Whether every sample is looked at to the metric's own k, so that none has to be asked."""
+        return self.own_k is not None
 
-    def grade(self, expected: tuple[Mapping[str, float], int | None], actual: Sequence[str]) -> Mark:
-        """Count, then mark."""
-        gains, k = expected
-        return self.award(self.tally(gains, k, actual if k is None else distinct(actual, k)))
+    if TYPE_CHECKING:
 
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """All that the mark depends on: the first k distinct ids, or without k the whole list as it stands."""
-        raise NotImplementedError
+        def columns(self, hits: Hits, deep: Depths) -> Columns:
+            """The scores and the details of all pairs."""
 
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
-        """The mark of a tally."""
-        raise NotImplementedError
+    def score(self, sample: Sample, output: Output) -> Mark:
+        """Mark one output."""
+        return self.score_many((sample,), (output,))[0]
 
     def score_many(self, samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Mark]:
-        """Mark many outputs, each as `score` would."""
+        """Mark many outputs."""
         return score_ranked((self,), samples, outputs)[0]
 
 
 def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: Sequence[Output]) -> list[list[Mark]]:
-    """Mark many outputs by several metrics, each as `score` would, reading every ranking once.
+    """Mark many outputs by several metrics, reading every ranking once.
 
     Returns:
         For each metric its marks, in the order of the samples.
     """
-    columns: list[tuple[Ranked, list[Mark], dict[tuple[Any, ...], MetricScore]]] = [
-        (metric, [], {}) for metric in metrics
-    ]
-    for sample, output in zip(samples, outputs, strict=True):
-        gains: Mapping[str, float] = {}
-        ids: Sequence[str] = ()
-        unreadable = None
-        top, reached = ids, None
+    hits, unread = gathered(samples, outputs)
+    columns = []
+    for metric in metrics:
+        marks: list[Mark] = [_NO_MARK] * len(samples)
+        deep, faults = _depths(metric, samples, hits)
+        readable = hits
+        if faults:
+            sound = np.isin(hits.places, [place for place, _ in faults], invert=True)
+            readable, deep = hits.only(sound), deep[sound]
+        scores, details = metric.columns(readable, deep)
+        threshold = metric.threshold
+        for place, score, detail in zip(readable.places, scores.tolist(), details, strict=True):
+            # Counts, ids and finite sums need no second look, so the details go in frozen.
+            marks[place] = MetricScore(score, FrozenDict(detail), None, threshold)  # type: ignore[arg-type]
+        for place, fault in faults:
+            marks[place] = Unscored(fault.cause, fault.message)
+        for place, gains, fault in unread:
+            marks[place] = _unread(metric, samples[place], gains, fault)
+        columns.append(marks)
+    return columns
+
+
+def ranking_scores(
+    metrics: Sequence[Ranked], rankings: Sequence[Sequence[str]], gains: Sequence[Mapping[str, float]]
+) -> list[NDArray[np.float64]]:
+    """Score rankings that are at hand already: numbers only, without samples, outputs, marks or details.
+
+    Args:
+        metrics: What to compute; one without k looks at the first 5, `mrr` and `map` at everything.
+        rankings: Ids, best first.
+        gains: The relevant ids of each ranking with their gains, which are above 0; never empty.
+
+    Returns:
+        For each metric its scores, in the order of the rankings.
+
+    Raises:
+        Fault: A ranking holds something that is no id.
+
+    >>> [[scores]] = ranking_scores([RetrievalMrr()], [["b", "a"]], [{"a": 1}])
+    >>> float(scores)
+    0.5
+    """
+    hits = located(zip(map(plain_ids, rankings), gains, strict=True))
+    bare = [Sample("ranking", {})] * len(rankings)
+    return [metric.columns(hits, _depths(metric, bare, hits)[0])[0] for metric in metrics]
+
+
+_NO_MARK = Unscored("not_run", "Not marked.")
+
+
+def _depths(metric: Ranked, samples: Sequence[Sample], hits: Hits) -> tuple[Depths, list[tuple[int, Fault]]]:
+    """How deep to look into each ranking, and the samples that do not say."""
+    deep = np.full(len(hits.places), min(metric.own_k or WHOLE, WHOLE), dtype=np.int64)
+    faults: list[tuple[int, Fault]] = []
+    if metric.is_even(hits):
+        return deep, faults
+    for pair, (place, gains) in enumerate(zip(hits.places, hits.gains, strict=True)):
         try:
-            gains = relevance(sample)
+            deep[pair] = min(metric.reach(samples[place], gains) or WHOLE, WHOLE)
         except Fault as fault:
-            for _, marks, _ in columns:
-                marks.append(Unscored(fault.cause, fault.message))
-            continue
+            faults.append((place, fault))
+    return deep, faults
+
+
+def _unread(metric: Ranked, sample: Sample, gains: Mapping[str, float] | None, fault: Fault) -> Unscored:
+    """The mark of a pair that cannot be read: what is wrong with the sample comes before what is with the output."""
+    if gains is not None:
         try:
-            ids = ranked_ids(output)
-        except Fault as fault:
-            unreadable = fault
-        for metric, marks, known in columns:
-            try:
-                k = metric.reach(sample, gains)
-                if unreadable is not None:
-                    raise unreadable
-            except Fault as fault:
-                marks.append(Unscored(fault.cause, fault.message))
-                continue
-            if k is not None and k != reached:
-                top, reached = distinct(ids, k), k
-            tally = metric.tally(gains, k, ids if k is None else top)
-            mark = known.get(tally) if metric.recurs else None
-            if mark is None:
-                mark = metric.award(tally)
-                if metric.recurs:
-                    known[tally] = mark
-            marks.append(mark)
-    return [marks for _, marks, _ in columns]
+            metric.reach(sample, gains)
+        except Fault as earlier:
+            fault = earlier
+    return Unscored(fault.cause, fault.message)
 
 
 class RetrievalHitAtK(Ranked, frozen=True, kw_only=True):
@@ -126,21 +170,10 @@ class RetrievalHitAtK(Ranked, frozen=True, kw_only=True):
 
     k: int | None = None
 
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the sample's, else 5."""
-        return self.k or depth(sample)
-
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """k, retrieved, relevant, found."""
-        return k, len(ids), len(gains), len(gains.keys() & ids)
-
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
         """Was anything found."""
-        return _mark(self, float(tally[3] > 0), _counts(tally))
+        found = hits.found(deep)
+        return (found > 0).astype(np.float64), _counts(hits, deep, found)
 
 
 class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
@@ -157,32 +190,14 @@ class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "retrieval-recall-at-k"
     short: ClassVar[str | None] = "recall"
-    recurs: ClassVar[bool] = False
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
     k: int | None = None
 
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the sample's, else 5."""
-        return self.k or depth(sample)
-
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """k, retrieved, relevant, found, missing."""
-        found = gains.keys() & ids
-        missing = () if len(found) == len(gains) else tuple([wanted for wanted in gains if wanted not in found][:SHOWN])
-        return k, len(ids), len(gains), len(found), missing
-
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
         """How much was found."""
-        k, retrieved, relevant, found, missing = tally
-        details = {"k": k, "retrieved": retrieved, "relevant": relevant, "found": found, "missing": missing}
-        if relevant - found > SHOWN:
-            details["truncated"] = True
-        return _mark(self, found / relevant, details)
+        found = hits.found(deep)
+        return found / hits.relevant, _with_missing(hits, deep, _counts(hits, deep, found))
 
 
 class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
@@ -206,22 +221,14 @@ class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
+        check_k(self.own_k, self.alias)
         one_of(self.denominator, DENOMINATORS, option="denominator", metric=self.alias)
 
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the sample's, else 5."""
-        return self.k or depth(sample)
-
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """k, retrieved, relevant, found."""
-        return k, len(ids), len(gains), len(gains.keys() & ids)
-
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
         """How much of what was retrieved is relevant."""
-        k, retrieved, _, found = tally
-        places = k if self.denominator == "k" else retrieved
-        return _mark(self, found / places if places else 0.0, _counts(tally))
+        found = hits.found(deep)
+        places = deep if self.denominator == "k" else np.maximum(np.minimum(deep, hits.retrieved), 1)
+        return found / places, _counts(hits, deep, found)
 
 
 class RetrievalF1AtK(Ranked, frozen=True, kw_only=True):
@@ -241,22 +248,10 @@ class RetrievalF1AtK(Ranked, frozen=True, kw_only=True):
 
     k: int | None = None
 
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the sample's, else 5."""
-        return self.k or depth(sample)
-
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """k, retrieved, relevant, found."""
-        return k, len(ids), len(gains), len(gains.keys() & ids)
-
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
         """Both at once."""
-        k, _, relevant, found = tally
-        return _mark(self, 2 * found / (k + relevant), _counts(tally))
+        found = hits.found(deep)
+        return 2 * found / (deep + hits.relevant), _counts(hits, deep, found)
 
 
 class RetrievalMrr(Ranked, frozen=True, kw_only=True):
@@ -277,30 +272,20 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
 
     k: int | None = None
 
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
         """The metric's k, else the whole list."""
-        return self.k
+        return self.own_k
 
-    def tally(
-        self,
-        gains: Mapping[str, float],
-        k: int | None,  # noqa: ARG002 - others need it
-        ids: Sequence[str],
-    ) -> tuple[Any, ...]:
-        """The first relevant rank."""
-        for position, found in enumerate(ids):
-            if found in gains:
-                return (len(set(ids[:position])) + 1,)
-        return (None,)
+    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
+        """No sample is asked."""
+        return True
 
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
-        """The reciprocal."""
-        (rank,) = tally
-        return _mark(self, 0.0 if rank is None else 1 / rank, {"first_relevant_rank": rank})
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
+        """The reciprocal of the first relevant rank."""
+        ranks = np.where(hits.within(deep), hits.rank, WHOLE)
+        first = np.minimum.reduceat(ranks, hits.starts()) if len(ranks) else ranks
+        shown = ({"first_relevant_rank": None if rank == WHOLE else rank} for rank in first.tolist())
+        return np.where(first == WHOLE, 0.0, 1 / first), shown
 
 
 class RetrievalMap(Ranked, frozen=True, kw_only=True):
@@ -321,24 +306,21 @@ class RetrievalMap(Ranked, frozen=True, kw_only=True):
 
     k: int | None = None
 
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
         """The metric's k, else the whole list."""
-        return self.k
+        return self.own_k
 
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """The number of relevant ids, and the ranks at which they stand."""
-        ranks = [rank for rank, found in enumerate(distinct(ids, k), start=1) if found in gains]
-        return len(gains), *ranks
+    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
+        """No sample is asked."""
+        return True
 
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
-        """The mean precision at those ranks."""
-        relevant, *ranks = tally
-        precisions = math.fsum(found / rank for found, rank in enumerate(ranks, start=1))
-        return _mark(self, precisions / relevant, {"relevant": relevant, "found": len(ranks)})
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
+        """The mean precision at the ranks of relevant ids."""
+        within = hits.within(deep)
+        order = np.lexsort((hits.rank[within], hits.owner[within]))
+        owner, rank = hits.owner[within][order], hits.rank[within][order]
+        sums = hits.per_pair(owner, place_within(owner) / rank)
+        return np.minimum(sums / hits.relevant, 1.0), _relevant_found(hits, deep)
 
 
 class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
@@ -354,18 +336,9 @@ class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
     short: ClassVar[str | None] = "rprec"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
 
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need it
-        """As deep as there are relevant ids."""
-        return len(gains)
-
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """relevant, found."""
-        return k, len(gains.keys() & ids)
-
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
-        """How much was found."""
-        relevant, found = tally
-        return _mark(self, found / relevant, {"relevant": relevant, "found": found})
+    def columns(self, hits: Hits, deep: Depths) -> Columns:  # noqa: ARG002 - others need them
+        """How much was found in as many places as there are relevant ids."""
+        return hits.found(hits.relevant) / hits.relevant, _relevant_found(hits, hits.relevant)
 
 
 class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
@@ -383,14 +356,13 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "retrieval-ndcg-at-k"
     short: ClassVar[str | None] = "ndcg"
-    recurs: ClassVar[bool] = False
 
     k: int | None = None
     gain: str = "linear"
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
+        check_k(self.own_k, self.alias)
         one_of(self.gain, GAINS, option="gain", metric=self.alias)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:
@@ -402,104 +374,57 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         largest = max(gains.values())
         if largest > (LARGEST_EXPONENT if self.gain == "exponential" else sys.float_info.max / len(gains)):
             raise malformed(f"A gain of {largest:g} is too large to be added up.")
-        return self.k or depth(sample)
+        return self.own_k or depth(sample)
 
-    def tally(self, gains: Mapping[str, float], k: int | None, ids: Sequence[str]) -> tuple[Any, ...]:
-        """k, dcg, idcg."""
+    def is_even(self, hits: Hits) -> bool:
+        """Whether k is given and no gain is large enough to be looked at."""
+        return self.own_k is not None and bool(hits.gain.max(initial=0.0) <= LARGEST_EXPONENT)
+
+    def columns(self, hits: Hits, deep: Depths) -> Columns:
+        """The discounted sum over the ideal one, both added best place first."""
+        gain = hits.gain
         if self.gain == "exponential":
-            gains = {name: _exponential(gain) for name, gain in gains.items()}
-        top = enumerate(ids, start=2)
-        dcg = math.fsum([gains[found] / math.log2(rank) for rank, found in top if found in gains])
-        return k, dcg, _ideal(tuple(gains.values()), k)
+            # 2^g - 1 of a tiny gain is 0 when subtracted, and nothing would be relevant.
+            gain = np.expm1(gain * np.log(2))
+        within = hits.within(deep)
+        order = np.lexsort((hits.rank[within], hits.owner[within]))
+        dcg = hits.per_pair(hits.owner[within][order], _discounted(gain[within][order], hits.rank[within][order]))
+        order = np.lexsort((-gain, hits.owner))
+        place = place_within(hits.owner[order])
+        seen = place <= deep[hits.owner[order]]
+        idcg = hits.per_pair(hits.owner[order][seen], _discounted(gain[order][seen], place[seen]))
+        return np.minimum(dcg / idcg, 1.0), self._shown(deep, dcg, idcg)
 
-    def award(self, tally: tuple[Any, ...]) -> MetricScore:
-        """The quotient."""
-        k, dcg, idcg = tally
-        return _mark(self, min(dcg / idcg, 1.0), {"k": k, "gain": self.gain, "dcg": dcg, "idcg": idcg})
-
-
-class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
-    """1 if the expected text stands in one of the first k passages, else 0: was the answer within reach.
-
-    Reads `expected_output` (non-blank text), `metadata.k`, and the `text` of what the output retrieved; an entry
-    without text matches nothing. Both sides NFC, spaces collapsed, trimmed, case-folded.
-    Details: k, passages (entries among the first k), matched_rank (from 1, or null).
-
-    Options:
-        k: How deep to look. Default: `metadata.k`, else 5.
-        case_sensitive: True: case is kept. Default: false.
-
-    Example: `containment@3`.
-    """
-
-    alias: ClassVar[str] = "answer-containment-at-k"
-    short: ClassVar[str | None] = "containment"
-    family: ClassVar[str] = "retrieval"
-    reads: ClassVar[frozenset[str]] = frozenset({"k"})
-
-    k: int | None = None
-    case_sensitive: bool = False
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        _check_k(self.k, self.alias)
-        flag(self.case_sensitive, option="case_sensitive", metric=self.alias)
-
-    def expect(self, sample: Sample) -> tuple[str, int]:
-        """The text to be found, and how deep to look.
-
-        Raises:
-            Fault: The text is blank.
-        """
-        wanted = loose(expected_text(sample), fold=not self.case_sensitive)
-        if not wanted:
-            raise absent("The expected text is blank, and every passage would hold it.")
-        return wanted, self.k or depth(sample)
-
-    def read(self, output: Output) -> Sequence[Any]:
-        """The entries of the ranking."""
-        return entries_of(output)
-
-    def grade(self, expected: tuple[str, int], actual: Sequence[Any]) -> Mark:
-        """Look into the passages, best first."""
-        wanted, k = expected
-        passages = [_passage(entry, position) for position, entry in enumerate(actual[:k])]
-        fold = not self.case_sensitive
-        ranks = (rank for rank, text in enumerate(passages, start=1) if text and wanted in loose(text, fold=fold))
-        rank = next(ranks, None)
-        return self.mark(float(rank is not None), {"k": k, "passages": len(passages), "matched_rank": rank})
+    def _shown(self, deep: Depths, dcg: NDArray[np.float64], idcg: NDArray[np.float64]) -> Iterator[dict[str, Any]]:
+        for k, found, ideal in zip(deep.tolist(), dcg.tolist(), idcg.tolist(), strict=True):
+            yield {"k": k, "gain": self.gain, "dcg": found, "idcg": ideal}
 
 
-def _passage(entry: Any, position: int) -> str | None:
-    entry_id(entry, position)
-    text = entry.get("text") if isinstance(entry, Mapping) else None
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise Fault("bad_output", f"The text of entry {position} of what was retrieved is no text but {kind(text)}.")
-    return text_of(Output(text))
+def _discounted(gain: NDArray[np.float64], rank: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(gain / np.log2(rank + 1))
 
 
-def _counts(tally: tuple[Any, ...]) -> dict[str, Any]:
-    return {"k": tally[0], "retrieved": tally[1], "relevant": tally[2], "found": tally[3]}
+def _counts(hits: Hits, deep: Depths, found: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    within = np.minimum(deep, hits.retrieved)
+    rows = zip(deep.tolist(), within.tolist(), hits.relevant.tolist(), found.tolist(), strict=True)
+    for k, retrieved, relevant, had in rows:
+        yield {"k": k, "retrieved": retrieved, "relevant": relevant, "found": had}
 
 
-def _mark(metric: Ranked, score: float, details: dict[str, Any]) -> MetricScore:
-    # Counts, ids and finite sums need no second look.
-    return MetricScore(score, FrozenDict(details), None, metric.threshold)  # type: ignore[arg-type]
+def _relevant_found(hits: Hits, deep: Depths) -> Iterator[dict[str, Any]]:
+    for relevant, found in zip(hits.relevant.tolist(), hits.found(deep).tolist(), strict=True):
+        yield {"relevant": relevant, "found": found}
 
 
-@functools.lru_cache(maxsize=4096)
-def _ideal(gains: tuple[float, ...], k: int | None) -> float:
-    best_first = enumerate(sorted(gains, reverse=True)[:k], start=2)
-    return math.fsum([gain / math.log2(rank) for rank, gain in best_first])
-
-
-def _exponential(gain: float) -> float:
-    # 2^g - 1 of a tiny gain is 0 when subtracted, and nothing would be relevant.
-    return 2.0**gain - 1.0 if gain >= 1 else math.expm1(gain * math.log(2))
-
-
-def _check_k(k: int | None, alias: str) -> None:
-    if k is not None:
-        whole(k, least=1, option="k", metric=alias)
+def _with_missing(hits: Hits, deep: Depths, counts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The counts, and the relevant ids that were not found."""
+    outside = (~hits.within(deep)).tolist()
+    start = 0
+    for gains, detail in zip(hits.gains, counts, strict=True):
+        end = start + len(gains)
+        missing = tuple(compress(gains, outside[start:end])) if detail["found"] < detail["relevant"] else ()
+        detail["missing"] = missing[:SHOWN]
+        if len(missing) > SHOWN:
+            detail["truncated"] = True
+        start = end
+        yield detail

@@ -34,7 +34,7 @@ def imported(path: str, *, called: str, search: str | PathLike[str] | None = Non
         raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error
     for step in names.split("."):
         if not hasattr(found, step):
-            near = did_you_mean(step, [name for name in vars(found) if not name.startswith("_")])
+            near = did_you_mean(step, [name for name in dir(found) if not name.startswith("_")])
             raise ConfigurationError(f"{called} `{path}` cannot be imported: `{module}` has no `{step}`. {near}")
         found = getattr(found, step)
     return found

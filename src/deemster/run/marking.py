@@ -11,6 +11,7 @@ import msgspec
 from deemster.errors import visible
 from deemster.metrics.contract import Scored
 from deemster.metrics.function import mark_from
+from deemster.metrics.retrieval import Ranked, score_ranked
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
 from deemster.run.guard import Caught
 
@@ -36,9 +37,10 @@ def marks_of(
     else:
         asked = [samples[place] for place in answered]
         outputs = [answers[place] for place in answered]
+    ranked = _ranked_columns(metrics, asked, outputs)  # type: ignore[arg-type]
     columns = []
     for metric in metrics:
-        column = _column(metric, asked, outputs)  # type: ignore[arg-type]
+        column = ranked.get(metric.name) or _column(metric, asked, outputs)  # type: ignore[arg-type]
         threshold = thresholds.get(metric.name)
         if threshold is not None:
             column = [_with_threshold(mark, threshold) for mark in column]
@@ -51,6 +53,15 @@ def marks_of(
         next(found) if isinstance(answer, Output) else (Unscored("target_failed", answer.message),) * len(metrics)
         for answer in answers
     ]
+
+
+def _ranked_columns(
+    metrics: Sequence[Metric], samples: Sequence[Sample], outputs: Sequence[Output]
+) -> dict[str, list[Mark]]:
+    """The columns of the metrics that read rankings, marked together so that each ranking is read once."""
+    ranked = [metric for metric in metrics if isinstance(metric, Ranked)]
+    columns = score_ranked(ranked, samples, outputs) if ranked else []
+    return {metric.name: column for metric, column in zip(ranked, columns, strict=True)}
 
 
 def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Mark]:

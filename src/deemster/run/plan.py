@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
@@ -74,7 +74,8 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         for name, check in checks:
             problems: Sequence[Problem] = ()
             with Caught() as caught:
-                problems = check(sample)
+                found = check(sample)
+                problems = _problems(found) if found else ()
             if caught.error is not None:
                 faults.append(Fault(f"{name}: its check failed with {caught.message}", sample=sample.id))
             for problem in problems:
@@ -87,6 +88,18 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         raise ConfigurationError(faults)
     warnings = [_absence_warning(name, found, len(plan.dataset)) for (name, _), found in absences.items()]
     return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
+
+
+def _problems(found: Iterable[Any]) -> tuple[Problem, ...]:
+    """What a check returned, once it is known to be problems.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    problems = tuple(found)
+    if not all(isinstance(problem, Problem) for problem in problems):
+        raise TypeError("A check returns a list of `Problem`s.")
+    return problems
 
 
 def _absence_warning(name: str, found: _Absence, samples: int) -> str:

@@ -30,7 +30,7 @@ TABLE: dict[str, dict[str, str]] = {
         "retrieval-map": "retrieval:RetrievalMap",
         "retrieval-r-precision": "retrieval:RetrievalRPrecision",
         "retrieval-ndcg-at-k": "retrieval:RetrievalNdcgAtK",
-        "answer-containment-at-k": "retrieval:AnswerContainmentAtK",
+        "answer-containment-at-k": "containment:AnswerContainmentAtK",
     },
     "ordinal-citation": {
         "ordinal-distance": "ordinal:OrdinalDistance",

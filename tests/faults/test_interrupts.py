@@ -1,0 +1,145 @@
+"""Signals and closed pipes, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.cli.world import ANSWERS, FILES, GOLDEN, SUITE, started, written
+
+# The target tells through a named pipe that it is inside its second call, and then never answers.
+STUCK = """\
+import asyncio
+import threading
+
+calls = 0
+
+def told():
+    with open("inside", "w") as pipe:
+        pipe.write("inside")
+
+{kind} answer(asked):
+    global calls
+    calls += 1
+    if calls == 1:
+        return "30 days"
+    told()
+    {wait}
+"""
+KINDS = {
+    "async": STUCK.format(kind="async def", wait="await asyncio.Event().wait()"),
+    "sync": STUCK.format(kind="def", wait="threading.Event().wait(60)"),
+}
+
+
+def interrupted(folder, number, *flags, kind="async"):
+    """A run that was stopped by a signal inside the second call of its target."""
+    suite = SUITE.replace("outputs: answers.yml", "python: 'stuck:answer'") + "limits: { concurrency: 1 }\n"
+    samples = "".join(f"  - {{id: s{n}, input: {{}}, expected_output: 30 days}}\n" for n in range(5))
+    written(folder, {"suite.yml": suite, "golden.yml": f"name: d\nsamples:\n{samples}", "stuck.py": KINDS[kind]})
+    os.mkfifo(folder / "inside")
+    process = started(folder, "run", "suite.yml", *flags)
+    try:
+        with (folder / "inside").open() as pipe:
+            assert pipe.read() == "inside"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_reports_what_it_has_and_exits_with_3(tmp_path, number):
+    code, out, err = interrupted(tmp_path, number, "--json", "-")
+    report = json.loads(out)
+    assert code == 3
+    assert (report["run"]["status"], report["run"]["reason"]) == ("incomplete", f"interrupted by {number.name}")
+    assert (report["totals"]["scored"], report["totals"]["not_run"]) == (1, 4)
+    causes = [entry["marks"]["exact-match"].get("unscored", {}).get("cause") for entry in report["executions"]]
+    assert causes == [None, "not_run", "not_run", "not_run", "not_run"]
+    assert f"{number.name}: finishing what is under way" in err
+    assert "Traceback" not in err
+
+
+def test_a_stuck_thread_does_not_keep_an_interrupted_run_from_ending(tmp_path):
+    code, out, err = interrupted(tmp_path, signal.SIGINT, "--json", "run.json", "--quiet", kind="sync")
+    assert (code, out) == (3, "")
+    assert json.loads((tmp_path / "run.json").read_text())["totals"]["not_run"] == 4
+    assert "Traceback" not in err
+
+
+def test_an_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
+    module = (
+        'import threading\nwith open("inside", "w") as pipe:\n    pipe.write("inside")\nthreading.Event().wait(60)\n'
+    )
+    suite = SUITE.replace("outputs: answers.yml", "python: 'slow_import:answer'")
+    written(tmp_path, {**FILES, "suite.yml": suite, "slow_import.py": module})
+    os.mkfifo(tmp_path / "inside")
+    process = started(tmp_path, "run", "suite.yml")
+    with (tmp_path / "inside").open() as pipe:
+        assert pipe.read() == "inside"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (3, "", "error: Interrupted; nothing was reported.\n")
+
+
+def test_a_second_interrupt_leaves_at_once(tmp_path):
+    suite = SUITE.replace("outputs: answers.yml", "python: 'stuck:answer'")
+    written(tmp_path, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
+    os.mkfifo(tmp_path / "inside")
+    process = started(tmp_path, "run", "suite.yml", "--concurrency", "1")
+    with (tmp_path / "inside").open() as pipe:
+        assert pipe.read() == "inside"
+    process.send_signal(signal.SIGINT)
+    assert "once more to leave at once" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
+    written(tmp_path, FILES)
+    process = started(tmp_path, "run", "suite.yml", "--json", "-")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 3
+    assert "Traceback" not in err
+    assert "Exception ignored" not in err
+
+
+def test_a_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
+    written(
+        tmp_path,
+        {**FILES, "golden.yml": GOLDEN.replace("fee", "Gebühr"), "answers.yml": ANSWERS.replace("fee", "Gebühr")},
+    )
+    process = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-m", "deemster", "run", "suite.yml", "--json", "-"],
+        cwd=tmp_path,
+        env={"LC_ALL": "C", "PATH": "/usr/bin", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert process.returncode == 0
+    assert json.loads(process.stdout.decode("utf-8"))["samples"][1]["id"] == "Gebühr"
+
+
+def test_the_terminal_report_survives_a_terminal_that_knows_no_umlauts(tmp_path):
+    tagged = GOLDEN.replace("policy", "Gebühr…")
+    written(tmp_path, {**FILES, "golden.yml": tagged, "answers.yml": ANSWERS})
+    process = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-m", "deemster", "run", "suite.yml"],
+        cwd=tmp_path,
+        env={"LC_ALL": "C", "PATH": "/usr/bin", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (process.returncode, b"Traceback" in process.stderr) == (0, False)
