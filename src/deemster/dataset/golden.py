@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -119,6 +119,17 @@ class Dataset:
     def __iter__(self) -> Iterator[Sample]:
         return iter(self._rows)
 
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        if isinstance(index, slice):
+            return list(self._rows.pick(list(range(*index.indices(len(self))))))
+        return next(iter(self._rows.pick([range(len(self))[index]])))
+
     def __repr__(self) -> str:
         return f"<Dataset {self.name!r}: {len(self)} samples>"
 
@@ -178,11 +189,11 @@ def _collector_off() -> Iterator[None]:
 
 def _row_of(sample: Sample | Mapping[str, Any]) -> Any:
     if isinstance(sample, Sample):
-        sample = {
+        return {
             "id": sample.id,
-            "input": sample.input,
-            "expected_output": sample.expected_output,
-            "metadata": sample.metadata,
+            "input": thawed(sample.input),
+            "expected_output": thawed(sample.expected_output),
+            "metadata": thawed(sample.metadata),
         }
     return thawed(sample)
 

@@ -159,8 +159,10 @@ def kind_of(value: Any) -> str:
 
 def thawed(value: Any) -> Any:
     """A value with every mapping as a dict and every tuple as a list, as files have them."""
-    if isinstance(value, Mapping):
-        return {key: thawed(entry) for key, entry in value.items()}
+    if type(value) in SCALARS:
+        return value
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - the first is quick, the second is not
+        return {key: entry if type(entry) in SCALARS else thawed(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [thawed(entry) for entry in value]
+        return [entry if type(entry) in SCALARS else thawed(entry) for entry in value]
     return value

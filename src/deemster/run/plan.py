@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deemster.dataset import Dataset
@@ -64,7 +64,7 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
     Raises:
         ConfigurationError: A sample is malformed for a metric; all such are listed.
     """
-    checks = [(metric.name, check) for metric in plan.metrics if (check := getattr(metric, "check", None))]
+    checks = [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
     faults: list[Fault] = []
     absences: dict[tuple[str, str], _Absence] = {}
     keys: set[str] = set()
@@ -72,13 +72,7 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         note(position, sample)
         keys.update(sample.metadata)
         for name, check in checks:
-            problems: Sequence[Problem] = ()
-            with Caught() as caught:
-                found = check(sample)
-                problems = _problems(found) if found else ()
-            if caught.error is not None:
-                faults.append(Fault(f"{name}: its check failed with {caught.message}", sample=sample.id))
-            for problem in problems:
+            for problem in check(sample):
                 if problem.malformed or strict:
                     faults.append(Fault(f"{name}: {problem.message}", sample=sample.id))
                 else:
@@ -90,16 +84,20 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
     return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
 
 
-def _problems(found: Iterable[Any]) -> tuple[Problem, ...]:
-    """What a check returned, once it is known to be problems.
+def _check(metric: Any) -> Callable[[Sample], Sequence[Problem]]:
+    """A metric's check; that of user code may raise or return anything, and that is a problem then."""
+    if isinstance(metric, Scored):
+        return metric.check
 
-    Raises:
-        TypeError: It is something else.
-    """
-    problems = tuple(found)
-    if not all(isinstance(problem, Problem) for problem in problems):
-        raise TypeError("A check returns a list of `Problem`s.")
-    return problems
+    def guarded(sample: Sample) -> Sequence[Problem]:
+        with Caught() as caught:
+            problems = tuple(metric.check(sample) or ())
+            if all(isinstance(problem, Problem) for problem in problems):
+                return problems
+            return (Problem("its check failed: it returns a list of `Problem`s."),)
+        return (Problem(f"its check failed with {caught.message}"),)
+
+    return guarded
 
 
 def _absence_warning(name: str, found: _Absence, samples: int) -> str:

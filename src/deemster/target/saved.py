@@ -36,7 +36,7 @@ class SavedOutputs:
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         value = dict(outputs) if isinstance(outputs, Mapping) else outputs
-        self._recorded: _Memory | RecordedLines = _memory(_entries(value, where=_pointer), file=None)
+        self._recorded: _Memory | RecordedLines = _texts(value) or _memory(_entries(value, where=_pointer), file=None)
         self.repetitions = self._recorded.repetitions
 
     @classmethod
@@ -162,6 +162,15 @@ class _Memory:
 Found = tuple[str, int, Answer, str | None]
 
 
+def _texts(outputs: Any) -> _Memory | None:
+    """The answers of a map of ids to texts, the commonest form; None where it is another or something is wrong."""
+    if not isinstance(outputs, dict) or not outputs or set(map(type, outputs.values())) != {str}:
+        return None
+    if not all(type(name) is str and name.strip() for name in outputs):
+        return None
+    return _Memory({name: [Output(text)] for name, text in outputs.items()})
+
+
 def _memory(found: Iterable[Found | Fault], *, file: str | None) -> _Memory:
     """Put entries together by id; raise every fault at once."""
     faults: list[Fault] = []
@@ -201,14 +210,15 @@ def _rooted(data: bytes, kind: str, reading: Reading) -> _Memory:
         value = quick_value(data, kind)
         if any(root_faults(value)):
             raise ValueError("the places are needed")  # noqa: TRY301
-        return _memory(_entries(value["outputs"], where=lambda _: None), file=reading.file)
+        found = value["outputs"]
+        return _texts(found) or _memory(_entries(found, where=lambda _: None), file=reading.file)
     except ValueError:
         document = document_of(data, kind, reading)
     faults = [Fault(message, document.where(path)) for path, message in root_faults(document.value)]
     if faults:
         raise OutputsError(faults)
-    found = _entries(document.value["outputs"], where=lambda path: document.where(("outputs", *path)))
-    return _memory(found, file=reading.file)
+    entries = _entries(document.value["outputs"], where=lambda path: document.where(("outputs", *path)))
+    return _memory(entries, file=reading.file)
 
 
 def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Fault]:
