@@ -41,14 +41,8 @@ def best(function):
 
 
 def ours(rankings, gains):
-    from deemster.metrics.retrieval import (
-        RetrievalHitAtK,
-        RetrievalMrr,
-        RetrievalNdcgAtK,
-        RetrievalRecallAtK,
-        ranking_scores,
-        score_ranked,
-    )
+    from deemster.metrics.ranked import ranking_scores, score_ranked
+    from deemster.metrics.retrieval import RetrievalHitAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalRecallAtK
     from deemster.records import Output, Sample
 
     metrics = [RetrievalHitAtK(k=10), RetrievalRecallAtK(k=10), RetrievalMrr(), RetrievalNdcgAtK(k=10)]

@@ -68,6 +68,7 @@ _ROOMS = {
         "Metric",
         "MetricScore",
         "Output",
+        "Problem",
         "Sample",
         "ToolCall",
         "Trajectory",

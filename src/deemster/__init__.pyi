@@ -152,6 +152,9 @@ from deemster.records import (
     Output as Output,
 )
 from deemster.records import (
+    Problem as Problem,
+)
+from deemster.records import (
     Sample as Sample,
 )
 from deemster.records import (

@@ -301,12 +301,18 @@ def finished(work: Coroutine[Any, Any, _T]) -> _T:
 
     Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_a_loop():
         return asyncio.run(work)
     with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
         return pool.submit(asyncio.run, work).result()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cli.world import FILES, SUITE, called, written
 
 from deemster.cli.main import COMMANDS
+from tests.cli.world import FILES, SUITE, called, written
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -65,12 +65,12 @@ def test_a_metric_is_described_by_alias_short_name_or_spec(name):
     ("file", "start"),
     [
         ("golden.yml", "golden.yml: dataset `support`, 2 samples, 1 tags; fingerprint "),
-        ("suite.yml", "suite.yml: suite `refunds`, 2 samples x 1, 1 metrics, 0 gate rules"),
+        ("suite.yml", "suite.yml: suite `refunds`, 2 samples x 1, 1 metric, 0 gate rules"),
         ("answers.yml", "answers.yml: saved outputs of 2 samples, 1 repetition"),
-        ("answers.jsonl", "answers.jsonl: saved outputs of 1 samples, 1 repetition"),
+        ("answers.jsonl", "answers.jsonl: saved outputs of 1 sample, 1 repetition"),
         ("golden.jsonl", "golden.jsonl: dataset `golden`, 1 samples, 0 tags; fingerprint "),
         ("golden.csv", "golden.csv: dataset `golden`, 1 samples, 0 tags; fingerprint "),
-        ("answers.csv", "answers.csv: saved outputs of 1 samples, 1 repetition"),
+        ("answers.csv", "answers.csv: saved outputs of 1 sample, 1 repetition"),
         ("run.json", "run.json: report of run 20250615T150640Z-"),
     ],
 )

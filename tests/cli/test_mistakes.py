@@ -6,6 +6,7 @@ import re
 import shlex
 
 import pytest
+
 from tests.cli import mistakes
 from tests.cli.world import FILES, called, written
 

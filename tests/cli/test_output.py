@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
+
 from tests.cli.world import GOLDEN, SUITE, called, started, written
 
 NASTY = SUITE.replace("[exact-match]", '[{exact-match: {name: "::error::\\e[31m"}}]')
@@ -88,9 +89,9 @@ def test_the_terminal_report_has_no_colour_when_it_is_no_terminal(world):
 
 def test_colour_is_only_for_terminals_without_no_color(world):
     from rich.console import Console
-    from tests.report.runs import full_report
 
     from deemster.report.terminal import show
+    from tests.report.runs import full_report
 
     def text(**options):
         file = io.StringIO()

@@ -7,9 +7,9 @@ import threading
 import warnings
 
 import pytest
-from tests.report.runs import CLOCK
 
 import deemster as dm
+from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]
 OPTIONS = {"outputs": {"a": "yes", "b": "yes"}, "metrics": ["exact-match"], "clock": CLOCK}
@@ -24,7 +24,7 @@ def test_a_report_gives_its_figures_by_name():
     assert report.macro_f1 == 0.5
     assert report.metrics["exact-match"].mean == 0.5
     assert report.cohorts["(untagged)"].samples == 2
-    assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metrics, macro-F1 0.5000, 0 unscored>"
+    assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metric, macro-F1 0.5000, 0 unscored>"
 
 
 def test_evaluate_works_inside_a_running_loop():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.cli.world import ANSWERS, FILES, GOLDEN, SUITE, started, written
 
 # The target tells through a named pipe that it is inside its second call, and then never answers.

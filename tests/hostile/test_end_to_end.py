@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+
 from tests.cli.world import SUITE, called, written
 
 JSON_SUITE = SUITE.replace("golden.yml", "golden.json").replace("answers.yml", "answers.json")

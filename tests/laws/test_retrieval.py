@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deemster.metrics.ranked import score_ranked
 from deemster.metrics.retrieval import (
     RetrievalF1AtK,
     RetrievalHitAtK,
@@ -15,7 +16,6 @@ from deemster.metrics.retrieval import (
     RetrievalPrecisionAtK,
     RetrievalRecallAtK,
     RetrievalRPrecision,
-    score_ranked,
 )
 from deemster.records import Output, Sample
 

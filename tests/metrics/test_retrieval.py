@@ -7,6 +7,7 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.metrics.containment import AnswerContainmentAtK
+from deemster.metrics.ranked import score_ranked
 from deemster.metrics.retrieval import (
     RetrievalF1AtK,
     RetrievalHitAtK,
@@ -16,7 +17,6 @@ from deemster.metrics.retrieval import (
     RetrievalPrecisionAtK,
     RetrievalRecallAtK,
     RetrievalRPrecision,
-    score_ranked,
 )
 from deemster.records import Output, Sample, freeze
 

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
+from deemster.metrics.containment import AnswerContainmentAtK
 from deemster.metrics.lexical import ContainsAll, ExactMatch, LengthWithin, Levenshtein
 from deemster.metrics.overlap import RougeL, TokenF1
 from deemster.metrics.regex import Regex
-from deemster.metrics.retrieval import AnswerContainmentAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalPrecisionAtK
+from deemster.metrics.retrieval import RetrievalMrr, RetrievalNdcgAtK, RetrievalPrecisionAtK
 from deemster.metrics.spec import Spec, parse_spec
 from deemster.metrics.translation import Bleu, Chrf
 

@@ -9,11 +9,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report.runs import full_report, small_report
 
 import deemster as dm
 from deemster.report import entries
 from deemster.report.canonical import canonical, document, number
+from tests.report.runs import full_report, small_report
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from tests.report.runs import full_report, small_report
 
 FIGURES = (

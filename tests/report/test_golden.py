@@ -6,10 +6,10 @@ import io
 
 import pytest
 from rich.console import Console
-from tests.report.runs import full_report, quotes_of
 
 from deemster.report import FORMATS, redacted
 from deemster.report.terminal import show
+from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}
 

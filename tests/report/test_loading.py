@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.report.runs import full_report, quotes_of, small_report
 
 from deemster.errors import ReportError
 from deemster.report import FORMATS, LEVELS, load_report, redacted
+from tests.report.runs import full_report, quotes_of, small_report
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -7,9 +7,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.runs import small_report
 
 from deemster.report.assembly import LONGEST, cut
+from tests.report.runs import small_report
 
 
 def execution(output, **options):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 import deemster as dm
 from deemster.evaluation import finished, job_of, run
 from deemster.report import FORMATS, LEVELS, redacted
 from deemster.report.terminal import show
+from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False
 SHOWN = {

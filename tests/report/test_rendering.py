@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
-from tests.report.runs import CLOCK
 
 import deemster as dm
 from deemster.errors import visible
 from deemster.report import FORMATS
 from deemster.report.escape import cell, entities
 from deemster.report.terminal import show
+from tests.report.runs import CLOCK
 
 NASTY = (
     "<script>alert(1)</script>",

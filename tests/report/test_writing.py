@@ -6,10 +6,10 @@ import os
 import stat
 
 import pytest
-from tests.report.runs import small_report
 
 from deemster.errors import ReportError
 from deemster.report import Destination, writing, written
+from tests.report.runs import small_report
 
 
 def test_a_report_replaces_the_file_that_was_there(tmp_path):

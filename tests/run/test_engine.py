@@ -7,7 +7,6 @@ import random
 import threading
 
 import pytest
-from tests.report.runs import CLOCK
 
 import deemster as dm
 from deemster.evaluation import finished, job_of, run
@@ -16,6 +15,7 @@ from deemster.run.engine import BATCH, perform, work_of
 from deemster.run.plan import Plan
 from deemster.run.stopping import Stop
 from deemster.target.python import PythonTarget
+from tests.report.runs import CLOCK
 
 
 def dataset(count=3, **options):

@@ -6,7 +6,9 @@ from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output,
 from deemster.summary import Tally
 
 scores = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1 - 0.9, 1.0]), st.floats(0, 1))
-failures = st.sampled_from([cause for cause in CAUSES if cause != "not_run"]).map(lambda cause: Unscored(cause, "because"))
+failures = st.sampled_from([cause for cause in CAUSES if cause != "not_run"]).map(
+    lambda cause: Unscored(cause, "because")
+)
 marks = st.one_of(scores.map(lambda score: MetricScore(score, {"x": 1})), failures)
 
 

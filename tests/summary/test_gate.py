@@ -128,7 +128,9 @@ def test_cost_and_latency_are_held_to_their_budget():
     )
 
 
-@pytest.mark.parametrize(("text", "expected"), [(3, (3, False)), ("3", (3, False)), ("2%", (0.02, True)), ("2.5 %", (0.025, True))])
+@pytest.mark.parametrize(
+    ("text", "expected"), [(3, (3, False)), ("3", (3, False)), ("2%", (0.02, True)), ("2.5 %", (0.025, True))]
+)
 def test_an_allowance_is_a_count_or_a_share(text, expected):
     assert read_allowance(text) == Allowance(*expected)
 
@@ -167,7 +169,9 @@ def test_a_rule_that_makes_no_sense_is_an_error(section, message):
 
 
 def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs():
-    gate = gate_of({"metrics": {"m9": {"min_mean": 0.5}}, "cohorts": {"polcy": {"min_pass_rate": 0.5, "min_samples": 2}}})
+    gate = gate_of(
+        {"metrics": {"m9": {"min_mean": 0.5}}, "cohorts": {"polcy": {"min_pass_rate": 0.5, "min_samples": 2}}}
+    )
     with pytest.raises(ConfigurationError) as raised:
         unknown_names(gate, metrics=NAMES, cohorts=["policy", None])
     text = str(raised.value)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
-from deemster.summary import sample_figures, summarize
+from deemster.summary import Tally, sample_figures, summarize
 from tests.summary.runs import cards, runs, tally_of
-from deemster.summary import Tally
 
 
 def plain(rows, *, metrics=1, repetitions=1, tags=None):
@@ -52,7 +51,9 @@ def test_a_metric_that_failed_everywhere_counts_as_zero():
     assert summary.macro_f1 == 0.25
     assert summary.pass_rate == 0.0
     dead = summary.metrics["m1"]
-    assert (dead.mean, dead.stdev, dead.min, dead.p5, dead.max, dead.mean_interval, dead.pass_rate_scored) == (None,) * 7
+    assert (dead.mean, dead.stdev, dead.min, dead.p5, dead.max, dead.mean_interval, dead.pass_rate_scored) == (
+        None,
+    ) * 7
     assert dead.pass_rate == 0.0
     assert dead.pass_rate_best == 1.0
 
@@ -138,7 +139,11 @@ def test_losing_a_score_never_raises_the_pass_rate(run, data):
     column = data.draw(st.integers(0, run[2] - 1))
     lost = executions[place]
     marks = tuple(NONE if at == column else mark for at, mark in enumerate(lost.marks))
-    poorer = [*executions[:place], Execution(lost.position, lost.id, lost.repetition, lost.answer, marks), *executions[place + 1 :]]
+    poorer = [
+        *executions[:place],
+        Execution(lost.position, lost.id, lost.repetition, lost.answer, marks),
+        *executions[place + 1 :],
+    ]
     before, after = summarize(tally_of(run)), summarize(tally_of(run, poorer))
     assert after.pass_rate <= before.pass_rate
     assert after.macro_f1 <= before.macro_f1
@@ -154,7 +159,9 @@ def test_figures_equal_those_of_the_standard_library_and_numpy(run):
         if not values:
             continue
         assert figures.mean == pytest.approx(statistics.fmean(values), abs=1e-12)
-        assert [figures.p5, figures.p50, figures.p95] == pytest.approx(np.quantile(values, [0.05, 0.5, 0.95]), abs=1e-12)
+        assert [figures.p5, figures.p50, figures.p95] == pytest.approx(
+            np.quantile(values, [0.05, 0.5, 0.95]), abs=1e-12
+        )
         assert (figures.min, figures.max) == (min(values), max(values))
         if len(values) > 1:
             assert figures.stdev == pytest.approx(statistics.stdev(values), abs=1e-9)

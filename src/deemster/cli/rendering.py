@@ -18,8 +18,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _FORMATS = {
     "json": "canonical JSON",
     "markdown": "Markdown",
-    "csv": "one line per mark",
-    "html": "one page that loads nothing",
+    "csv": "CSV, one line per mark",
+    "html": "one HTML page that loads nothing",
     "junit": "JUnit XML",
     "github": "the summary of a GitHub job",
 }

@@ -17,7 +17,7 @@ from deemster.cli.suites import Overrides, job_of_suite
 from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
 from deemster.evaluation import DELTA, Job, finished, run
 from deemster.report import Report
-from deemster.report.sections import verdict
+from deemster.report.sections import decimals, verdict
 from deemster.run.stopping import Stop
 from deemster.run.suite import load_suite
 from deemster.summary import Allowance, read_allowance
@@ -30,7 +30,13 @@ from deemster.summary import Allowance, read_allowance
 @click.option(
     "--delta", type=float, default=DELTA, show_default=True, help="The difference `precision` is judged against."
 )
-@click.option("--metric", "metrics", multiple=True, metavar="SPEC", help="Replace the suite's metrics; repeatable.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="SPEC",
+    help="Use this metric, with its default options, in place of the suite's; repeatable.",
+)
 @click.option(
     "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
 )
@@ -65,15 +71,15 @@ def command(
         thresholds=_thresholds(thresholds),
         concurrency=concurrency,
         strict=strict,
+        allowance=read_allowance(max_unscored) if max_unscored is not None else None,
     )
-    allowance = read_allowance(max_unscored) if max_unscored is not None else None
     rendering.check()
     job = job_of_suite(load_suite(suite), overrides)
     stop = Stop()
     with _interruptible(stop), progress_shown(quiet=quiet) as progress:
         report = finished(run(job, stop=stop, warn=warn, progress=progress))
     view = rendering.view(report, job.plan.metrics)
-    code = exit_code(report, allowance or _allowance(job))
+    code = exit_code(report, _allowance(job))
     try:
         rendering.write(view)
     except ReportError as error:
@@ -108,7 +114,8 @@ def _conclude(report: Report) -> None:
         note(verdict(report.gate))
         for check in report.gate.checks:
             if check.status in ("fail", "inconclusive"):
-                note(visible(f"  {check.status}: {check.name}: {check.because}"))
+                numbers = f"{decimals(check.observed)}, required {check.required:.4g}"
+                note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
 
 
 def _explain(report: Report, code: ExitCode) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
-from deemster.errors import ConfigurationError, Fault, OutputsError
+from deemster.errors import ConfigurationError, Fault, InputError, OutputsError
 from deemster.evaluation import DELTA, Job, planned
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.importing import imported
 from deemster.run.plan import Target
 from deemster.run.suite import Suite
-from deemster.summary import read_gate
+from deemster.summary import Allowance, read_gate, with_allowance
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
+
+_T = TypeVar("_T")
 
 
 class Overrides(NamedTuple):
@@ -28,6 +30,7 @@ class Overrides(NamedTuple):
     thresholds: Mapping[str, float] = {}
     concurrency: int | None = None
     strict: bool = False
+    allowance: Allowance | None = None
 
 
 def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
@@ -38,10 +41,15 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     """
     if not 0 < overrides.delta <= 1:
         raise ConfigurationError(f"`--delta` lies in (0, 1], not {overrides.delta!r}.")
-    gate = read_gate(suite.gate, place=lambda path: suite.document.where(("gate", *path)))
-    metrics = _metrics(suite, overrides)
-    dataset = Dataset.load(suite.dataset)
-    target = _target(suite, overrides)
+    parts = _Parts()
+    metrics = parts.made(lambda: _metrics(suite, overrides))
+    gate = parts.made(lambda: read_gate(suite.gate, place=lambda path: suite.document.where(("gate", *path))))
+    dataset = parts.made(lambda: Dataset.load(suite.dataset))
+    target = parts.made(lambda: _target(suite, overrides))
+    if metrics is None or gate is None or dataset is None or target is None:
+        raise parts.error()
+    if overrides.allowance is not None:
+        gate = with_allowance(gate, overrides.allowance)
     try:
         plan = planned(
             dataset,
@@ -56,6 +64,27 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         file = overrides.outputs or (suite.target or ("", ""))[1]
         raise OutputsError([fault._replace(where=fault.where or file) for fault in error.faults]) from None
     return Job(plan, gate=gate, suite=suite.name, seed=suite.seed, delta=overrides.delta, strict=overrides.strict)
+
+
+class _Parts:
+    """Makes the parts of a job one by one, so that the faults of all of them can be told at once."""
+
+    def __init__(self) -> None:
+        self._errors: list[InputError] = []
+
+    def made(self, make: Callable[[], _T]) -> _T | None:
+        """A part, or None where it cannot be made."""
+        try:
+            return make()
+        except InputError as error:
+            self._errors.append(error)
+            return None
+
+    def error(self) -> InputError:
+        """What to tell: the one error as it is, or the faults of several together."""
+        if len(self._errors) == 1:
+            return self._errors[0]
+        return ConfigurationError(fault for error in self._errors for fault in error.faults)
 
 
 def _metrics(suite: Suite, overrides: Overrides) -> tuple[Metric, ...]:

@@ -10,7 +10,7 @@ import click
 from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.dataset import Dataset, read_document
-from deemster.errors import InputError, visible
+from deemster.errors import InputError, counted, visible
 from deemster.evaluation import spellings
 from deemster.records import Sample
 from deemster.report import load_report
@@ -81,9 +81,7 @@ def _dataset(file: str) -> str:
 
 def _outputs(file: str) -> str:
     saved = SavedOutputs.load(file)
-    return (
-        f"saved outputs of {len(saved)} samples, {saved.repetitions} repetition{'' if saved.repetitions == 1 else 's'}"
-    )
+    return f"saved outputs of {counted(len(saved), 'sample')}, {counted(saved.repetitions, 'repetition')}"
 
 
 def _suite(file: str) -> str:
@@ -101,8 +99,9 @@ def _suite(file: str) -> str:
         rules = len(job.gate.rules)
         unknown_names(job.gate, metrics=spellings(plan.metrics), cohorts=sorted(tags, key=str))
     return (
-        f"suite `{job.suite}`, {len(plan.dataset)} samples x {plan.repetitions}, {len(plan.metrics)} metrics, "
-        f"{rules} gate rule{'' if rules == 1 else 's'}"
+        f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
+        f"{counted(len(plan.metrics), 'metric')}, "
+        f"{counted(rules, 'gate rule')}"
     )
 
 

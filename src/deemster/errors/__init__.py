@@ -22,7 +22,7 @@ from deemster.errors.tree import (
     OutputsError,
     ReportError,
 )
-from deemster.errors.wording import did_you_mean, listing, nearest, visible
+from deemster.errors.wording import counted, did_you_mean, listing, nearest, visible
 
 __all__ = [
     "ConfigurationError",
@@ -34,6 +34,7 @@ __all__ = [
     "MissingExtraError",
     "OutputsError",
     "ReportError",
+    "counted",
     "did_you_mean",
     "listing",
     "nearest",

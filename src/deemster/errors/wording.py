@@ -60,3 +60,8 @@ def listing(names: Iterable[str], *, limit: int = 20) -> str:
     every = list(names)
     shown = ", ".join(f"`{name}`" for name in every[:limit])
     return f"{shown} and {len(every) - limit} more" if len(every) > limit else shown
+
+
+def counted(count: int, noun: str) -> str:
+    """A count and its noun, in the singular or plural."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

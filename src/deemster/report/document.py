@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from deemster.errors import counted
 from deemster.report import canonical
 from deemster.report.entries import (
     Budget,
@@ -127,6 +128,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __repr__(self) -> str:
         totals = self.totals
         return (
-            f"<Report {self.run.id}: {totals.samples} samples, {totals.metrics} metrics, "
+            f"<Report {self.run.id}: {counted(totals.samples, 'sample')}, {counted(totals.metrics, 'metric')}, "
             f"macro-F1 {self.macro_f1:.4f}, {totals.unscored} unscored>"
         )

@@ -7,12 +7,14 @@ from decimal import Decimal
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from deemster.errors import counted
 from deemster.report.document import Report
-from deemster.report.entries import Failure
+from deemster.report.entries import Failure, Score
 from deemster.stats import Interval
 from deemster.summary import Decision, MetricFigures, UsageTotals
 
 SHOWN = 50
+FEW = 20
 
 
 class Data(str):
@@ -66,6 +68,7 @@ def sections(report: Report) -> list[Section]:
     ]
     if report.gate is not None:
         parts.append(_gate(report.gate))
+    parts.append(_not_passed(report))
     return parts
 
 
@@ -77,11 +80,6 @@ def decimals(value: float | None) -> str:
 def span(interval: Interval | None) -> str:
     """An interval as its two ends, or `n/a`."""
     return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """A count and its noun, in the singular or plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _headline(report: Report) -> Section:
@@ -266,10 +264,26 @@ def _failures(report: Report) -> Section:
         for failure in islice(failures, SHOWN)
     ]
     if not rows:
-        return Section(("Failures",), [("None.",)])
+        return Section(("Failures",), [("None: every mark has a score.",)])
     count = len(rows) + sum(1 for _ in failures)
     table = Table(("sample", "repetition", "metric", "cause", "message"), rows)
     return Section(("Failures",), table=table, after=_rest(count, rows))
+
+
+def _not_passed(report: Report) -> Section:
+    title = ("Scores that did not pass",)
+    count = report.totals.scored - sum(figures.n_passed for figures in report.metrics.values())
+    if not count:
+        return Section(title, [("None.",)])
+    found = (
+        (Data(entry.id), str(entry.repetition), MetricName(name), decimals(mark.score), f"{mark.threshold:.4g}")
+        for entry in report.executions
+        for name, mark in ((name, entry.marks[name]) for name in report.metric_order)
+        if isinstance(mark, Score) and not mark.success
+    )
+    rows: list[Line] = list(islice(found, FEW))
+    table = Table(("sample", "repetition", "metric", "score", "threshold"), rows)
+    return Section(title, table=table, after=_rest(count, rows))
 
 
 def _rest(count: int, rows: Sequence[Line]) -> list[Line]:

@@ -11,7 +11,7 @@ import msgspec
 from deemster.errors import visible
 from deemster.metrics.contract import Scored
 from deemster.metrics.function import mark_from
-from deemster.metrics.retrieval import Ranked, score_ranked
+from deemster.metrics.ranked import Ranked, score_ranked
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
 from deemster.run.guard import Caught
 

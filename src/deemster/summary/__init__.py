@@ -4,7 +4,7 @@ from deemster.summary.figures import Bin, Corrected, Figures, MetricFigures
 from deemster.summary.gate import Check, Decision, decide, unknown_names
 from deemster.summary.overall import UNTAGGED, Aggregate, Cohort, Summary, Totals, summarize
 from deemster.summary.precision import Precision, RunPrecision
-from deemster.summary.rules import Allowance, Gate, read_allowance, read_gate
+from deemster.summary.rules import Allowance, Gate, read_allowance, read_gate, with_allowance
 from deemster.summary.samples import DECIMALS, MetricSpread, SampleFigures, sample_figures
 from deemster.summary.spending import Cost, Latency, ModelCost, RunUsage, UsageTotals
 from deemster.summary.tally import Tally
@@ -40,4 +40,5 @@ __all__ = [
     "sample_figures",
     "summarize",
     "unknown_names",
+    "with_allowance",
 ]

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.errors import ConfigurationError, ExitCode, Fault, did_you_mean
+from deemster.errors import ConfigurationError, ExitCode, Fault, counted, did_you_mean
 from deemster.stats import Interval
 from deemster.summary.overall import UNTAGGED, Cohort, Summary
 from deemster.summary.rules import EVERY, Gate, Rule
@@ -137,7 +137,7 @@ def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
         reading = _cohort_reading(rule, cohort, metrics)
         if cohort.samples < least:
-            because = f"{_samples(cohort.samples)} in the cohort, below the {least} it takes to be gated"
+            because = f"{counted(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield _result(rule, name, reading, "skipped", because)
         else:
             yield _check(rule, name, reading)
@@ -182,16 +182,19 @@ def _check(rule: Rule, name: str, reading: _Reading) -> Check:
         # A quality nobody measured is not reached; a cost nobody recorded may be anything.
         unknown = rule.quantity in ("cost_usd", "p95_latency_s")
         return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
-    word = "estimate"
+    word = "the estimate"
     if rule.on == "lower":
         if reading.interval is None:
             return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
-        value, word = (reading.interval.high if rule.upper else reading.interval.low), "interval's near end"
+        value, word = (
+            (reading.interval.high if rule.upper else reading.interval.low),
+            f"the interval's {'upper' if rule.upper else 'lower'} end",
+        )
     holds = value <= rule.bound if rule.upper else value >= rule.bound
     if holds and reading.floor:
         return _result(rule, name, reading, "inconclusive", "some calls have no price, so the cost is a floor")
-    sign = ("at most" if holds else "above") if rule.upper else ("at least" if holds else "below")
-    because = f"the {word} {value:.4g} is {sign} {rule.bound:.4g}"
+    does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")
+    because = f"{word} {does} the bound"
     return _result(rule, name, reading, "pass" if holds else "fail", because)
 
 
@@ -200,7 +203,3 @@ def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: s
     return Check(
         name=name, observed=reading.observed, low=low, high=high, required=rule.bound, status=status, because=because
     )
-
-
-def _samples(count: int) -> str:
-    return f"{count} sample{'' if count == 1 else 's'}"

@@ -71,6 +71,15 @@ class Gate(NamedTuple):
     allowance: Allowance | None = None
 
 
+def with_allowance(gate: Gate, allowance: Allowance) -> Gate:
+    """A gate that allows so many unscored marks, whatever it said before."""
+    rules = tuple(
+        rule._replace(bound=allowance.bound, share=allowance.share) if rule.quantity == "unscored" else rule
+        for rule in gate.rules
+    )
+    return gate._replace(rules=rules, allowance=allowance)
+
+
 def read_allowance(value: Any) -> Allowance:
     """Read an allowance: a whole number, or a share such as `2%`.
 

@@ -9,7 +9,7 @@ from typing import Any
 from deemster.dataset import Reading, format_of
 from deemster.dataset.files import document_of, quick_value
 from deemster.dataset.table import csv_lines
-from deemster.errors import Fault, OutputsError, did_you_mean, listing, nearest
+from deemster.errors import Fault, OutputsError, counted, did_you_mean, listing, nearest
 from deemster.records import Output, Sample, TargetFailure
 from deemster.target.entries import Answer, EntryError, entry_answers, root_faults
 from deemster.target.recorded import RecordedLines, load_lines
@@ -75,11 +75,11 @@ class SavedOutputs:
         missing, unknown = self._recorded.compare(ids)
         faults = []
         if missing:
-            faults.append(Fault(f"{_count(missing, 'sample')} without a saved output: {_ids(missing)}."))
+            faults.append(Fault(f"{counted(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
             hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
-            said = f"{_count(unknown, 'saved output')} for no sample of the dataset"
+            said = f"{counted(len(unknown), 'saved output')} for no sample of the dataset"
             faults.append(Fault(f"{said}: {_ids(unknown)}.{hint}"))
         if repetitions is not None and self.repetitions not in (1, repetitions):
             faults.append(
@@ -118,10 +118,6 @@ class _Ids(Collection[str]):
 
     def __contains__(self, name: object) -> bool:
         return any(name == known for known in self)
-
-
-def _count(names: Sequence[str], noun: str) -> str:
-    return f"{len(names)} {noun}{'s' if len(names) != 1 else ''}"
 
 
 def _ids(names: Sequence[str]) -> str:
