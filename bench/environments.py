@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / ".envs"
-PEERS = ("pydantic-evals", "deepeval", "inspect-ai")
+PEERS = ("pydantic-evals", "deepeval", "inspect-ai", "ranx")
 # Some minutes and 720 packages, so only where it is asked for.
 ASKED = ("promptfoo",)
 

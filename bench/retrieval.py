@@ -12,10 +12,9 @@ import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-RANX = ROOT / ".envs" / "ranx"
+import environments
+
 REPEATS = 3
 
 
@@ -102,16 +101,6 @@ def ranx(rankings, gains):
     return whole, [float(results[name]) for name in measures]
 
 
-def environment(folder, package):
-    """The Python of an environment that holds a package, made where it is missing."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    if subprocess.run([str(python), "-c", f"import {package}"], check=False, capture_output=True).returncode:
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", package], check=True)
-    return python
-
-
 def line(case, mine, theirs, peer, goal):
     print(f"{case}: deemster {mine:.2f} s, {peer} {theirs:.2f} s, {theirs / mine:.1f} times (goal {goal})", flush=True)
 
@@ -126,8 +115,8 @@ def main(queries=100_000, depth=100, *only):
     rankings, gains = data(queries, depth)
     gc.freeze()  # the input belongs to neither side
     numbers_s, marks_s, means = ours(rankings, gains)
-    python = environment(RANX, "ranx")
-    command = [str(python), __file__, str(queries), str(depth), "1"]
+    environments.environment("ranx")
+    command = [str(environments.python("ranx")), __file__, str(queries), str(depth), "1"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     ranx_s, *ranx_means = map(float, told.split())
     pytrec_s, pytrec_means = pytrec(rankings, gains)

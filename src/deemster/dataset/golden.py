@@ -275,5 +275,8 @@ def _tabular(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header,
     from deemster.dataset.table import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
 
     table = parquet_rows(path, reading) if kind == "parquet" else table_rows(reading.content(path), kind, reading)
+    if table.faults and not table.rows:
+        # Lines that cannot be read are samples all the same: to say that there are none would mislead.
+        raise DatasetError(in_order(table.faults))
     rows = _listed(table.rows, places=table, file=reading.file, faults=table.faults)
     return Header(FilePath(path).stem), rows

@@ -115,7 +115,8 @@ def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[li
             continue
         place = column.part, column.key
         if place in taken:
-            faults.append(Fault(f"The column `{name}` is given twice (also as `{taken[place]}`).", where))
+            other = f", also as `{taken[place]}`" if taken[place] != name else ""
+            faults.append(Fault(f"The column `{name}` is given twice{other}.", where))
         taken[place] = name
         columns.append(column)
     parts = {column.part for column in columns}
@@ -168,14 +169,19 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
                 value = parse(cell)
             except (InputError, TypeError) as error:
                 said = error.faults[0].message if isinstance(error, InputError) else kind_of(cell)
-                faults.append(f"The cell of `{column.part}` is not JSON: {said}")
+                faults.append(f"The cell of `{column.part}` is not JSON: {said.removeprefix('This is not JSON: ')}")
+                # The part is there, though it cannot be read: calling it missing as well would mislead.
+                row.setdefault(column.part, {})
                 continue
         elif column.part == "metadata" and column.key == "tags" and isinstance(cell, str):
             value = [tag.strip() for tag in cell.split("|")]
         held = row.get(column.part)
         if column.key is not None:
             value = {column.key: value}
-        row[column.part] = {**held, **value} if isinstance(held, dict) and isinstance(value, dict) else value
+        if isinstance(held, dict) and isinstance(value, dict):
+            row[column.part] = {**held, **value}
+        elif held is None or isinstance(held, dict):
+            row[column.part] = value
     return row, faults
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from deemster.errors import did_you_mean
-from deemster.metrics.contract import Scored, absent, kind, malformed
+from deemster.metrics.contract import Scored, absent, kind, malformed, shown
 from deemster.metrics.text import loose
 from deemster.records import MetricScore, Sample
 
@@ -77,7 +77,8 @@ def _evidence(entry: Any, *, place: int) -> _Evidence:
         raise malformed(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind(entry)}.")
     for name in entry:
         if name not in _ENTRY_KEYS:
-            raise malformed(f"`{key}` has the unknown key `{name}`. {did_you_mean(str(name), _ENTRY_KEYS)}")
+            word = name if isinstance(name, str) else shown(name)
+            raise malformed(f"`{key}` has the unknown key `{word}`. {did_you_mean(word, _ENTRY_KEYS)}")
     marker = _text(entry.get("citation"), key=f"{key}.citation")
     quotes: list[str] = []
     if entry.get("quote") is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -66,7 +65,7 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "name", self.default_name())
         threshold = self.pass_mark if self.threshold is None else self.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-            raise ConfigurationError(f"`threshold` of {self.alias} is a number between 0 and 1, not {threshold!r}.")
+            raise ConfigurationError(f"`threshold` of {self.alias} is a number between 0 and 1, not {shown(threshold)}.")
         msgspec.structs.force_setattr(self, "threshold", float(threshold))
         self.validate()
 
@@ -172,6 +171,19 @@ def kind(value: Any) -> str:
     return names.get(type(value), "a map")
 
 
+def shown(value: Any) -> str:
+    """A value as messages write it; one that Python refuses to write is named by what it is.
+
+    >>> shown("a"), shown(10**5000)
+    ("'a'", 'a number')
+    """
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):
+        # Integers of more than 4,300 digits, alone or within something else; nesting without end.
+        return kind(value)
+
+
 def expected_texts(sample: Sample) -> tuple[str, ...]:
     """The expected output as one or more texts, from a text or a list of texts.
 
@@ -199,31 +211,8 @@ def cut(entries: Sequence[Any], *, key: str, limit: int = 20) -> dict[str, Any]:
     return {**shown, "truncated": True} if len(entries) > limit else shown
 
 
-def whole(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
-    """The value, where it is a whole number within the limits.
-
-    Raises:
-        ConfigurationError: It is smaller, larger, or no whole number.
-    """
-    if type(value) is int and value >= least and (most is None or value <= most):
-        return value
-    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-    raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {value!r}.")
-
-
-def positive(value: Any, *, option: str, metric: str) -> float:
-    """The value as a float, where it is a finite number above 0.
-
-    Raises:
-        ConfigurationError: It is 0, negative, infinite, or no number.
-    """
-    if type(value) in (int, float) and 0 < value <= sys.float_info.max:
-        return float(value)
-    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {value!r}.")
-
-
 def _quote_hint(value: Any) -> str:
-    if isinstance(value, (bool, int, float)):
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        return f' Quote it: "{shown}".'
-    return ""
+    if not isinstance(value, (bool, int, float)):
+        return ""
+    written = shown(value)
+    return f' Quote it: "{written.lower() if isinstance(value, bool) else written}".' if written != kind(value) else ""

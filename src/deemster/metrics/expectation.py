@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.metrics.contract import Fault, Scored, absent, kind, malformed
+from deemster.metrics.contract import Fault, Scored, absent, kind, malformed, shown
 from deemster.metrics.number import number_of
 from deemster.records import Output, Sample, Trajectory
 
@@ -87,8 +87,12 @@ def expectations(sample: Sample) -> Mapping[str, Any]:
         raise malformed(f"`metadata.trajectory` is a map, not {kind(given)}.")
     for key in given:
         if key not in KEYS:
-            raise malformed(f"`metadata.trajectory` has the unknown key `{key}`. {_nearest(str(key))}")
+            raise malformed(f"`metadata.trajectory` has the unknown key `{_name(key)}`. {_nearest(_name(key))}")
     return given
+
+
+def _name(key: Any) -> str:
+    return key if isinstance(key, str) else shown(key)
 
 
 def _nearest(key: str) -> str:
@@ -168,7 +172,7 @@ def calls_of(value: Any) -> tuple[Call, ...]:
             raise ValueError(f"holds {kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a fault
         for key in entry:
             if key not in _ARGUMENT_KEYS:
-                raise ValueError(f"has the unknown key `{key}`: {did_you_mean(str(key), _ARGUMENT_KEYS).rstrip('.')}")
+                raise ValueError(f"has the unknown key `{_name(key)}`: {did_you_mean(_name(key), _ARGUMENT_KEYS).rstrip('.')}")
         tool, arguments = entry.get("tool"), entry.get("arguments")
         if not isinstance(tool, str) or not tool.strip():
             raise ValueError("has an entry without the name of a `tool`")

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from deemster.errors import ConfigurationError, did_you_mean, listing
-from deemster.metrics.contract import Fault, no_expected, text_of
+from deemster.metrics.contract import Fault, no_expected, shown, text_of
 from deemster.metrics.expectation import trajectory_of
 from deemster.records import Mark, MetricScore, Output, Sample, Unscored
 
@@ -108,9 +108,9 @@ def metric(
     0.0
     """
     if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f'A metric\'s name is non-blank text, not {name!r}: write @metric("my-metric").')
+        raise ConfigurationError(f'A metric\'s name is non-blank text, not {shown(name)}: write @metric("my-metric").')
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {threshold!r}.")
+        raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {shown(threshold)}.")
 
     def decorate(function: Callable[..., Any]) -> FunctionMetric:
         return FunctionMetric(

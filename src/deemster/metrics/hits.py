@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, count, repeat
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics.contract import Fault
-from deemster.metrics.ranking import ranked_ids, relevance
+from deemster.metrics.ranking import entries_of, ranks_of, relevance
 from deemster.records import Output, Sample
 
 WHOLE = 2**62
@@ -80,37 +80,35 @@ def gathered(samples: Sequence[Sample], outputs: Sequence[Output]) -> tuple[Hits
     unread: list[Unread] = []
     places: list[int] = []
 
-    def pairs() -> Iterator[tuple[Sequence[str], Mapping[str, float]]]:
+    def pairs() -> Iterator[tuple[Mapping[str, int], Mapping[str, float]]]:
         for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
             gains = None
             try:
                 gains = relevance(sample)
-                ids = ranked_ids(output)
+                retrieved = output.retrieved
+                ranks = ranks_of(retrieved if type(retrieved) is list else entries_of(output))
             except Fault as fault:
                 unread.append(Unread(place, gains, fault))
                 continue
             places.append(place)
-            yield ids, gains
+            yield ranks, gains
 
     return located(pairs())._replace(places=places), unread
 
 
-def located(pairs: Iterable[tuple[Sequence[str], Mapping[str, float]]]) -> Hits:
+def located(pairs: Iterable[tuple[Mapping[str, int], Mapping[str, float]]]) -> Hits:
     """Find relevant ids in rankings.
 
     The loop does what only Python can, looking ids up; all arithmetic is left to arrays.
 
     Args:
-        pairs: Rankings, best first (a repeated id keeps its best rank), with their relevant ids and gains above 0.
+        pairs: The ranks of what was retrieved, and the relevant ids with their gains, which are above 0.
     """
     every: list[Mapping[str, float]] = []
     gain: list[float] = []
     rank: list[int] = []
     retrieved: list[int] = []
-    for ids, gains in pairs:
-        ranks = dict(zip(ids, count(1)))
-        if len(ranks) != len(ids):
-            ranks = dict(zip(dict.fromkeys(ids), count(1)))
+    for ranks, gains in pairs:
         every.append(gains)
         retrieved.append(len(ranks))
         gain += gains.values()

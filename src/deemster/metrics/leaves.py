@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.contract import Scored, absent, malformed, no_expected
+from deemster.metrics.contract import Scored, absent, malformed, no_expected, shown
 from deemster.metrics.option import amount, flag, one_of
 from deemster.metrics.quote import pointer, quoted
 from deemster.metrics.structure import DEEPEST, Json, NotJson, not_json, read_json
@@ -64,7 +64,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
         ignore = (self.ignore,) if isinstance(self.ignore, str) else self.ignore
         if not isinstance(ignore, (list, tuple)) or not all(isinstance(place, str) and place for place in ignore):
             raise ConfigurationError(
-                f"`ignore` of {self.alias} is a list of JSON pointers or keys, not {self.ignore!r}."
+                f"`ignore` of {self.alias} is a list of JSON pointers or keys, not {shown(self.ignore)}."
             )
         msgspec.structs.force_setattr(self, "rel_tol", rel_tol)
         msgspec.structs.force_setattr(self, "ignore", tuple(ignore))

@@ -18,11 +18,9 @@ from deemster.metrics.contract import (
     expected_texts,
     kind,
     no_expected,
-    positive,
     text_of,
-    whole,
 )
-from deemster.metrics.option import flag, one_of
+from deemster.metrics.option import flag, one_of, positive, whole
 from deemster.metrics.text import normalized, normalizer, words
 from deemster.records import Mark, Output, Sample
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.contract import Fault, Scored, absent, malformed
+from deemster.metrics.contract import Fault, Scored, absent, malformed, shown
 from deemster.metrics.option import amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
@@ -120,5 +120,5 @@ def _limit(sample: Sample, key: str, *, given: float | None, option: str) -> flo
             raise absent(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
         return given
     if not is_amount(limit):
-        raise malformed(f"`metadata.{key}` is a number of at least 0, not {limit!r}.")
+        raise malformed(f"`metadata.{key}` is a number of at least 0, not {shown(limit)}.")
     return float(limit)

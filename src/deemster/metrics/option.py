@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.metrics.contract import shown
 
 
 def one_of(value: Any, known: Sequence[str], *, option: str, metric: str) -> str:
@@ -19,7 +21,7 @@ def one_of(value: Any, known: Sequence[str], *, option: str, metric: str) -> str
         if value in known:
             return value
         raise ConfigurationError(f"`{option}` of {metric} knows no `{value}`. {did_you_mean(value, known)}")
-    raise ConfigurationError(f"`{option}` of {metric} is one of {listing(known)}, not {value!r}.")
+    raise ConfigurationError(f"`{option}` of {metric} is one of {listing(known)}, not {shown(value)}.")
 
 
 def flag(value: Any, *, option: str, metric: str) -> bool:
@@ -30,7 +32,30 @@ def flag(value: Any, *, option: str, metric: str) -> bool:
     """
     if isinstance(value, bool):
         return value
-    raise ConfigurationError(f"`{option}` of {metric} is true or false, not {value!r}.")
+    raise ConfigurationError(f"`{option}` of {metric} is true or false, not {shown(value)}.")
+
+
+def whole(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
+    """The value, where it is a whole number within the limits.
+
+    Raises:
+        ConfigurationError: It is smaller, larger, or no whole number.
+    """
+    if type(value) is int and value >= least and (most is None or value <= most):
+        return value
+    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {shown(value)}.")
+
+
+def positive(value: Any, *, option: str, metric: str) -> float:
+    """The value as a float, where it is a finite number above 0.
+
+    Raises:
+        ConfigurationError: It is 0, negative, infinite, or no number.
+    """
+    if type(value) in (int, float) and 0 < value <= sys.float_info.max:
+        return float(value)
+    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {shown(value)}.")
 
 
 def amount(value: Any, *, option: str, metric: str) -> float:
@@ -40,7 +65,7 @@ def amount(value: Any, *, option: str, metric: str) -> float:
         ConfigurationError: It is something else.
     """
     if not is_amount(value):
-        raise ConfigurationError(f"`{option}` of {metric} is a number of at least 0, not {value!r}.")
+        raise ConfigurationError(f"`{option}` of {metric} is a number of at least 0, not {shown(value)}.")
     return float(value)
 
 

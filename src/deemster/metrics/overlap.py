@@ -14,9 +14,8 @@ from deemster.metrics.contract import (
     Fault,
     Scored,
     expected_texts,
-    positive,
 )
-from deemster.metrics.option import one_of
+from deemster.metrics.option import one_of, positive
 from deemster.metrics.text import word_pair
 from deemster.records import Mark, Sample
 

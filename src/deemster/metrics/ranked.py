@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deemster.metrics.contract import Fault, Scored
 from deemster.metrics.hits import WHOLE, Hits, gathered, located
-from deemster.metrics.ranking import check_k, depth, plain_ids, relevance
+from deemster.metrics.ranking import check_k, depth, ranks_of, relevance
 from deemster.records import FrozenDict, Mark, MetricScore, Output, Sample, Unscored
 
 Depths = NDArray[np.int64]
@@ -115,7 +115,7 @@ def ranking_scores(
     >>> float(score)
     0.5
     """
-    hits = located(zip(map(plain_ids, rankings), gains, strict=True))
+    hits = located(zip(map(ranks_of, rankings), gains, strict=True))
     bare = [Sample("ranking", {})] * len(rankings)
     return [metric.columns(hits, _depths(metric, bare, hits)[0])[0] for metric in metrics]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Annotated, Any
 
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.contract import Fault, absent, kind, malformed, no_expected, text_of, whole
+from deemster.metrics.contract import Fault, absent, kind, malformed, no_expected, text_of
+from deemster.metrics.option import whole
 from deemster.records import Output, Sample
 
 DEFAULT_K = 5
@@ -40,33 +42,27 @@ def entries_of(output: Output) -> Sequence[Any]:
     raise Fault("bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}.")
 
 
-def ranked_ids(output: Output) -> Sequence[str]:
-    """The ids of what was retrieved, best first, as often as they were.
-
-    Raises:
-        Fault: There is no list, or an entry of it has no id.
-
-    >>> ranked_ids(Output("", ["b", "a", "b", {"id": 7}]))
-    ['b', 'a', 'b', '7']
-    """
-    retrieved = output.retrieved
-    return plain_ids(retrieved if type(retrieved) is list else entries_of(output))
-
-
-def plain_ids(entries: Sequence[Any]) -> Sequence[str]:
-    """The ids of the entries of a ranking, as often as they occur.
+def ranks_of(entries: Sequence[Any]) -> dict[str, int]:
+    """The distinct ids of a ranking with their ranks from 1; a repeated id keeps its best rank.
 
     Raises:
         Fault: An entry has no id.
+
+    >>> ranks_of(["b", "a", "b", {"id": 7}])
+    {'b': 1, 'a': 2, '7': 3}
     """
     try:
         # The cheapest way to learn that every entry is text; it also brings the texts into the cache for what follows.
         "".join(entries)
-        if all(entries):
-            return entries
+        ids = entries
     except TypeError:
-        pass
-    return [entry_id(entry, position) for position, entry in enumerate(entries)]
+        ids = [entry_id(entry, position) for position, entry in enumerate(entries)]
+    ranks = dict(zip(ids, count(1)))
+    if len(ranks) != len(ids):
+        ranks = dict(zip(dict.fromkeys(ids), count(1)))
+    if "" in ranks:
+        entry_id("", ids.index(""))
+    return ranks
 
 
 def entry_id(entry: Any, position: int) -> str:

@@ -13,6 +13,7 @@ from deemster.metrics.contract import (
     Scored,
     expected_text,
     malformed,
+    shown,
 )
 from deemster.metrics.option import flag, one_of
 from deemster.records import Mark, Sample
@@ -69,7 +70,7 @@ class Regex(Scored, frozen=True, kw_only=True):
         if self.pattern is None:
             return
         if not isinstance(self.pattern, str):
-            raise ConfigurationError(f"`pattern` of regex is text, not {self.pattern!r}.")
+            raise ConfigurationError(f"`pattern` of regex is text, not {shown(self.pattern)}.")
         try:
             compiled(self.pattern, self.syntax)
         except PatternError as error:

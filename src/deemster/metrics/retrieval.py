@@ -206,6 +206,14 @@ class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
     short: ClassVar[str | None] = "rprec"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
 
+    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need it
+        """As deep as there are relevant ids."""
+        return len(gains)
+
+    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
+        """No sample is asked: `columns` knows how many ids are relevant."""
+        return True
+
     def columns(self, hits: Hits, deep: Depths) -> Columns:  # noqa: ARG002 - others need them
         """How much was found in as many places as there are relevant ids."""
         return hits.found(hits.relevant) / hits.relevant, _relevant_found(hits, hits.relevant)

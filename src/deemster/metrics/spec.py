@@ -64,7 +64,7 @@ def parse_spec(text: str) -> Spec:
         at = _read_options(text, at + 1, options)
     tail = _TAIL.fullmatch(text, at)
     if tail is not None:
-        if not re.fullmatch(r"[0-9]{1,9}", tail[1]) or int(tail[1]) < 1:
+        if not re.fullmatch(r"[0-9]{1,18}", tail[1]) or int(tail[1]) < 1:
             raise _unreadable(text, "what follows `@` is a whole number of at least 1")
         if "k" in options:
             raise _unreadable(text, "`k` is given twice")

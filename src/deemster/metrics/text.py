@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.metrics.contract import shown
 
 STEPS = ("nfc", "casefold", "strip")
 _WORD = re.compile(r"[^\W_]+")
@@ -32,10 +33,10 @@ def normalizer(option: Any) -> tuple[str, ...]:
         return STEPS
     steps = (option,) if isinstance(option, str) else option
     if not isinstance(steps, Sequence):
-        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {option!r}.")
+        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {shown(option)}.")
     for step in steps:
         if step not in STEPS:
-            raise ConfigurationError(f"`normalize` knows no step {step!r}. {did_you_mean(str(step), STEPS)}")
+            raise ConfigurationError(f"`normalize` knows no step {shown(step)}. {did_you_mean(step if isinstance(step, str) else shown(step), STEPS)}")
     return tuple(step for step in STEPS if step in steps)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from rapidfuzz.distance import LCSseq
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.contract import Scored, malformed
+from deemster.metrics.contract import Scored, malformed, shown
 from deemster.metrics.expectation import (
     Call,
     calls_of,
@@ -278,7 +278,7 @@ class StepsBelow(Scored, frozen=True, kw_only=True):
         """
         if self.max_steps is not None and not is_limit(self.max_steps):
             raise ConfigurationError(
-                f"`max_steps` of {self.alias} is a whole number of at least 1, not {self.max_steps!r}."
+                f"`max_steps` of {self.alias} is a whole number of at least 1, not {shown(self.max_steps)}."
             )
 
     def expect(self, sample: Sample) -> int:
@@ -289,7 +289,7 @@ class StepsBelow(Scored, frozen=True, kw_only=True):
         """
         limit, where = expectation(sample, "max_steps", given=self.max_steps)
         if not is_limit(limit):
-            raise malformed(f"`{where}` is a whole number of at least 1, not {limit!r}.")
+            raise malformed(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
         return int(limit)
 
     def read(self, output: Output) -> Trajectory:

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.metrics.contract import (
     Scored,
+    cut,
     expected_texts,
-    positive,
-    whole,
 )
-from deemster.metrics.option import one_of
+from deemster.metrics.option import one_of, positive, whole
 from deemster.records import Mark, Sample
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
@@ -68,7 +67,11 @@ class Bleu(Scored, frozen=True, kw_only=True):
             return self.mark(empty, {"bp": None, "precisions": None, "signature": signature})
         return self.mark(
             min(result.score / 100, 1.0),
-            {"bp": result.bp, "precisions": [value / 100 for value in result.precisions], "signature": signature},
+            {
+                "bp": result.bp,
+                **cut([value / 100 for value in result.precisions], key="precisions"),
+                "signature": signature,
+            },
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from deemster.errors import ConfigurationError, Fault, did_you_mean
-from deemster.metrics.contract import Scored
+from deemster.metrics.contract import Scored, shown
 from deemster.metrics.spec import parse_spec
 from deemster.records import Metric, MetricCard
 from deemster.run.guard import Caught
@@ -91,7 +91,7 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
             raise ConfigurationError(f"A metric with options is a map of one name to its options, not of {len(entry)}.")
         ((name, options),) = entry.items()
         return _with_options(name, options, search=search)
-    return _checked(entry, f"`{entry!r}`")
+    return _checked(entry, f"`{shown(entry)}`")
 
 
 def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
@@ -222,13 +222,13 @@ def _is_ours(metric: Any) -> bool:
 
 def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
     if not isinstance(name, str):
-        raise ConfigurationError(f"A metric's name is text, not {name!r}.")
+        raise ConfigurationError(f"A metric's name is text, not {shown(name)}.")
     if options is not None and not isinstance(options, Mapping):
-        raise ConfigurationError(f"The options of `{name}` are a map, not {options!r}.")
+        raise ConfigurationError(f"The options of `{name}` are a map, not {shown(options)}.")
     head, given = parse_spec(name)
     for key, value in (options or {}).items():
         if not isinstance(key, str):
-            raise ConfigurationError(f"The options of `{name}` have names, not {key!r}.")
+            raise ConfigurationError(f"The options of `{name}` have names, not {shown(key)}.")
         if key in given:
             raise ConfigurationError(f"`{key}` of `{name}` is given twice.")
         given[key] = value
@@ -264,7 +264,7 @@ def _ours(alias: str, name: str, options: dict[str, Any]) -> Scored:
     ]
     given = options.get("name", "")
     if given is not None and (not isinstance(given, str) or (given and not given.strip())):
-        faults.append(Fault(f"`name` of `{name}` is non-blank text, not {given!r}."))
+        faults.append(Fault(f"`name` of `{name}` is non-blank text, not {shown(given)}."))
     if faults:
         raise ConfigurationError(faults)
     return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})
