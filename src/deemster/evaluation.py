@@ -147,6 +147,8 @@ def job_of(
     """
     if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta <= 1:
         raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
+    if type(seed) is not int or seed < 0:
+        raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
     loaded = dataset if isinstance(dataset, Dataset) else Dataset.load(dataset)
     resolved = catalog.resolve_all(metrics)
     plan = planned(

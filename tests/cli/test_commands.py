@@ -64,12 +64,13 @@ def test_a_metric_is_described_by_alias_short_name_or_spec(name):
 @pytest.mark.parametrize(
     ("file", "start"),
     [
-        ("golden.yml", "golden.yml: dataset `support`, 2 samples, 1 tags; fingerprint "),
+        ("golden.yml", "golden.yml: dataset `support`, 2 samples, 1 tag; fingerprint "),
         ("suite.yml", "suite.yml: suite `refunds`, 2 samples x 1, 1 metric, 0 gate rules"),
         ("answers.yml", "answers.yml: saved outputs of 2 samples, 1 repetition"),
         ("answers.jsonl", "answers.jsonl: saved outputs of 1 sample, 1 repetition"),
-        ("golden.jsonl", "golden.jsonl: dataset `golden`, 1 samples, 0 tags; fingerprint "),
-        ("golden.csv", "golden.csv: dataset `golden`, 1 samples, 0 tags; fingerprint "),
+        ("golden.jsonl", "golden.jsonl: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("golden.ndjson", "golden.ndjson: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("golden.csv", "golden.csv: dataset `golden`, 1 sample, 0 tags; fingerprint "),
         ("answers.csv", "answers.csv: saved outputs of 1 sample, 1 repetition"),
         ("run.json", "run.json: report of run 20250615T150640Z-"),
     ],
@@ -79,6 +80,7 @@ def test_validate_tells_what_a_file_is(tmp_path, monkeypatch, file, start):
     more = {
         "answers.jsonl": '{"id": "a", "output": "x"}\n',
         "golden.jsonl": '{"id": "a", "input": {}, "expected_output": "x"}\n',
+        "golden.ndjson": '{"id": "a", "input": {}, "expected_output": "x"}\n',
         "golden.csv": "id,input.q,expected_output\na,b,c\n",
         "answers.csv": "id,output\na,b\n",
     }

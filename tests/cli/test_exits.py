@@ -161,6 +161,22 @@ def test_the_verdict_is_said_on_stderr_where_stdout_belongs_to_a_report(world):
     assert "fail: min_macro_f1: 0.5000, required 0.9: the estimate is below the bound" in result.stderr
 
 
+@pytest.mark.parametrize("flags", [(), ("--quiet",), ("--json", "-")])
+def test_what_is_inconclusive_and_counts_as_passed_is_a_warning(world, flags):
+    world(suite_yml=gated("budget: { max_cost_usd: 1 }"))
+    warning = (
+        "warning: the gate counts budget.max_cost_usd as passed, though it is inconclusive: no cost was recorded\n"
+    )
+    result = called("run", "suite.yml", *flags)
+    assert (result.exit_code, result.stderr.count(warning)) == (0, 1)
+
+
+def test_three_ways_need_no_warning_of_the_third(world):
+    world(suite_yml=gated("budget: { max_cost_usd: 1 }, decision: three-way"))
+    result = called("run", "suite.yml")
+    assert (result.exit_code, result.stderr) == (4, "")
+
+
 def test_the_files_of_the_world_are_the_good_case(world):
     world(golden_yml=GOLDEN, answers_yml=ANSWERS)
     assert called("run", "suite.yml").exit_code == 0

@@ -373,6 +373,31 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place,
     assert any(said in message and where == place for where, _, message in found)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,input.q,expected_output\na,b\n", "The line has 2 cells; the header has 3."),
+        (
+            "id,input:json,expected_output\na,{x},c\n",
+            "The cell of `input` is not JSON: a key in double quotes was expected.",
+        ),
+        (
+            "id,input.q,expected_output:json\na,b,[\n",
+            "The cell of `expected_output` is not JSON: a value was expected, not the end of the text.",
+        ),
+        ("id,input.q,input.q,expected_output\na,b,c,d\n", "The column `input.q` is given twice."),
+        (
+            "id,input.q,input.q:json,expected_output\na,b,1,d\n",
+            "The column `input.q:json` is given twice, also as `input.q`.",
+        ),
+        ("id,input.q,expected_output,metadata:json,tags\na,b,c,[1],x\n", "metadata is a map, not a list."),
+        ("id,input.q,expected_output,tags,metadata:json\na,b,c,x,[1]\n", "metadata is a map, not a list."),
+    ],
+)
+def test_one_mistake_in_a_table_is_one_fault(tmp_path, text, message):
+    assert [said for _, _, said in faults_of(tmp_path, "a.csv", text)] == [message]
+
+
 def test_a_table_without_its_columns_names_them(tmp_path):
     messages = " ".join(message for _, _, message in faults_of(tmp_path, "a.csv", "tags\nx\n"))
     assert "`id`" in messages

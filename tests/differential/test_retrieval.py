@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from deemster.metrics.retrieval import (
+    RetrievalF1AtK,
     RetrievalHitAtK,
     RetrievalMap,
     RetrievalMrr,
@@ -19,43 +20,92 @@ from deemster.metrics.retrieval import (
 )
 from deemster.records import Output, Sample
 
-K = 5
-AGAINST_TREC = {
-    "success_5": RetrievalHitAtK(k=K),
-    "recall_5": RetrievalRecallAtK(k=K),
-    "P_5": RetrievalPrecisionAtK(k=K),
-    "map": RetrievalMap(),
-    "map_cut_5": RetrievalMap(k=K),
-    "recip_rank": RetrievalMrr(),
-    "Rprec": RetrievalRPrecision(),
-    "ndcg_cut_5": RetrievalNdcgAtK(k=K),
+DEPTHS = (1, 3, 5, 10, 30)
+AT_K = {
+    "success": RetrievalHitAtK,
+    "recall": RetrievalRecallAtK,
+    "P": RetrievalPrecisionAtK,
+    "map_cut": RetrievalMap,
+    "ndcg_cut": RetrievalNdcgAtK,
 }
-MEASURES = {"success.5", "recall.5", "P.5", "map", "map_cut.5", "recip_rank", "Rprec", "ndcg_cut.5"}
-names = st.sampled_from([f"d{number}" for number in range(20)])
-rankings = st.lists(names, unique=True, min_size=1, max_size=15)
+WHOLE = {"map": RetrievalMap(), "recip_rank": RetrievalMrr(), "Rprec": RetrievalRPrecision()}
+MEASURES = {*WHOLE, *(f"{measure}.{','.join(map(str, DEPTHS))}" for measure in AT_K)}
+NAMES = [f"d{number}" for number in range(20)]
+names = st.sampled_from(NAMES)
+rankings = st.lists(names, unique=True, min_size=1, max_size=20)
+# Few grades, so that most gains are tied.
 relevance = st.dictionaries(names, st.integers(0, 4), min_size=1).filter(lambda gains: any(gains.values()))
 
 
-@given(rankings, relevance)
-def test_every_measure_is_that_of_trec_eval(ranking, gains):
+def trec_eval(ranking, gains):
     run = {"q": {name: float(-rank) for rank, name in enumerate(ranking)}}
-    peer = pytrec_eval.RelevanceEvaluator({"q": gains}, MEASURES).evaluate(run)["q"]
-    sample, output = Sample("q", {}, gains), Output("", ranking)
-    for measure, metric in AGAINST_TREC.items():
-        assert metric.score(sample, output).score == pytest.approx(peer[measure], abs=1e-12), measure
+    return pytrec_eval.RelevanceEvaluator({"q": gains}, MEASURES).evaluate(run)["q"]
 
 
-@given(st.permutations([f"d{number}" for number in range(8)]), st.data())
+def score(metric, ranking, gains):
+    return metric.score(Sample("q", {}, gains), Output("", list(ranking))).score
+
+
+@given(rankings, relevance)
+def test_every_measure_is_that_of_trec_eval_at_every_depth(ranking, gains):
+    peer = trec_eval(ranking, gains)
+    for measure, metric in WHOLE.items():
+        assert score(metric, ranking, gains) == pytest.approx(peer[measure], abs=1e-12), measure
+    for measure, kind in AT_K.items():
+        for k in DEPTHS:
+            assert score(kind(k=k), ranking, gains) == pytest.approx(peer[f"{measure}_{k}"], abs=1e-12), (measure, k)
+
+
+@given(rankings, relevance, st.integers(1, 20))
+def test_the_reciprocal_rank_at_a_depth_is_that_of_the_list_cut_there(ranking, gains, k):
+    peer = trec_eval(ranking[:k], gains)["recip_rank"]
+    assert score(RetrievalMrr(k=k), ranking, gains) == pytest.approx(peer, abs=1e-12)
+
+
+@given(rankings, relevance)
+def test_f1_is_the_harmonic_mean_of_the_precision_and_recall_of_trec_eval(ranking, gains):
+    peer = trec_eval(ranking, gains)
+    for k in DEPTHS:
+        precision, recall = peer[f"P_{k}"], peer[f"recall_{k}"]
+        mean = 2 * precision * recall / (precision + recall) if precision + recall else 0
+        assert score(RetrievalF1AtK(k=k), ranking, gains) == pytest.approx(mean, abs=1e-12)
+
+
+@given(rankings, relevance, st.data())
+def test_a_ranking_with_duplicates_is_the_one_trec_eval_sees_without_them(ranking, gains, data):
+    doubled = list(ranking)
+    for _ in range(data.draw(st.integers(1, 4))):
+        source = data.draw(st.integers(0, len(doubled) - 1))
+        doubled.insert(data.draw(st.integers(source + 1, len(doubled))), doubled[source])
+    peer = trec_eval(ranking, gains)
+    for measure, metric in WHOLE.items():
+        assert score(metric, doubled, gains) == pytest.approx(peer[measure], abs=1e-12), measure
+    for measure, kind in AT_K.items():
+        for k in DEPTHS:
+            assert score(kind(k=k), doubled, gains) == pytest.approx(peer[f"{measure}_{k}"], abs=1e-12), (measure, k)
+
+
+@given(st.permutations(NAMES[:8]), st.data())
 def test_ndcg_is_that_of_scikit_learn_where_all_documents_are_ranked(ranking, data):
-    gains = data.draw(st.lists(st.integers(0, 5), min_size=8, max_size=8).filter(any))
-    by_id = dict(zip(sorted(ranking), gains, strict=True))
-    scores = [[-ranking.index(name) for name in sorted(ranking)]]
-    sample, output = Sample("q", {}, by_id), Output("", list(ranking))
+    grades = st.integers(0, 5) | st.floats(0, 5).map(lambda gain: round(gain, 3))
+    gains = data.draw(st.lists(grades, min_size=8, max_size=8).filter(any))
+    by_id = dict(zip(NAMES[:8], gains, strict=True))
+    places = [[-ranking.index(name) for name in NAMES[:8]]]
     exponential = [[2**gain - 1 for gain in gains]]
-    for k in (1, 3, 8):
-        assert RetrievalNdcgAtK(k=k).score(sample, output).score == pytest.approx(
-            ndcg_score([gains], scores, k=k), abs=1e-12
+    for k in (1, 3, 8, 12):
+        assert score(RetrievalNdcgAtK(k=k), ranking, by_id) == pytest.approx(
+            ndcg_score([gains], places, k=k, ignore_ties=True), abs=1e-12
         )
-        assert RetrievalNdcgAtK(k=k, gain="exponential").score(sample, output).score == pytest.approx(
-            ndcg_score(exponential, scores, k=k), abs=1e-12
+        assert score(RetrievalNdcgAtK(k=k, gain="exponential"), ranking, by_id) == pytest.approx(
+            ndcg_score(exponential, places, k=k, ignore_ties=True), abs=1e-12
         )
+
+
+@given(st.permutations(NAMES[:8]), st.integers(1, 7), st.data())
+def test_ndcg_of_a_short_list_is_that_of_scikit_learn_cut_at_its_end(ranking, length, data):
+    gains = data.draw(st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(any))
+    places = [[-ranking.index(name) for name in NAMES[:8]]]
+    peer = ndcg_score([gains], places, k=length, ignore_ties=True)
+    assert score(
+        RetrievalNdcgAtK(k=length), ranking[:length], dict(zip(NAMES[:8], gains, strict=True))
+    ) == pytest.approx(peer, abs=1e-12)

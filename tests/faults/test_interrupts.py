@@ -115,6 +115,16 @@ def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
     assert "Exception ignored" not in err
 
 
+@pytest.mark.parametrize(("bound", "code"), [(0.5, 0), (0.6, 1)])
+def test_a_reader_that_has_seen_enough_leaves_the_gate_its_exit_code(tmp_path, bound, code):
+    written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ min_macro_f1: {bound} }}\n"})
+    process = started(tmp_path, "run", "suite.yml")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=30), err) == (code, "")
+
+
 def test_a_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
     written(
         tmp_path,

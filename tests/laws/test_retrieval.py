@@ -85,8 +85,10 @@ def test_moving_the_more_relevant_id_up_never_lowers_a_score(ranking, relevant, 
 @given(repeating, gains, depths)
 def test_an_id_without_gain_changes_nothing(ranking, relevant, k):
     without = {name: gain for name, gain in relevant.items() if gain > 0}
-    for metric in every(k):
-        assert score(metric, ranking, without) == score(metric, ranking, {**without, "zero": 0, "y": 0.0})
+    # Ids that are retrieved, and one that is not.
+    unwanted = dict.fromkeys([*ranking, "nowhere"], 0)
+    for metric in (*every(k), RetrievalMrr(k=k), RetrievalMap(k=k)):
+        assert score(metric, ranking, without) == score(metric, ranking, {**unwanted, **without})
 
 
 @given(repeating.filter(bool), gains, depths, st.data())

@@ -1,5 +1,6 @@
 """Plain functions as metrics."""
 
+import functools
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,7 +9,8 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.metrics.function import mark_from, metric
-from deemster.records import Metric, MetricScore, Output, Sample, Trajectory, Unscored
+from deemster.records import FrozenDict, Metric, MetricScore, Output, Sample, Trajectory, Unscored
+from deemster.run import catalog
 
 
 @metric("jaccard-words")
@@ -134,6 +136,57 @@ def test_numbers_and_booleans_become_scores(value, score):
 def test_marks_come_back_as_they_are():
     for mark in (MetricScore(0.5, {"a": 1}), Unscored("too_large", "x")):
         assert mark_from(mark, threshold=0.9) is mark
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        MetricScore(0.5, threshold="high"),
+        MetricScore(0.5, threshold=2),
+        MetricScore(0.5, threshold=float("nan")),
+        MetricScore(0.5, threshold=True),
+        MetricScore(0.5, higher_is_better="no"),
+        MetricScore(0.5, rubric_score=float("nan")),
+        MetricScore(0.5, rubric_score="B+"),
+        MetricScore(0.5, rubric_score=10**400),
+        MetricScore(0.5, [1]),
+        MetricScore(0.5, FrozenDict(a=float("nan"))),
+        MetricScore(0.5, FrozenDict(a=FrozenDict(b=float("inf")))),
+        MetricScore(0.5, FrozenDict(a={1, 2})),
+        MetricScore(0.5, {"a": "\ud800"}),
+        MetricScore(0.5, {"a": 10**5000}),
+    ],
+    ids=lambda mark: f"{mark.threshold} {mark.higher_is_better}",
+)
+def test_a_mark_that_no_report_can_hold_is_refused(mark):
+    with pytest.raises(ValueError, match="of a mark"):
+        mark_from(mark)
+
+
+@pytest.mark.parametrize("threshold", ["high", 2, None, True])
+def test_a_number_takes_no_odd_threshold_either(threshold):
+    with pytest.raises(ValueError, match="threshold"):
+        mark_from(0.5, threshold=threshold)
+
+
+def test_attributes_of_the_function_do_not_become_those_of_the_metric():
+    def plain(actual):
+        return 1
+
+    plain.name = "other"
+    assert metric("mine")(plain).name == "mine"
+    again = metric("outer")(jaccard_words)
+    assert (again.name, again.score(Sample("s", {}, "a b"), Output("b c")).score) == ("outer", 1 / 3)
+
+
+def test_a_callable_object_is_described_by_the_name_of_its_metric():
+    half = metric("half")(functools.partial(lambda actual, expected: 0.5, expected="x"))
+    assert catalog.card(half)[:3] == ("half", "functools:half", "functools:half v1")
+
+
+def test_a_function_that_does_not_tell_its_parameters_is_refused():
+    with pytest.raises(ConfigurationError, match="does not tell its parameters"):
+        metric("m")(min)
 
 
 @pytest.mark.parametrize(

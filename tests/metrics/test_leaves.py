@@ -1,6 +1,7 @@
 """JSON compared leaf by leaf."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,36 @@ def test_ignored_places_are_left_out_on_both_sides():
     assert marked([1, 2, 3], [9, 2, 3], ignore=["/0"]).score == 1.0
     assert marked([1, 2, 3], [9, 2, 4], ignore=["/0"]).details["paths"] == ("/2",)
     assert marked([1], [1], ignore=["/0"]).cause == "bad_sample"
+
+
+def test_a_container_with_nothing_left_is_no_leaf():
+    assert marked({"id": 1}, {"id": 2}, ignore=["id"]).cause == "bad_sample"
+    assert marked([{"id": 1}], [{"id": 2}], ignore=["id"]).cause == "bad_sample"
+    nested = {"a": {"id": 1}, "b": 1}
+    assert marked(nested, {"b": 1}, ignore=["id"], mode="exact").score == 1.0
+    assert marked(nested, {"a": {"id": 2, "x": 3}, "b": 1}, ignore=["id"], mode="exact").score == 0.5
+    assert marked({"a": {"x": 3}, "b": 1}, {"a": {"id": 2}, "b": 1}, ignore=["id"]).details["missing"] == 1
+    assert marked({"a": {}, "b": 1}, {"a": {}, "b": 1}, ignore=["id"]).details["expected"] == 2
+    assert marked([[7], 2], [[8], 2], ignore=["/0/0"], mode="exact").score == 1.0
+    assert marked([{"id": 1}, 2], [{"id": 2, "x": 3}, 2], ignore=["id"], mode="exact").score == 0.5
+    assert marked([{"id": 1, "x": 3}, 2], [{"id": 2}, 2], ignore=["id"], mode="exact").score == 0.5
+
+
+@pytest.mark.parametrize("digits", [400, 4000, 4301, 6000])
+def test_integers_of_any_length_are_compared(digits):
+    number = 10 ** (digits - 1) + 7
+    text = "[1" + "0" * (digits - 2) + "7]"
+    assert marked([number], text).score == 1.0
+    assert marked([number + 1], text).score == 0.0
+    assert marked([number], text, rel_tol=0.5, lists="set").score == 1.0
+    assert marked([number], "[1]", rel_tol=0.5).score == 0.0
+    assert not JsonMatch().check(Sample("s", {}, {"a": number}))
+
+
+def test_decimals_that_are_no_number_are_refused():
+    for odd in ("NaN", "sNaN", "Infinity"):
+        assert marked([Decimal(odd)], "[1]").cause == "bad_sample"
+    assert marked([Decimal("1e400")], "[1e400]").score == 1.0
 
 
 def test_an_output_that_is_not_json_scores_zero():

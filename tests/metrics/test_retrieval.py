@@ -115,6 +115,13 @@ def test_k_is_the_metrics_then_the_samples_then_five():
     assert marked(RetrievalMap(), ranking, ["a"], k=2).score == 1 / 6
 
 
+@pytest.mark.parametrize("metric", [RetrievalMrr(), RetrievalMap(), RetrievalRPrecision()])
+@pytest.mark.parametrize("k", [1, 0, "x"])
+def test_metrics_of_the_whole_list_do_not_read_the_k_of_the_sample(metric, k):
+    assert marked(metric, ["x", "a", "b"], ["a", "b"], k=k) == marked(metric, ["x", "a", "b"], ["a", "b"])
+    assert not metric.check(Sample("s", {}, ["a"], {"k": k}))
+
+
 @pytest.mark.parametrize("k", [0, -1, 2.0, "3", True, None, [3]])
 @pytest.mark.parametrize("kind", [RetrievalHitAtK, RetrievalNdcgAtK, AnswerContainmentAtK])
 def test_a_wrong_k_is_an_error_and_never_ignored(kind, k):
@@ -271,6 +278,8 @@ def test_containment_refuses_what_it_cannot_read():
     assert marked(AnswerContainmentAtK(), passages("x"), " \n").cause == "bad_sample"
     assert marked(AnswerContainmentAtK(), passages("x"), ["x"]).cause == "bad_sample"
     assert marked(AnswerContainmentAtK(), [], "x").score == 0
+    for odd in ({"id": "b", "text": 5}, {"text": "x"}, 1.5):
+        assert marked(AnswerContainmentAtK(k=1), [*passages("x"), odd], "x").cause == "bad_output"
 
 
 def test_many_rankings_are_marked_as_one_by_one_also_where_they_are_faulty():

@@ -193,6 +193,30 @@ def test_half_a_character_in_json_is_validated_as_one_character():
     assert schema_mark('{"\\ud800": 1}', {"additionalProperties": {"type": "string"}}).score == 0.0
 
 
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "paths"),
+    [
+        (NINES, {"maximum": 5}, ("",)),
+        (NINES, {"type": "string"}, ("",)),
+        (f"[1, {NINES}]", {"items": {"maximum": 5}}, ("/1",)),
+        (NINES, {"multipleOf": 2}, ("",)),
+        ('["\\ud800"]', {"type": "string"}, ("",)),
+        (f'["\\ud800", {NINES}]', {"items": {"type": "null"}}, ("/0", "/1")),
+    ],
+    ids=range(6),
+)
+def test_values_that_no_error_can_repeat_fail_a_schema_like_any_other(text, schema, paths):
+    mark = schema_mark(text, schema)
+    assert (mark.score, mark.details["paths"]) == (0.0, paths)
+
+
+def test_an_integer_of_any_length_is_an_integer():
+    assert schema_mark(NINES, {"type": "integer", "minimum": 5}).score == 1.0
+
+
 @pytest.mark.parametrize("option", [{"formats": 1}, {"fenced": "yes"}])
 def test_a_flag_is_true_or_false(option):
     with pytest.raises(ConfigurationError, match="true or false"):

@@ -57,6 +57,13 @@ def test_all_faults_are_listed_by_line(tmp_path):
     ]
 
 
+def test_a_fault_elsewhere_does_not_hide_that_the_target_is_none(tmp_path):
+    assert faults(tmp_path, "datset: g\ndataset: g.yml\ntarget: {}\nmetrics: [contains]\n") == [
+        ("triage.yml:1", "`datset` is no key of a suite. Did you mean `dataset`?"),
+        ("triage.yml:3", "`target` names one of `python` (module:function) and `outputs` (a file)."),
+    ]
+
+
 def test_a_long_value_is_not_repeated_whole(tmp_path):
     ((_, message),) = faults(tmp_path, GOOD + f"seed: {'x' * 5000}\n")
     assert len(message) < 200

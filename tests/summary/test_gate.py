@@ -147,19 +147,26 @@ def test_a_share_is_a_share_of_all_marks():
     assert Allowance(0, share=False).exceeded(1, 100)
 
 
+@pytest.mark.parametrize(("share", "unscored", "marks"), [("5.6%", 7, 125), ("11.2%", 14, 125), ("0.1%", 1, 1000)])
+def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
+    assert not read_allowance(share).exceeded(unscored, marks)
+    assert read_allowance(share).exceeded(unscored + 1, marks)
+
+
 @pytest.mark.parametrize(
     ("section", "message"),
     [
         ({"min_macro": 0.5}, "`min_macro` is no key of `gate`. Did you mean `min_macro_f1`?"),
         ({"min_macro_f1": 1.5}, "`min_macro_f1` is a number between 0 and 1, not 1.5."),
         ({"min_macro_f1": True}, "`min_macro_f1` is a number between 0 and 1, not True."),
-        ({"metrics": ["m0"]}, "`gate.metrics` is a map, not ['m0']."),
+        ({"metrics": ["m0"]}, "`gate.metrics` is a map, not a list."),
         ({"metrics": {"m0": {"min_men": 1}}}, "`min_men` is no key of `gate.metrics.m0`. Did you mean `min_mean`?"),
         ({"metrics": {"m0": {"min_mean": 0.5, "on": "high"}}}, "`on` is `point` or `lower`, not 'high'."),
         ({"cohorts": {"a": {"min_samples": 1.5}}}, "`min_samples` is a whole number of at least 0, not 1.5."),
         ({"decision": "maybe"}, "`decision` is `two-way` or `three-way`, not 'maybe'."),
         ({"budget": {"max_cost_usd": -1}}, "`max_cost_usd` is a number of at least 0, not -1."),
-        ([], "`gate` is a map, not []."),
+        ([], "`gate` is a map, not a list."),
+        (None, "`gate` is a map, not null."),
     ],
 )
 def test_a_rule_that_makes_no_sense_is_an_error(section, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import functools
 
 import pytest
@@ -30,6 +31,7 @@ def said(function, invocation=ASKED):
         (7, "7"),
         (0.5, "0.5"),
         (False, "false"),
+        ({"day": dt.date(2024, 2, 29), "words": {"b", "c", "a"}}, '{"day":"2024-02-29","words":["a","b","c"]}'),
         (dm.Output("o"), "o"),
     ],
 )
@@ -37,7 +39,10 @@ def test_text_an_output_and_json_data_are_answers(value, text):
     assert said(lambda asked: value).text == text
 
 
-@pytest.mark.parametrize("value", [None, object(), {1: object()}, lambda: 1, b"\xff" and object])
+@pytest.mark.parametrize(
+    "value",
+    [None, object(), {1: object()}, lambda: 1, b"text", {"a": b"text"}, float("nan"), {"a": [float("inf")]}],
+)
 def test_anything_else_is_a_failure(value):
     with pytest.raises(TypeError, match="A target returns text, an Output or JSON data"):
         said(lambda asked: value)

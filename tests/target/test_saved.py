@@ -102,6 +102,12 @@ BAD = [
 ]
 
 
+def test_faults_of_a_table_of_outputs_are_listed_by_line(tmp_path):
+    with pytest.raises(OutputsError) as caught:
+        load(tmp_path, "o.csv", "id,output,repetition\na,x,0\nb,x,0\na,y,1\nc,x,one\n")
+    assert [(fault.where or "").rpartition(":")[2] for fault in caught.value.faults] == ["3", "5"]
+
+
 @pytest.mark.parametrize(("entry", "said"), BAD)
 def test_what_is_wrong_with_an_entry_is_said_with_its_place(tmp_path, entry, said):
     good = {"id": "good", "output": "x"}

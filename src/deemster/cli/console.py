@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,15 @@ def show_report(report: Report) -> None:
     from deemster.report.terminal import show  # noqa: PLC0415 - loads rich
 
     terminal = sys.stdout.isatty()
-    show(report, Console(file=sys.stdout, width=None if terminal else WIDTH, highlight=False, soft_wrap=False))
+    console = Console(file=sys.stdout, width=None if terminal else WIDTH, highlight=False, soft_wrap=False)
+    with console.capture() as captured:
+        show(report, console)
+    try:
+        sys.stdout.write(captured.get())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # A reader such as `head` has seen enough. The exit code stays the gate's: 1 would say that it failed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(message: str) -> None:

@@ -20,7 +20,7 @@ from deemster.report import Report
 from deemster.report.sections import decimals, verdict
 from deemster.run.stopping import Stop
 from deemster.run.suite import load_suite
-from deemster.summary import Allowance, read_allowance
+from deemster.summary import Allowance, Decision, read_allowance
 
 
 @click.command("run", short_help="Run a suite, print the report, apply the gate.")
@@ -87,8 +87,9 @@ def command(
         code = ExitCode.INCOMPLETE
     if not rendering.takes_stdout and not quiet:
         show_report(view)
-    else:
-        _conclude(report)
+    elif report.gate is not None:
+        _conclude(report.gate)
+    _warn_of_inconclusive(report.gate)
     _explain(report, code)
     if stop.requested:
         leave(code)
@@ -108,14 +109,22 @@ def _allowance(job: Job) -> Allowance:
     return given or Allowance(0.0, share=False)
 
 
-def _conclude(report: Report) -> None:
+def _conclude(gate: Decision) -> None:
     """Say the verdict where no report was shown."""
-    if report.gate is not None:
-        note(verdict(report.gate))
-        for check in report.gate.checks:
-            if check.status in ("fail", "inconclusive"):
-                numbers = f"{decimals(check.observed)}, required {check.required:.4g}"
-                note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
+    note(verdict(gate))
+    for check in gate.checks:
+        if check.status in ("fail", "inconclusive"):
+            numbers = f"{decimals(check.observed)}, required {check.required:.4g}"
+            note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
+
+
+def _warn_of_inconclusive(gate: Decision | None) -> None:
+    """Warn of what counts as passed only because the gate knows two ways."""
+    if gate is None or gate.mode == "three-way":
+        return
+    for check in gate.checks:
+        if check.status == "inconclusive":
+            warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
 
 
 def _explain(report: Report, code: ExitCode) -> None:

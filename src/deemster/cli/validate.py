@@ -9,7 +9,8 @@ import click
 
 from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
-from deemster.dataset import Dataset, read_document
+from deemster.dataset import Dataset, Reading, format_of, read_document
+from deemster.dataset.files import FORMATS
 from deemster.errors import InputError, counted, visible
 from deemster.evaluation import spellings
 from deemster.records import Sample
@@ -18,8 +19,6 @@ from deemster.run.plan import survey
 from deemster.run.suite import load_suite
 from deemster.summary import unknown_names
 from deemster.target.saved import SavedOutputs
-
-_TABLES = frozenset({".csv", ".tsv", ".parquet"})
 
 
 @click.command("validate", short_help="Check a dataset, suite, outputs or report file.")
@@ -41,14 +40,16 @@ def command(*, file: str, kind: str | None) -> None:
 
 def _kind(file: str) -> str:
     """What a file is: by its schema_version, else by its keys."""
-    suffix = Path(file).suffix.lower()
-    if suffix in _TABLES or suffix == ".jsonl":
-        return _kind_of_lines(file, suffix)
+    written_as = format_of(file, Reading(file, error=InputError), known=FORMATS)
+    if written_as == "parquet":
+        return "dataset"
+    if written_as not in ("yaml", "json"):
+        return _kind_of_lines(file)
     value = read_document(file, error=InputError).value
     if not isinstance(value, dict):
         return "dataset"
-    for kind, schema in (("dataset", "dataset"), ("suite", "suite"), ("outputs", "outputs"), ("report", "report")):
-        if f".{schema}." in str(value.get("schema_version", "")):
+    for kind in _CHECKS:
+        if f".{kind}." in str(value.get("schema_version", "")):
             return kind
     for kind, key in (("outputs", "outputs"), ("suite", "metrics"), ("suite", "target")):
         if key in value and "samples" not in value:
@@ -56,9 +57,7 @@ def _kind(file: str) -> str:
     return "dataset"
 
 
-def _kind_of_lines(file: str, suffix: str) -> str:
-    if suffix == ".parquet":
-        return "dataset"
+def _kind_of_lines(file: str) -> str:
     try:
         with Path(file).open("rb") as lines:
             head = lines.readline(64 * 1024) + lines.readline(64 * 1024)
@@ -73,10 +72,9 @@ def _dataset(file: str) -> str:
     for warning in dataset.warnings:
         warn(warning)
     tags = {tag for sample in dataset for tag in sample.tags}
-    again = f"; {len(dataset.duplicates)} groups of equal rows" if dataset.duplicates else ""
-    return (
-        f"dataset `{dataset.name}`, {len(dataset)} samples, {len(tags)} tags{again}; fingerprint {dataset.fingerprint}"
-    )
+    again = f"; {counted(len(dataset.duplicates), 'group')} of equal rows" if dataset.duplicates else ""
+    counts = f"{counted(len(dataset), 'sample')}, {counted(len(tags), 'tag')}"
+    return f"dataset `{dataset.name}`, {counts}{again}; fingerprint {dataset.fingerprint}"
 
 
 def _outputs(file: str) -> str:
@@ -107,7 +105,8 @@ def _suite(file: str) -> str:
 
 def _report(file: str) -> str:
     report = load_report(file)
-    return f"report of run {report.run.id}, {report.totals.samples} samples, {report.totals.metrics} metrics"
+    counts = f"{counted(report.totals.samples, 'sample')}, {counted(report.totals.metrics, 'metric')}"
+    return f"report of run {report.run.id}, {counts}"
 
 
 _CHECKS: dict[str, Callable[[str], str]] = {

@@ -59,6 +59,25 @@ def quick_value(data: bytes, kind: str) -> Any:
     return yaml_value(data)
 
 
+def read_value(path: str | Path, *, error: type[InputError]) -> Any:
+    """Read a JSON file of any length, whose faults beyond its syntax need no line.
+
+    Args:
+        path: The file.
+        error: The class of error that is raised.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    reading = Reading(str(path), error=error)
+    kind = format_of(path, reading, known=("json",))
+    data = reading.content(path)
+    try:
+        return quick_value(data, kind)
+    except ValueError:
+        return document_of(data, kind, reading).value
+
+
 def read_document(
     path: str | Path, *, error: type[InputError] = ConfigurationError, surrogates: bool = False
 ) -> Document:

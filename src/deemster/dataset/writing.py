@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deemster.dataset.aside import write_aside
 from deemster.dataset.document import Reading
 from deemster.dataset.files import format_of
 from deemster.dataset.header import SCHEMA
@@ -33,28 +32,9 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     kind = format_of(path, reading, known=("yaml", "json", "jsonl"))
     write = {"yaml": _yaml, "json": _json, "jsonl": _jsonl}[kind]
     try:
-        _replace(Path(path), write(dataset))
+        write_aside(Path(path), (part.encode() for part in write(dataset)))
     except OSError as error:
         reading.refuse(f"The file cannot be written: {error.strerror}.")
-
-
-def _replace(path: Path, parts: Iterable[str]) -> None:
-    """Write aside, then rename."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-        Path(name).chmod(0o666 & ~_mask())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _header(dataset: Dataset) -> dict[str, Any]:

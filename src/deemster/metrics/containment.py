@@ -57,7 +57,7 @@ class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
     def grade(self, expected: tuple[str, int], actual: Sequence[Any]) -> Mark:
         """Look into the passages, best first."""
         wanted, k = expected
-        passages = [_passage(entry, position) for position, entry in enumerate(actual[:k])]
+        passages = [_passage(entry, position) for position, entry in enumerate(actual)][:k]
         fold = not self.case_sensitive
         ranks = (rank for rank, text in enumerate(passages, start=1) if text and wanted in loose(text, fold=fold))
         rank = next(ranks, None)

@@ -61,13 +61,15 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.name:
-            msgspec.structs.force_setattr(self, "name", self.default_name())
         threshold = self.pass_mark if self.threshold is None else self.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-            raise ConfigurationError(f"`threshold` of {self.alias} is a number between 0 and 1, not {shown(threshold)}.")
+            raise ConfigurationError(
+                f"`threshold` of {self.alias} is a number between 0 and 1, not {shown(threshold)}."
+            )
         msgspec.structs.force_setattr(self, "threshold", float(threshold))
         self.validate()
+        if not self.name:
+            msgspec.structs.force_setattr(self, "name", self.default_name())
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -199,16 +201,6 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
         if not isinstance(entry, str):
             raise absent(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
     return tuple(expected)
-
-
-def cut(entries: Sequence[Any], *, key: str, limit: int = 20) -> dict[str, Any]:
-    """A list as a detail: at most 20 entries, and `truncated` where some are left out.
-
-    >>> cut(["a", "b"], key="missing")
-    {'missing': ['a', 'b']}
-    """
-    shown = {key: list(entries[:limit])}
-    return {**shown, "truncated": True} if len(entries) > limit else shown
 
 
 def _quote_hint(value: Any) -> str:

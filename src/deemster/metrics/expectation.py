@@ -172,7 +172,9 @@ def calls_of(value: Any) -> tuple[Call, ...]:
             raise ValueError(f"holds {kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a fault
         for key in entry:
             if key not in _ARGUMENT_KEYS:
-                raise ValueError(f"has the unknown key `{_name(key)}`: {did_you_mean(_name(key), _ARGUMENT_KEYS).rstrip('.')}")
+                raise ValueError(
+                    f"has the unknown key `{_name(key)}`: {did_you_mean(_name(key), _ARGUMENT_KEYS).rstrip('.')}"
+                )
         tool, arguments = entry.get("tool"), entry.get("arguments")
         if not isinstance(tool, str) or not tool.strip():
             raise ValueError("has an entry without the name of a `tool`")

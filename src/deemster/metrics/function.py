@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import math
+import sys
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -51,7 +53,8 @@ class FunctionMetric:
         self._function = function
         self._positional, self._named = _parameters(function, metric=name)
         self._reads = frozenset((*self._positional, *self._named))
-        functools.update_wrapper(self, function)
+        # Not the function's own attributes: one called `name` would rename the metric.
+        functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the plain function."""
@@ -134,12 +137,15 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
         higher_is_better: Whether a higher number is a better one.
 
     Raises:
-        ValueError: The value is anything else, such as None, text, 1.5 or NaN.
+        ValueError: The value is anything else, such as None, text, 1.5 or NaN, or a mark that no report can hold.
 
     >>> mark_from(True).score
     1.0
     """
-    if isinstance(value, (MetricScore, Unscored)):
+    if isinstance(value, Unscored):
+        return value
+    if isinstance(value, MetricScore):
+        _refuse_odd_parts(value)
         return value
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
@@ -151,7 +157,33 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
         score = math.inf
     if not 0 <= score <= 1:
         raise ValueError(f"{_WANTED}, not {_shown(value)}.")
-    return MetricScore(score, {}, None, threshold, higher_is_better)
+    mark = MetricScore(score, {}, None, threshold, higher_is_better)
+    _refuse_odd_parts(mark)
+    return mark
+
+
+def _refuse_odd_parts(mark: MetricScore) -> None:
+    """Refuse what a mark takes as it is and no summary or report can use.
+
+    Raises:
+        ValueError: The threshold, the direction, the score on the metric's own scale or the details are at fault.
+    """
+    threshold, own = mark.threshold, mark.rubric_score
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise ValueError(f"The threshold of a mark is a number between 0 and 1, not {_shown(threshold)}.")
+    if not isinstance(mark.higher_is_better, bool):
+        raise ValueError(f"`higher_is_better` of a mark is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a value nobody can mark
+    if own is not None and not (isinstance(own, (int, float)) and abs(own) <= sys.float_info.max):
+        raise ValueError(f"The `rubric_score` of a mark is a finite number, not {_shown(own)}.")
+    if not mark.details and isinstance(mark.details, dict):
+        return
+    if not isinstance(mark.details, dict):
+        raise ValueError(f"The details of a mark are a map, not {_shown(mark.details)}.")  # noqa: TRY004 - as above
+    try:
+        # A FrozenDict is taken unread by a mark, and may come from anyone here.
+        json.dumps(mark.details, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("The details of a mark are finite JSON values in valid Unicode.") from None
 
 
 def _shown(value: Any) -> str:
@@ -182,7 +214,12 @@ def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str
     call = type(function).__call__
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (function, call)):
         raise ConfigurationError(f"The function of metric `{metric}` is `async`; metrics are plain functions.")
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise ConfigurationError(
+            f"The function of metric `{metric}` does not tell its parameters. Wrap it: lambda actual: ..."
+        ) from None
     for parameter in parameters:
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise ConfigurationError(

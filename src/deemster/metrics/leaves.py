@@ -142,8 +142,9 @@ class _Count:
 
     def compare(self, expected: Any, actual: Any, path: _Path) -> None:
         if expected is _GONE or actual is _GONE:
-            return
-        if isinstance(expected, dict) and isinstance(actual, dict) and expected and actual:
+            self.missing += _leaves(expected, path)
+            self.extra += _leaves(actual, path)
+        elif isinstance(expected, dict) and isinstance(actual, dict) and expected and actual:
             for key, value in expected.items():
                 if key in actual:
                     self.compare(value, actual[key], (*path, key))
@@ -268,14 +269,18 @@ def _without(value: Any, pointers: Sequence[Sequence[str]], keys: frozenset[str]
         for key, entry in value.items():
             rest = _following(pointers, key)
             if key not in keys and () not in rest:
-                kept[key] = _without(entry, rest, keys)
-        return kept
+                left = _without(entry, rest, keys)
+                if left is not _GONE:
+                    kept[key] = left
+        # A map with nothing left is not an empty one, which would be a leaf.
+        return kept if kept or not value else _GONE
     if isinstance(value, list):
         # What is ignored in a list keeps its place, so that the others are compared where they stand.
         following = [_following(pointers, str(place)) for place in range(len(value))]
-        return [
+        left = [
             _GONE if () in rest else _without(entry, rest, keys) for entry, rest in zip(value, following, strict=True)
         ]
+        return _GONE if left and all(entry is _GONE for entry in left) else left
     return value
 
 
@@ -288,11 +293,11 @@ def _steps(place: str) -> tuple[str, ...]:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    if isinstance(value, (str, bool)) or value is None or (_is_number(value) and math.isfinite(value)):
+    if isinstance(value, (str, bool)) or value is None or (_is_number(value) and _is_finite(value)):
         return value
     if not isinstance(value, (Mapping, list, tuple)):
-        shown = value if isinstance(value, float) else type(value).__name__
-        raise absent(f"`expected_output` is JSON here, which cannot hold {shown}.")
+        odd = value if isinstance(value, float) else type(value).__name__
+        raise absent(f"`expected_output` is JSON here, which cannot hold {odd}.")
     if depth == DEEPEST:
         raise malformed(f"`expected_output` is nested more than {DEEPEST} deep.")
     if not isinstance(value, Mapping):
@@ -308,3 +313,8 @@ def _is_leaf(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    # No float holds an integer of 400 digits, and JSON has no limit.
+    return isinstance(value, int) or (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value))

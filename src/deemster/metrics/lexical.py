@@ -13,7 +13,6 @@ from deemster.metrics.contract import (
     Fault,
     Scored,
     absent,
-    cut,
     expected_text,
     expected_texts,
     kind,
@@ -21,6 +20,7 @@ from deemster.metrics.contract import (
     text_of,
 )
 from deemster.metrics.option import flag, one_of, positive, whole
+from deemster.metrics.quote import quoted
 from deemster.metrics.text import normalized, normalizer, words
 from deemster.records import Mark, Output, Sample
 
@@ -161,7 +161,7 @@ class ContainsAny(Scored, frozen=True, kw_only=True):
         missing = [written for written, wanted in expected if wanted not in actual]
         found = len(expected) - len(missing)
         score = found / len(expected) if self.credit == "fraction" else float(found > 0)
-        return self.mark(score, {"required": len(expected), "found": found, **cut(missing, key="missing")})
+        return self.mark(score, {"required": len(expected), "found": found, **quoted("missing", missing)})
 
 
 class ContainsAll(Scored, frozen=True, kw_only=True):
@@ -202,7 +202,7 @@ class ContainsAll(Scored, frozen=True, kw_only=True):
         missing = [written for written, wanted in expected if wanted not in actual]
         found = len(expected) - len(missing)
         score = found / len(expected) if self.credit == "fraction" else float(not missing)
-        return self.mark(score, {"required": len(expected), "found": found, **cut(missing, key="missing")})
+        return self.mark(score, {"required": len(expected), "found": found, **quoted("missing", missing)})
 
 
 class StartsWith(Scored, frozen=True, kw_only=True):

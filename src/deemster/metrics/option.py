@@ -10,6 +10,9 @@ from typing import Any
 from deemster.errors import ConfigurationError, did_you_mean, listing
 from deemster.metrics.contract import shown
 
+# What a spec can carry after `@`, and every JSON reader holds exactly as an integer of 64 bits.
+LARGEST = 10**18 - 1
+
 
 def one_of(value: Any, known: Sequence[str], *, option: str, metric: str) -> str:
     """The value, where it is one of the known words.
@@ -41,9 +44,11 @@ def whole(value: Any, *, least: int, most: int | None = None, option: str, metri
     Raises:
         ConfigurationError: It is smaller, larger, or no whole number.
     """
-    if type(value) is int and value >= least and (most is None or value <= most):
+    if type(value) is int and least <= value <= (LARGEST if most is None else most):
         return value
     limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+    if most is None and type(value) is int and value > LARGEST:
+        limits += f" and at most {LARGEST}"
     raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {shown(value)}.")
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors import visible
 from deemster.metrics.contract import Fault, absent, kind, malformed, no_expected, text_of
-from deemster.metrics.option import whole
+from deemster.metrics.option import LARGEST, whole
 from deemster.records import Output, Sample
 
 DEFAULT_K = 5
@@ -123,8 +123,9 @@ def depth(sample: Sample) -> int:
         Fault: `metadata.k` is no whole number of at least 1.
     """
     k = sample.metadata.get("k", DEFAULT_K)
-    if type(k) is not int or k < 1:
-        raise malformed(f"`metadata.k` is a whole number of at least 1, not {_number(k)}.")
+    if type(k) is not int or not 1 <= k <= LARGEST:
+        most = f" and at most {LARGEST}" if type(k) is int and k > 0 else ""
+        raise malformed(f"`metadata.k` is a whole number of at least 1{most}, not {_number(k)}.")
     return k
 
 

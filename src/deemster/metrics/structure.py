@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -22,6 +22,7 @@ from deemster.records import MetricScore, Output, Sample, freeze
 DEEPEST = 200
 # Python refuses longer integers, as their conversion takes quadratic time.
 _LONGEST_INTEGER = 4300
+_SHORT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _FENCES = ("```", "~~~")
 # An unclosed string runs to the end, so that no text is scanned twice.
 _STRING = r'"(?:[^"\\]+|\\.)*"?'
@@ -258,7 +259,7 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
             fits = expected.is_valid(value)
         if fits:
             return self.mark(1.0, {"valid": True, "errors": 0, "paths": []})
-        places = [pointer(error.instance_path) for error in expected.iter_errors(value)]
+        places = _places(expected, value)
         return self.mark(0.0, {"valid": True, "errors": len(places), **quoted("paths", dict.fromkeys(places))})
 
 
@@ -297,6 +298,24 @@ def _as_dict(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(type(value).__name__)
+
+
+def _places(validator: jsonschema_rs.Validator, value: Any) -> list[str]:
+    try:
+        return [pointer(error.instance_path) for error in validator.iter_errors(value)]
+    except ValueError:
+        # An error repeats the value at fault, where half a character or an integer of over 4,300 digits cannot stand.
+        # Rounded, such a number is no integer to the validator, which may then find less wrong.
+        plain = _rounded(_whole(value))
+        return [pointer(error.instance_path) for error in validator.iter_errors(plain)] or [""]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return _SHORT.plus(value)
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    return [_rounded(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _whole(value: Any) -> Any:

@@ -36,7 +36,8 @@ def normalizer(option: Any) -> tuple[str, ...]:
         raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {shown(option)}.")
     for step in steps:
         if step not in STEPS:
-            raise ConfigurationError(f"`normalize` knows no step {shown(step)}. {did_you_mean(step if isinstance(step, str) else shown(step), STEPS)}")
+            word = step if isinstance(step, str) else shown(step)
+            raise ConfigurationError(f"`normalize` knows no step {shown(step)}. {did_you_mean(word, STEPS)}")
     return tuple(step for step in STEPS if step in steps)
 
 

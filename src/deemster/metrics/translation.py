@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.metrics.contract import (
     Scored,
-    cut,
     expected_texts,
 )
 from deemster.metrics.option import one_of, positive, whole
@@ -16,6 +15,8 @@ from deemster.records import Mark, Sample
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 ORDERS = 100
+# BLEU lists a precision for each order, and a detail lists no more.
+PRECISIONS = 20
 HEAVIEST = 1000
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 
@@ -48,7 +49,7 @@ class Bleu(Scored, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
             MissingExtraError: sacrebleu is not installed.
         """
-        whole(self.max_order, least=1, most=ORDERS, option="max_order", metric=self.alias)
+        whole(self.max_order, least=1, most=PRECISIONS, option="max_order", metric=self.alias)
         one_of(self.smooth, SMOOTHINGS, option="smooth", metric=self.alias)
         one_of(self.tokenize, TOKENIZERS, option="tokenize", metric=self.alias)
         _sacrebleu("bleu")
@@ -67,11 +68,7 @@ class Bleu(Scored, frozen=True, kw_only=True):
             return self.mark(empty, {"bp": None, "precisions": None, "signature": signature})
         return self.mark(
             min(result.score / 100, 1.0),
-            {
-                "bp": result.bp,
-                **cut([value / 100 for value in result.precisions], key="precisions"),
-                "signature": signature,
-            },
+            {"bp": result.bp, "precisions": [value / 100 for value in result.precisions], "signature": signature},
         )
 
 

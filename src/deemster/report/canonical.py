@@ -41,6 +41,9 @@ def canonical(value: Any, *, level: int = 0) -> str:
     Args:
         value: Plain data, or structs of it.
         level: How deep the value stands already.
+
+    Raises:
+        TypeError: The value is neither.
     """
     kind = type(value)
     if kind is str:

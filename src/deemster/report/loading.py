@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.dataset import read_document
+from deemster.dataset import read_value
 from deemster.dataset.rows import kind_of
 from deemster.errors import Fault, ReportError, listing
 from deemster.report.document import SCHEMA, Report
@@ -21,7 +21,7 @@ def load_report(path: str | Path) -> Report:
     Raises:
         ReportError: The file cannot be read or is no report.
     """
-    value = read_document(path, error=ReportError).value
+    value = read_value(path, error=ReportError)
     where = str(path)
     if not isinstance(value, dict):
         raise ReportError(Fault(f"A report is a map, not {kind_of(value)}.", where))

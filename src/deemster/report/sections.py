@@ -39,10 +39,11 @@ Line: TypeAlias = tuple[str, ...]
 
 
 class Table(NamedTuple):
-    """A table; columns from `numbers` on hold numbers."""
+    """A table; where there is no room, the spare columns are left out, the first of them first."""
 
     head: Line
     rows: Sequence[Line]
+    spare: Line = ()
 
 
 class Section(NamedTuple):
@@ -136,7 +137,8 @@ def _metrics(report: Report) -> Section:
         row += [span(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
         row += [str(entry.n_not_run)] if report.totals.not_run else []
         rows.append(tuple(row))
-    return Section(("Per-metric aggregates",), table=Table(tuple(head), rows))
+    spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
+    return Section(("Per-metric aggregates",), table=Table(tuple(head), rows, spare))
 
 
 def _pass_mark(figures: MetricFigures) -> str | None:
@@ -171,7 +173,7 @@ def _cohorts(report: Report) -> Section:
     ]
     return Section(
         ("Cohorts by metadata.tags",),
-        table=Table(("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows),
+        table=Table(("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows, ("samples", "mean")),
     )
 
 
@@ -303,4 +305,5 @@ def _gate(gate: Decision) -> Section:
         for check in gate.checks
     ]
     head = ("status", "check", "observed", "95% interval", "required", "because")
-    return Section(("Gate",), [(verdict(gate),)], Table(head, rows) if rows else None)
+    spare = ("because", "95% interval")
+    return Section(("Gate",), [(verdict(gate),)], Table(head, rows, spare) if rows else None)

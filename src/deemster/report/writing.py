@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from deemster.dataset.aside import write_aside
 from deemster.errors import Fault, ReportError
 from deemster.report.document import Report
 
@@ -104,41 +104,21 @@ def written(report: Report, destination: Destination) -> None:
     pieces = FORMATS[destination.format](report)
     if destination.is_stdout:
         with _told("standard output"):
-            _pour(pieces, sys.stdout.buffer.write)
+            sys.stdout.buffer.writelines(pieces)
             sys.stdout.buffer.flush()
         return
     path = Path(destination.path)
     if _is_device(path):
         with _told(destination.path), path.open("wb") as file:
-            _pour(pieces, file.write)
+            file.writelines(pieces)
         return
     with _told(destination.path):
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".deemster-")
-        try:
-            with os.fdopen(handle, "wb", buffering=1024 * 1024) as file:
-                _pour(pieces, file.write)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(aside).chmod(0o666 & ~_umask())
-            Path(aside).replace(path)
-        finally:
-            Path(aside).unlink(missing_ok=True)
+        write_aside(path, pieces)
 
 
 def _is_device(path: Path) -> bool:
     """Whether a path is a terminal, a pipe or the like, which is written to and must never be replaced by a file."""
     return path.exists() and not path.is_file()
-
-
-def _pour(pieces: Iterable[bytes], write: Callable[[bytes], object]) -> None:
-    for piece in pieces:
-        write(piece)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

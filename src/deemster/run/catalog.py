@@ -129,6 +129,9 @@ def spec(metric: Metric) -> str:
     if _is_ours(metric):
         return str(metric)
     named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
+    if not hasattr(named, "__qualname__"):
+        # What wraps a callable object, such as a `partial`, has no name of its own in the code.
+        return f"{named.__module__}:{metric.name}"
     return f"{named.__module__}:{named.__qualname__}"
 
 

@@ -111,9 +111,10 @@ class _Reader:
         )
 
     def _target(self, value: Any) -> tuple[Literal["python", "outputs"], str] | None:
+        before = len(self.faults)
         section = self._map(value, ("target",), "`target`", _TARGETS)
         if len(section) != 1:
-            if not self.faults:
+            if len(self.faults) == before:
                 self._fault(("target",), "`target` names one of `python` (module:function) and `outputs` (a file).")
             return None
         kind, entry = next(iter(section.items()))

@@ -74,6 +74,9 @@ def figures(scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDAr
         scores: Scores; what stands at unscored places is not read.
         causes: 0 where scored, else 1 + the cause's place in ``CAUSES``.
         passed: Whether the mark passed.
+
+    Raises:
+        ValueError: There is no mark.
     """
     repetitions = scores.shape[1]
     scored = causes == SCORED

@@ -123,7 +123,7 @@ def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decis
 
 def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
     if rule.cohort is None:
-        yield _check(rule, rule.name, _reading(rule, summary, metrics))
+        yield _check(rule, rule.name, _whole_reading(rule, summary) or _reading(rule, summary, metrics))
         return
     for cohort in summary.cohorts:
         if rule.cohort not in (EVERY, cohort.label):
@@ -135,7 +135,7 @@ def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]
             continue
         name = rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{cohort.label}", 1)
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
-        reading = _cohort_reading(rule, cohort, metrics)
+        reading = _reading(rule, cohort, metrics)
         if cohort.samples < least:
             because = f"{counted(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield _result(rule, name, reading, "skipped", because)
@@ -143,37 +143,31 @@ def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]
             yield _check(rule, name, reading)
 
 
-def _reading(rule: Rule, summary: Summary, metrics: Mapping[str, str]) -> _Reading:
+def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> _Reading:
+    """The quality that a rule looks at, of the run or of a cohort."""
     if rule.metric is not None:
-        figures = summary.metrics[metrics[rule.metric]]
+        figures = part.metrics[metrics[rule.metric]]
         if rule.quantity == "mean":
             return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
     if rule.quantity == "macro_f1":
-        return _Reading(summary.macro_f1, summary.macro_f1_interval)
-    if rule.quantity == "pass_rate":
-        return _Reading(summary.pass_rate, summary.pass_rate_interval)
+        return _Reading(part.macro_f1, part.macro_f1_interval)
+    return _Reading(part.pass_rate, part.pass_rate_interval)
+
+
+def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:
+    """What only a run as a whole has: unscored marks, cost, latency. None where the rule is about a quality."""
     if rule.quantity == "unscored":
         totals = summary.totals
         return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
     if rule.quantity == "cost_usd":
         cost = summary.cost
-        return _Reading(
-            float(cost.total_usd) if cost else None, None, "no cost was recorded", bool(cost and not cost.complete)
-        )
-    latency = summary.usage.target.latency_ms
-    return _Reading(latency.p95 / 1000 if latency else None, None, "no latency was recorded")
-
-
-def _cohort_reading(rule: Rule, cohort: Cohort, metrics: Mapping[str, str]) -> _Reading:
-    if rule.metric is not None:
-        figures = cohort.metrics[metrics[rule.metric]]
-        if rule.quantity == "mean":
-            return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored in the cohort")
-        return _Reading(figures.pass_rate, figures.pass_rate_interval)
-    if rule.quantity == "macro_f1":
-        return _Reading(cohort.macro_f1, cohort.macro_f1_interval)
-    return _Reading(cohort.pass_rate, cohort.pass_rate_interval)
+        observed = float(cost.total_usd) if cost else None
+        return _Reading(observed, None, "no cost was recorded", bool(cost and not cost.complete))
+    if rule.quantity == "p95_latency_s":
+        latency = summary.usage.target.latency_ms
+        return _Reading(latency.p95 / 1000 if latency else None, None, "no latency was recorded")
+    return None
 
 
 def _check(rule: Rule, name: str, reading: _Reading) -> Check:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from deemster.dataset.rows import kind_of
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 
 EVERY = "*"
@@ -90,7 +92,8 @@ def read_allowance(value: Any) -> Allowance:
     Allowance(bound=0.02, share=True)
     """
     if isinstance(value, str) and (share := _SHARE.fullmatch(value)) and float(share[1]) <= 100:
-        return Allowance(float(share[1]) / 100, share=True)
+        # Decimal, since 5.6 / 100 in binary lies below 7 / 125, and exactly the share allowed is not too much.
+        return Allowance(float(Decimal(share[1]) / 100), share=True)
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if type(value) is int and value >= 0:
@@ -211,7 +214,7 @@ class _Reader:
     def _map(self, value: Any, path: tuple[str | int, ...], known: tuple[str, ...] | None = None) -> Mapping[str, Any]:
         name = ".".join(("gate", *map(str, path)))
         if not isinstance(value, Mapping):
-            self._fault(path, f"`{name}` is a map, not {value!r}.")
+            self._fault(path, f"`{name}` is a map, not {kind_of(value)}.")
             return {}
         if known is None:
             return value

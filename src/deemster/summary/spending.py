@@ -103,7 +103,8 @@ class Spending:
             if count is not None:
                 self.tokens[field] += count
                 self.reported[field] += usage.calls + usage.cached_calls
-        if usage.latency_ms is not None:
+        is_hit = usage.cached_calls > 0 and usage.calls == 0
+        if usage.latency_ms is not None and not is_hit:
             self.latencies.append(usage.latency_ms)
         if usage.calls:
             account = self.models.setdefault(usage.model or model or UNNAMED, _Model())

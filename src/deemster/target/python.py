@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -71,9 +72,21 @@ def output_of(value: Any) -> Output:
             close()
         raise TypeError(f"A target returns text, an Output or JSON data, not {type(value).__name__}.")
     try:
-        return Output(msgspec.json.encode(value).decode())
-    except (TypeError, ValueError, OverflowError) as error:
+        return Output(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain))
+    except (TypeError, ValueError) as error:
         raise TypeError(f"A target returns text, an Output or JSON data: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Records, dates and the like as the JSON data they stand for, sets in the same order in every run.
+
+    Raises:
+        TypeError: There is no such data.
+    """
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        # They would become base64, an answer that nobody gave.
+        raise TypeError(f"{type(value).__name__} is not JSON data; decode it")
+    return msgspec.to_builtins(value, order="deterministic")
 
 
 def _finite(output: Output) -> Output:

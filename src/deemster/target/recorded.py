@@ -16,7 +16,7 @@ from deemster.dataset.lines import Lines
 from deemster.dataset.strictjson import json_document, quotes
 from deemster.errors import Fault, OutputsError
 from deemster.records import Output
-from deemster.target.entries import KEYS, Answer, EntryError, entry_answers, root_faults
+from deemster.target.entries import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_faults
 
 ENOUGH = 10_000
 _encode = msgspec.json.Encoder().encode
@@ -190,7 +190,7 @@ class _Scanner:
                 entry = _simple(line)
                 if quotes(line) == quotes(_encode(entry)) and entry.id.strip():
                     number = 0 if entry.repetition is msgspec.UNSET else entry.repetition
-                    if 0 <= number < 1_000_000:
+                    if 0 <= number < MOST_REPETITIONS:
                         self._keep(start, entry.id, [number])
                         continue
             except (msgspec.MsgspecError, UnicodeError, RecursionError):

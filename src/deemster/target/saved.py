@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.dataset import Reading, format_of
+from deemster.dataset.document import in_order
 from deemster.dataset.files import document_of, quick_value
 from deemster.dataset.table import csv_lines
 from deemster.errors import Fault, OutputsError, counted, did_you_mean, listing, nearest
@@ -14,7 +15,6 @@ from deemster.records import Output, Sample, TargetFailure
 from deemster.target.entries import Answer, EntryError, entry_answers, root_faults
 from deemster.target.recorded import RecordedLines, load_lines
 
-SCHEMA = "deemster.outputs.v1"
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
 _COLUMNS = ("id", "output", "repetition")
 _SHOWN = 20
@@ -145,7 +145,11 @@ class _Memory:
         return missing, [name for name in self._answers if name not in asked]
 
     def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
-        """Answers in the order asked for."""
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id, or not so often.
+        """
         try:
             return [self._answers[name][repetition] for name in ids]
         except KeyError as error:
@@ -186,15 +190,14 @@ def _memory(found: Iterable[Found | Fault], *, file: str | None) -> _Memory:
         faults.append(Fault("There are no outputs.", file))
     most = max((len(held) for held in slots.values()), default=0)
     for name, held in slots.items():
-        if gap := next((number for number in range(len(held)) if number not in held), None):
+        gap = next((number for number in range(len(held)) if number not in held), None)
+        if gap is not None:
             faults.append(Fault(f"Repetition {gap} is missing.", places[name], name))
-        elif 0 not in held:
-            faults.append(Fault("Repetition 0 is missing.", places[name], name))
         elif len(held) != most:
             message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
             faults.append(Fault(message, places[name], name))
     if faults:
-        raise OutputsError(faults)
+        raise OutputsError(in_order(faults))
     return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
 
 
