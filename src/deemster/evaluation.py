@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import inspect
 import warnings as python_warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
-from deemster.records import Execution, Metric, MetricCard
+from deemster.records import Execution, Metric, MetricCard, Sample
 from deemster.report import Report, RunNote, assemble, redacted
 from deemster.run import catalog
 from deemster.run.clock import Clock, clock_of_environment
@@ -24,7 +24,18 @@ from deemster.run.plan import Plan, Target, survey
 from deemster.run.stopping import Stop
 from deemster.run.suite import CONCURRENCY, SEED
 from deemster.store import Spool
-from deemster.summary import Gate, Tally, decide, read_gate, summarize, unknown_names
+from deemster.summary import (
+    NONE_UNSCORED,
+    Allowance,
+    Gate,
+    Tally,
+    Totals,
+    decide,
+    read_allowance,
+    read_gate,
+    summarize,
+    unknown_names,
+)
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
@@ -50,6 +61,8 @@ class Job(NamedTuple):
         seed: For everything that draws.
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error.
+        allowance: How many marks may stay unscored before the run counts as incomplete.
+        discreet: Whether warnings leave out what a sample says.
     """
 
     plan: Plan
@@ -58,10 +71,12 @@ class Job(NamedTuple):
     seed: int = SEED
     delta: float = DELTA
     strict: bool = False
+    allowance: Allowance = NONE_UNSCORED
+    discreet: bool = False
 
 
 def evaluate(
-    dataset: Dataset | str | Path,
+    dataset: Dataset | Iterable[Any] | str | Path,
     *,
     target: Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
@@ -73,6 +88,7 @@ def evaluate(
     seed: int = SEED,
     delta: float = DELTA,
     strict: bool = False,
+    max_unscored: int | str = 0,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -80,7 +96,7 @@ def evaluate(
     Works in a script, inside a running event loop (a notebook) and in any thread.
 
     Args:
-        dataset: The samples, or the path of their file.
+        dataset: The samples, as a dataset, the path of its file, or a list of samples or maps.
         target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
         outputs: Saved outputs in place of a target: a map of id to text, or a file.
         metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options.
@@ -91,6 +107,7 @@ def evaluate(
         seed: For everything that draws.
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error instead of a warning.
+        max_unscored: Marks that may stay unscored before the run counts as incomplete: a count, or a share like `2%`.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -108,11 +125,14 @@ def evaluate(
         seed=seed,
         delta=delta,
         strict=strict,
+        max_unscored=max_unscored,
     )
     return _shown(finished(run(job, clock=clock, warn=_warner(inspect.currentframe()))))
 
 
-async def evaluate_async(dataset: Dataset | str | Path, *, clock: Clock | None = None, **options: Any) -> Report:
+async def evaluate_async(
+    dataset: Dataset | Iterable[Any] | str | Path, *, clock: Clock | None = None, **options: Any
+) -> Report:
     """The same as ``evaluate``, to be awaited inside a running event loop.
 
     Raises:
@@ -127,7 +147,7 @@ def _shown(report: Report) -> Report:
 
 
 def job_of(
-    dataset: Dataset | str | Path,
+    dataset: Dataset | Iterable[Any] | str | Path,
     *,
     target: Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
@@ -139,6 +159,7 @@ def job_of(
     seed: int = SEED,
     delta: float = DELTA,
     strict: bool = False,
+    max_unscored: int | str = 0,
 ) -> Job:
     """Resolve and check everything a run is told; see ``evaluate``.
 
@@ -149,10 +170,9 @@ def job_of(
         raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
     if type(seed) is not int or seed < 0:
         raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
-    loaded = dataset if isinstance(dataset, Dataset) else Dataset.load(dataset)
     resolved = catalog.resolve_all(metrics)
     plan = planned(
-        loaded,
+        _dataset(dataset),
         target=_target(target, outputs),
         metrics=resolved,
         repetitions=repetitions,
@@ -160,7 +180,19 @@ def job_of(
         concurrency=concurrency,
     )
     rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
-    return Job(plan, gate=rules, seed=seed, delta=delta, strict=strict)
+    allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
+    return Job(plan, gate=rules, seed=seed, delta=delta, strict=strict, allowance=allowance)
+
+
+def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:
+    if isinstance(given, Dataset):
+        return given
+    if isinstance(given, (str, Path)):
+        return Dataset.load(given)
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"A dataset is a Dataset, a path or a list of samples, not {type(given).__name__}.")
+    samples: Any = given
+    return Dataset(samples, name="samples")
 
 
 def planned(
@@ -250,9 +282,13 @@ async def run(
         InputError: A sample is malformed for a metric, or the gate names something unknown.
     """
     plan, clock, stop = job.plan, clock or clock_of_environment(), stop or Stop()
-    cards = [catalog.card(metric) for metric in plan.metrics]
+    cards = [catalog.card(metric, threshold=plan.thresholds.get(metric.name)) for metric in plan.metrics]
     tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions)
-    for warning in survey(plan, note=lambda position, sample: tally.tag(position, sample.tags), strict=job.strict):
+
+    def tag(position: int, sample: Sample) -> None:
+        tally.tag(position, sample.tags)
+
+    for warning in survey(plan, note=tag, strict=job.strict, discreet=job.discreet):
         warn(warning)
     names = spellings(plan.metrics)
     if job.gate is not None:
@@ -267,22 +303,31 @@ async def run(
 
     started, began = clock.now(), clock.elapsed_s()
     await perform(plan, sink=sink, clock=clock, stop=stop)
-    ended, duration_s = clock.now(), clock.elapsed_s() - began
+    ended, finished_s = clock.now(), clock.elapsed_s()
     summary = summarize(tally, delta=job.delta)
-    incomplete = summary.totals.not_run > 0
+    missing = _missing(summary.totals, stop, job.allowance)
     note = RunNote(
         id=_run_id(started, job, cards),
         suite=job.suite,
-        status="incomplete" if incomplete else "complete",
-        reason=stop.reason if incomplete else None,
+        status="incomplete" if missing else "complete",
+        reason=missing,
         started_at=_written(started),
         finished_at=_written(ended),
-        duration_s=round(duration_s, 3),
+        duration_s=0.0 if began is None or finished_s is None else round(finished_s - began, 3),
         seed=job.seed,
         varied=plan.varied,
     )
     decision = None if job.gate is None else decide(job.gate, summary, metrics=names)
     return assemble(run=note, dataset=plan.dataset, tally=tally, summary=summary, executions=spool, gate=decision)
+
+
+def _missing(totals: Totals, stop: Stop, allowance: Allowance) -> str | None:
+    """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
+    if totals.not_run:
+        return f"{totals.not_run} of {totals.marks} marks were not run ({stop.reason})"
+    if allowance.exceeded(totals.unscored, totals.marks):
+        return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
+    return None
 
 
 class _Counter:

@@ -69,7 +69,7 @@ def test_the_flag_counts_before_the_suite(world):
 
 def test_an_incomplete_run_says_how_much_is_missing(world):
     world(answers_yml=HALF)
-    assert "incomplete: 1 of 2 marks are unscored, above the allowance." in called("run", "suite.yml").stderr
+    assert "incomplete: 1 of 2 marks are unscored, above the allowance of 0." in called("run", "suite.yml").stderr
 
 
 BAD, INCOMPLETE, FAILING, OPEN = 2, 3, 1, 4

@@ -59,10 +59,14 @@ def test_an_interrupted_run_reports_what_it_has_and_exits_with_3(tmp_path, numbe
     code, out, err = interrupted(tmp_path, number, "--json", "-")
     report = json.loads(out)
     assert code == 3
-    assert (report["run"]["status"], report["run"]["reason"]) == ("incomplete", f"interrupted by {number.name}")
+    assert (report["run"]["status"], report["run"]["reason"]) == (
+        "incomplete",
+        f"4 of 5 marks were not run (interrupted by {number.name})",
+    )
     assert (report["totals"]["scored"], report["totals"]["not_run"]) == (1, 4)
     causes = [entry["marks"]["exact-match"].get("unscored", {}).get("cause") for entry in report["executions"]]
     assert causes == [None, "not_run", "not_run", "not_run", "not_run"]
+    assert report["failures"] == []
     assert f"{number.name}: finishing what is under way" in err
     assert "Traceback" not in err
 

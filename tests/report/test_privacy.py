@@ -92,7 +92,7 @@ def test_only_publish_safe_leaves_out_the_hashes(level):
 def test_publish_safe_keeps_numbers_and_booleans_of_details():
     marks = json.loads(at("publish-safe").to_json())["executions"][0]["marks"]
     assert marks["quoting"]["details"] == {"length": 3, "long": False}
-    assert marks["silent"]["details"] == {"share": 0.333333333}
+    assert marks["silent"]["details"] == {}, "nobody said what it quotes, and the names of details may quote too"
 
 
 def test_redacting_outputs_keeps_details_that_quote_nothing():

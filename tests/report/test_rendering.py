@@ -176,6 +176,15 @@ COLUMNS = (
     "cause",
     "message",
 )
+
+
+def cells(name):
+    """Everything the hostile report may show as text from data, after the steps that make it one harmless line."""
+    shown = [name, f"{name}, {name}", "x", "y", f"{name} 0.2500", f"{name} (metric_failed)"]
+    shown += [f"{name} 0.2500, exact-match 0.0000", f"{name} (metric_failed), exact-match 0.0000"]
+    return {visible(text, limit=200) for text in shown}
+
+
 MARKDOWN = {"h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ul", "li"}
 
 
@@ -189,8 +198,7 @@ def test_text_from_data_makes_no_element_in_markdown(flavour, name):
     assert page.elements <= MARKDOWN | folded
     assert page.attributes == set()
     assert page.odd == []
-    shown = {visible(name, limit=200), visible(f"{name}, {name}", limit=200)}
-    assert {code.strip() for code in page.codes} <= {text.strip() for text in shown}
+    assert {code.strip() for code in page.codes} <= {text.strip() for text in cells(name)}
 
 
 @QUICK
@@ -213,7 +221,7 @@ def test_text_from_data_makes_no_element_and_no_attribute_in_html(name):
         ("p", "class", "warning"),
     }
     assert page.odd == []
-    assert set(page.codes) == {visible(name, limit=200), "exact-match"}
+    assert set(page.codes) <= {*cells(name), "exact-match"}
 
 
 def test_a_page_without_hostile_text_uses_the_same_elements():

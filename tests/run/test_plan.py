@@ -45,10 +45,8 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
     with pytest.raises(ConfigurationError) as caught:
         surveyed(first, second)
     assert [(fault.sample, fault.message) for fault in caught.value.faults] == [
-        ("a", "checking: a is wrong."),
-        ("a", "checking: a is wrong."),
-        ("b", "checking: b is wrong."),
-        ("b", "checking: b is wrong."),
+        ("a", "checking, checking: a is wrong."),
+        ("b", "checking, checking: b is wrong."),
     ]
 
 

@@ -92,6 +92,12 @@ def test_a_small_cohort_is_reported_not_gated():
     assert statuses(section, summary_of(ROWS, tags)) == ("pass", {"cohorts.a.min_pass_rate": "skipped"})
 
 
+def test_a_cohort_of_just_so_many_samples_as_it_takes_is_gated():
+    tags = {0: ("a",), 1: ("a",), 2: ("b",), 3: ("b",)}
+    section = {"cohorts": {"a": {"min_pass_rate": 0.9}, "*": {"min_samples": 2}}}
+    assert statuses(section, summary_of(ROWS, tags)) == ("fail", {"cohorts.a.min_pass_rate": "fail"})
+
+
 def test_a_star_stands_for_every_cohort_that_has_no_rule_of_its_own():
     tags = {0: ("a",), 1: ("a",), 2: ("b",)}
     section = {"cohorts": {"*": {"min_macro_f1": 0.6}, "b": {"min_macro_f1": 0.5}}}

@@ -89,6 +89,16 @@ def test_equal_means_get_wilsons_interval():
     assert figures.mean_interval == pytest.approx((0.4385, 1.0), abs=5e-5)
 
 
+@pytest.mark.parametrize("rows", [[[score(0.5)]], [[score(0.5)], [NONE]]])
+def test_the_mean_of_one_sample_has_no_interval(rows):
+    assert summarize(plain(rows)).metrics["m0"].mean_interval is None
+
+
+def test_the_interval_of_a_mean_is_cut_to_what_a_score_can_be():
+    figures = summarize(plain([[score(1.0)], [score(0.8)], [score(0.4)]])).metrics["m0"]
+    assert figures.mean_interval == (0.0, 1.0)
+
+
 def test_marks_with_different_thresholds_have_none_in_common():
     tally = plain([[MetricScore(0.4, threshold=0.3)], [MetricScore(0.4, threshold=0.5)]])
     figures = summarize(tally).metrics["m0"]

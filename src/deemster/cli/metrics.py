@@ -43,7 +43,7 @@ def _listed(chosen: tuple[Entry, ...]) -> str:
 
 def _described(entry: Entry) -> str:
     short = f" (short: {entry.short})" if entry.short else ""
-    lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, "", "Options:"]
+    lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, "", "Defaults:"]
     width = max(len(option.name) for option in entry.options)
     lines += [
         f"  {option.name.ljust(width)}  {option.type}, default {json.dumps(option.default, default=list)}"

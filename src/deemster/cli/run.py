@@ -15,12 +15,12 @@ from deemster.cli.main import complain, leave
 from deemster.cli.rendering import Rendering, rendering_options
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
-from deemster.evaluation import DELTA, Job, finished, run
-from deemster.report import Report
+from deemster.evaluation import DELTA, finished, run
+from deemster.report import LEVELS, Report
 from deemster.report.sections import decimals, verdict
 from deemster.run.stopping import Stop
 from deemster.run.suite import load_suite
-from deemster.summary import Allowance, Decision, read_allowance
+from deemster.summary import Decision, read_allowance
 
 
 @click.command("run", short_help="Run a suite, print the report, apply the gate.")
@@ -72,6 +72,7 @@ def command(
         concurrency=concurrency,
         strict=strict,
         allowance=read_allowance(max_unscored) if max_unscored is not None else None,
+        discreet=rendering.level != LEVELS[0],
     )
     rendering.check()
     job = job_of_suite(load_suite(suite), overrides)
@@ -79,7 +80,7 @@ def command(
     with _interruptible(stop), progress_shown(quiet=quiet) as progress:
         report = finished(run(job, stop=stop, warn=warn, progress=progress))
     view = rendering.view(report, job.plan.metrics)
-    code = exit_code(report, _allowance(job))
+    code = exit_code(report)
     try:
         rendering.write(view)
     except ReportError as error:
@@ -90,23 +91,18 @@ def command(
     elif report.gate is not None:
         _conclude(report.gate)
     _warn_of_inconclusive(report.gate)
-    _explain(report, code)
+    if report.run.status == "incomplete":
+        note(f"incomplete: {report.run.reason}.")
     if stop.requested:
         leave(code)
     sys.exit(code)
 
 
-def exit_code(report: Report, allowance: Allowance) -> ExitCode:
+def exit_code(report: Report) -> ExitCode:
     """How the run ends: incomplete before failed before inconclusive, since a decision over missing marks is none."""
-    totals = report.totals
-    if totals.not_run or allowance.exceeded(totals.unscored, totals.marks):
+    if report.run.status == "incomplete":
         return ExitCode.INCOMPLETE
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
-
-
-def _allowance(job: Job) -> Allowance:
-    given = job.gate.allowance if job.gate is not None else None
-    return given or Allowance(0.0, share=False)
 
 
 def _conclude(gate: Decision) -> None:
@@ -125,15 +121,6 @@ def _warn_of_inconclusive(gate: Decision | None) -> None:
     for check in gate.checks:
         if check.status == "inconclusive":
             warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
-
-
-def _explain(report: Report, code: ExitCode) -> None:
-    """Say why a run counts as incomplete."""
-    totals = report.totals
-    if totals.not_run:
-        note(f"incomplete: {totals.not_run} of {totals.marks} marks were not run ({report.run.reason}).")
-    elif code == ExitCode.INCOMPLETE and totals.unscored:
-        note(f"incomplete: {totals.unscored} of {totals.marks} marks are unscored, above the allowance.")
 
 
 def _thresholds(given: tuple[str, ...]) -> dict[str, float]:

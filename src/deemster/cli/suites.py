@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
-from deemster.errors import ConfigurationError, Fault, InputError, OutputsError
+from deemster.errors import ConfigurationError, Fault, InputError, MissingExtraError, OutputsError
 from deemster.evaluation import DELTA, Job, planned
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.importing import imported
 from deemster.run.plan import Target
 from deemster.run.suite import Suite
-from deemster.summary import Allowance, read_gate, with_allowance
+from deemster.summary import NONE_UNSCORED, Allowance, read_gate, with_allowance
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
@@ -31,6 +31,7 @@ class Overrides(NamedTuple):
     concurrency: int | None = None
     strict: bool = False
     allowance: Allowance | None = None
+    discreet: bool = False
 
 
 def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
@@ -63,7 +64,16 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         # Saved outputs that do not fit the dataset know their ids, but not their file.
         file = overrides.outputs or (suite.target or ("", ""))[1]
         raise OutputsError([fault._replace(where=fault.where or file) for fault in error.faults]) from None
-    return Job(plan, gate=gate, suite=suite.name, seed=suite.seed, delta=overrides.delta, strict=overrides.strict)
+    return Job(
+        plan,
+        gate=gate,
+        suite=suite.name,
+        seed=suite.seed,
+        delta=overrides.delta,
+        strict=overrides.strict,
+        allowance=gate.allowance or NONE_UNSCORED,
+        discreet=overrides.discreet,
+    )
 
 
 class _Parts:
@@ -97,6 +107,8 @@ def _metrics(suite: Suite, overrides: Overrides) -> tuple[Metric, ...]:
             found.append(catalog.resolve(entry, search=suite.folder))
         except ConfigurationError as error:
             faults += _placed(error, suite, ("metrics", position))
+        except MissingExtraError as error:
+            faults.append(Fault(f"{error}.", suite.document.where(("metrics", position))))
     if faults:
         raise ConfigurationError(faults)
     try:

@@ -74,7 +74,7 @@ def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
     else:
         yield from value_faults(row["input"], ("input",))
     if "expected_output" not in row:
-        yield (), "expected_output is missing; write null where a judge needs none."
+        yield (), "expected_output is missing; write null where there is none."
     else:
         yield from value_faults(row["expected_output"], ("expected_output",))
     yield from _metadata_faults(row.get("metadata", {}))

@@ -131,7 +131,7 @@ def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[li
         faults.append(Fault("The input is missing: give columns `input.<field>` or `input:json`.", where))
     if "expected_output" not in parts:
         faults.append(
-            Fault("The column `expected_output` is missing; leave its cells blank where a judge needs none.", where)
+            Fault("The column `expected_output` is missing; leave its cells blank where there is none.", where)
         )
     return columns, faults
 

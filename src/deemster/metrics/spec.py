@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -35,15 +36,23 @@ def spec_of(metric: Scored) -> str:
     'exact-match(name=strict,threshold=0.7)'
     """
     default_name = metric.default_name()
-    given = []
-    for field in sorted(msgspec.structs.fields(metric), key=lambda field: field.name):
+    given = {}
+    for field in msgspec.structs.fields(metric):
         value = getattr(metric, field.name)
         default = {"name": default_name, "threshold": metric.pass_mark}.get(field.name, _default(field))
         if field.name != "k" and value != default:
-            given.append(f"{field.name}={_written(value)}")
+            given[field.name] = value
     k = getattr(metric, "k", None)
-    options = f"({','.join(given)})" if given else ""
-    return f"{metric.short or metric.alias}{options}{'' if k is None else f'@{k}'}"
+    return f"{metric.short or metric.alias}{written_options(given)}{'' if k is None else f'@{k}'}"
+
+
+def written_options(options: Mapping[str, Any]) -> str:
+    """Options as a spec has them, by key; nothing where there are none.
+
+    >>> written_options({"threshold": 0.7, "name": "strict"})
+    '(name=strict,threshold=0.7)'
+    """
+    return f"({','.join(f'{key}={_written(options[key])}' for key in sorted(options))})" if options else ""
 
 
 def parse_spec(text: str) -> Spec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -69,12 +70,11 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
 
 
 def _number(value: object) -> float:
-    if isinstance(value, str):
-        raise ValueError(f"A score is a finite number between 0 and 1, not the text {value!r}.")  # noqa: TRY004
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ValueError(f"A score is a finite number between 0 and 1, not {value!r}.") from None
+    # Text is no number here, though float() would read it.
+    if not isinstance(value, (str, bytes, bytearray)):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)  # type: ignore[arg-type]
+    raise ValueError(f"A score is a finite number between 0 and 1, not {type(value).__name__} {value!r:.80}.")
 
 
 class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored"):

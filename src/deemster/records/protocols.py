@@ -30,6 +30,8 @@ class MetricCard(NamedTuple):
         identity: Spec and version: two runs compare a metric only where it is the same.
         family: One of the families, or `custom`.
         quotes: Details that may repeat text of a sample or output; None where nobody said, so that all may.
+        threshold: Its pass mark, where it has one for all marks.
+        higher_is_better: Whether a higher score is a better one.
     """
 
     name: str
@@ -37,6 +39,8 @@ class MetricCard(NamedTuple):
     identity: str
     family: str
     quotes: frozenset[str] | None
+    threshold: float | None = None
+    higher_is_better: bool = True
 
 
 @runtime_checkable

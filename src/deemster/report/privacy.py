@@ -91,6 +91,9 @@ class _View:
     def _details(self, name: str, details: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         quotes = self.quotes(name)
         words = _WORDS[0] in self.removed
+        if words and quotes is None:
+            # Nobody said what this metric's details repeat, and even their names may be text from data.
+            return
         for key, value in details.items():
             wordy = isinstance(value, (str, list, tuple, Mapping))
             quoting = wordy if quotes is None else key in quotes

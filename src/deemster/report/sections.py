@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from deemster.errors import counted
 from deemster.report.document import Report
-from deemster.report.entries import Failure, Score
+from deemster.report.entries import ExecutionEntry, Failure, SampleEntry, Score
 from deemster.stats import Interval
 from deemster.summary import Decision, MetricFigures, UsageTotals
 
@@ -235,11 +236,11 @@ def _unstable(report: Report) -> Section:
         return Section(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
     run = precision.run
     seen = (
-        f"Between two runs, one sample's pass-rate resolves a difference of {precision.resolution:.4f}, "
-        f"the run's own {run.resolution:.4f}. "
+        f"With {counted(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
+        f"from {precision.resolution:.4f} in one sample's pass-rate, from {run.resolution:.4f} in the run's. "
     )
     needed = (
-        f"To resolve {precision.target_delta:.4g}, one sample needs "
+        f"To see a difference of {precision.target_delta:.4g}, one sample needs "
         f"{counted(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
     )
     lines: list[Line] = [(seen, needed)]
@@ -273,19 +274,57 @@ def _failures(report: Report) -> Section:
 
 
 def _not_passed(report: Report) -> Section:
-    title = ("Scores that did not pass",)
-    count = report.totals.scored - sum(figures.n_passed for figures in report.metrics.values())
+    """The first executions in which a metric did not pass, with what was asked, expected and said where shown."""
+    title = ("Samples that did not pass",)
+    passed = round(report.pass_rate * report.totals.executions)
+    count = report.totals.executions - passed
     if not count:
-        return Section(title, [("None.",)])
-    found = (
-        (Data(entry.id), str(entry.repetition), MetricName(name), decimals(mark.score), f"{mark.threshold:.4g}")
-        for entry in report.executions
-        for name, mark in ((name, entry.marks[name]) for name in report.metric_order)
-        if isinstance(mark, Score) and not mark.success
-    )
-    rows: list[Line] = list(islice(found, FEW))
-    table = Table(("sample", "repetition", "metric", "score", "threshold"), rows)
-    return Section(title, table=table, after=_rest(count, rows))
+        return Section(title, [("None: every metric passed everywhere.",)])
+    found = list(islice(_failing(report), FEW))
+    columns: list[tuple[str, list[str]]] = [
+        ("sample", [Data(sample.id) for sample, _ in found]),
+        ("repetition", [str(execution.repetition) for _, execution in found]),
+        ("below the threshold", [_shortfalls(report, execution) for _, execution in found]),
+        ("input", [_quoted(sample.input) for sample, _ in found]),
+        ("expected", [_quoted(sample.expected_output) for sample, _ in found]),
+        ("output", [_quoted(execution.output) for _, execution in found]),
+    ]
+    shown = [
+        (name, cells)
+        for name, cells in columns
+        if any(cells) and not (name == "repetition" and report.totals.repetitions == 1)
+    ]
+    rows = list(zip(*(cells for _, cells in shown), strict=True))
+    return Section(title, table=Table(tuple(name for name, _ in shown), rows), after=_rest(count, rows))
+
+
+def _failing(report: Report) -> Iterator[tuple[SampleEntry, ExecutionEntry]]:
+    executions = iter(report.executions)
+    for sample in report.samples:
+        for execution in islice(executions, sample.repetitions):
+            if any(not isinstance(mark, Score) or not mark.success for mark in execution.marks.values()):
+                yield sample, execution
+
+
+def _shortfalls(report: Report, execution: ExecutionEntry) -> str:
+    causes = {mark.unscored.cause for mark in execution.marks.values() if not isinstance(mark, Score)}
+    if causes & {"target_failed", "not_run"}:
+        return " and ".join(sorted(causes))
+    parts = []
+    for name in report.metric_order:
+        mark = execution.marks[name]
+        if not isinstance(mark, Score):
+            parts.append(f"{name} ({mark.unscored.cause})")
+        elif not mark.success:
+            parts.append(f"{name} {mark.score:.4f}")
+    return Data(", ".join(parts))
+
+
+def _quoted(value: Any) -> str:
+    """What a sample or output says, as one cell; nothing where it is not shown."""
+    if value is None:
+        return ""
+    return Data(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict))
 
 
 def _rest(count: int, rows: Sequence[Line]) -> list[Line]:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Fault, did_you_mean, listing
 from deemster.metrics.contract import Scored, shown
-from deemster.metrics.spec import parse_spec
+from deemster.metrics.spec import parse_spec, written_options
 from deemster.records import Metric, MetricCard
+from deemster.run.adjusted import OPTIONS, Adjusted
 from deemster.run.guard import Caught
 from deemster.run.importing import imported
 from deemster.run.table import CORE, PLACES, SHORT
@@ -88,7 +89,8 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
         return parse(entry, search=search)
     if isinstance(entry, Mapping):
         if len(entry) != 1:
-            raise ConfigurationError(f"A metric with options is a map of one name to its options, not of {len(entry)}.")
+            hint = f" Write `- {entry['name']}: {{...}}`." if isinstance(entry.get("name"), str) else ""
+            raise ConfigurationError(f"A metric with options is a map of one name to them, not of {len(entry)}.{hint}")
         ((name, options),) = entry.items()
         return _with_options(name, options, search=search)
     return _checked(entry, f"`{shown(entry)}`")
@@ -128,6 +130,8 @@ def spec(metric: Metric) -> str:
     """How a metric is written: the canonical spec of ours, `module:name` of a custom one."""
     if _is_ours(metric):
         return str(metric)
+    if isinstance(metric, Adjusted):
+        return spec(metric.metric) + written_options(metric.options)
     named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
     if not hasattr(named, "__qualname__"):
         # What wraps a callable object, such as a `partial`, has no name of its own in the code.
@@ -160,9 +164,23 @@ def quotes(metric: Metric) -> frozenset[str] | None:
     return frozenset((named,) if isinstance(named, str) else named)
 
 
-def card(metric: Metric) -> MetricCard:
-    """What reports say of a metric beside its numbers."""
-    return MetricCard(metric.name, spec(metric), identity(metric), family(metric), quotes(metric))
+def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
+    """What reports say of a metric beside its numbers.
+
+    Args:
+        metric: The metric.
+        threshold: The pass mark that replaces its own, if any.
+    """
+    own = getattr(metric, "threshold", None)
+    return MetricCard(
+        name=metric.name,
+        spec=spec(metric),
+        identity=identity(metric),
+        family=family(metric),
+        quotes=quotes(metric),
+        threshold=own if threshold is None else threshold,
+        higher_is_better=bool(getattr(metric, "higher_is_better", True)),
+    )
 
 
 def entries() -> tuple[Entry, ...]:
@@ -274,15 +292,28 @@ def _ours(alias: str, name: str, options: dict[str, Any]) -> Scored:
 
 
 def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
-    if isinstance(found, type):
-        with Caught() as caught:
-            return _checked(found(**options), called)
-        if isinstance(caught.error, ConfigurationError):
-            raise caught.error
-        raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
-    if options:
-        raise ConfigurationError(f"{called} is an instance already and takes no options.")
-    return _checked(found, called)
+    general = {key: options[key] for key in options if key in OPTIONS}
+    own = {key: options[key] for key in options if key not in OPTIONS}
+    if not isinstance(found, type):
+        if own:
+            raise ConfigurationError(f"{called} is an instance already and takes no option {listing(own)}.")
+        metric = _checked(found, called)
+        return Adjusted(metric, general) if general else metric
+    if _takes(found, options):
+        own, general = options, {}
+    with Caught() as caught:
+        metric = _checked(found(**own), called)
+        return Adjusted(metric, general) if general else metric
+    if isinstance(caught.error, ConfigurationError):
+        raise caught.error
+    raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
+
+
+def _takes(kind: type, options: dict[str, Any]) -> bool:
+    """Whether a class can be called with all of the options, `name` and `threshold` among them."""
+    with Caught() as caught:
+        inspect.signature(kind).bind(**options)
+    return caught.error is None
 
 
 def _checked(metric: Any, called: str) -> Metric:

@@ -19,8 +19,8 @@ class Clock(Protocol):
         """The time of day, in UTC."""
         ...
 
-    def elapsed_s(self) -> float:
-        """Seconds since some fixed moment; only differences mean anything."""
+    def elapsed_s(self) -> float | None:
+        """Seconds since some fixed moment; only differences mean anything. None where no time is measured."""
         ...
 
 
@@ -46,9 +46,9 @@ class FrozenClock:
         """The moment it stands at."""
         return self._at
 
-    def elapsed_s(self) -> float:
-        """Always 0."""
-        return 0.0
+    def elapsed_s(self) -> None:
+        """Nothing: a latency of 0 would be a made-up number."""
+        return
 
 
 def clock_of_environment() -> Clock:

@@ -142,7 +142,7 @@ async def _answer(target: PythonTarget, work: Work, *, clock: Clock, pool: Threa
             output = await _uncancelled(target.call_async(invocation))
         else:
             output = await asyncio.get_running_loop().run_in_executor(pool, target.call, invocation)
-        return _timed(output, (clock.elapsed_s() - started) * 1000)
+        return _timed(output, started, clock.elapsed_s())
     return TargetFailure(caught.message)
 
 
@@ -161,9 +161,11 @@ async def _uncancelled(work: Awaitable[Output]) -> Output:
         raise RuntimeError("The target was cancelled from within.") from None
 
 
-def _timed(output: Output, latency_ms: float) -> Output:
-    """The output with the time it took, unless the target measured that itself."""
-    usage = output.usage
+def _timed(output: Output, started: float | None, ended: float | None) -> Output:
+    """The output with the time it took, unless the target measured that itself or nobody did."""
+    if started is None or ended is None:
+        return output
+    usage, latency_ms = output.usage, (ended - started) * 1000
     if usage is None:
         return msgspec.structs.replace(output, usage=Usage(calls=0, latency_ms=latency_ms))
     if usage.latency_ms is None and not usage.cached_calls:

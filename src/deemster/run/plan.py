@@ -50,13 +50,16 @@ class _Absence:
         self.sample, self.message, self.count = sample, message, 0
 
 
-def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False) -> tuple[str, ...]:
+def survey(
+    plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False, discreet: bool = False
+) -> tuple[str, ...]:
     """Show every sample to every metric before anything runs.
 
     Args:
         plan: The run.
         note: Told each sample and its position.
         strict: Whether something absent is an error instead of a warning.
+        discreet: Whether warnings leave out what a sample says.
 
     Returns:
         Warnings.
@@ -65,8 +68,8 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         ConfigurationError: A sample is malformed for a metric; all such are listed.
     """
     checks = [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
-    faults: list[Fault] = []
-    absences: dict[tuple[str, str], _Absence] = {}
+    faults: dict[tuple[str, str], list[str]] = {}
+    absences: dict[str, _Absence] = {}
     keys: set[str] = set()
     for position, sample in enumerate(plan.dataset):
         note(position, sample)
@@ -74,13 +77,17 @@ def survey(plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = Fa
         for name, check in checks:
             for problem in check(sample):
                 if problem.malformed or strict:
-                    faults.append(Fault(f"{name}: {problem.message}", sample=sample.id))
+                    faults.setdefault((sample.id, problem.message), []).append(name)
                 else:
-                    first = absences.setdefault((name, problem.message), _Absence(sample.id, problem.message))
+                    first = absences.setdefault(name, _Absence(sample.id, problem.message))
                     first.count += 1
     if faults:
-        raise ConfigurationError(faults)
-    warnings = [_absence_warning(name, found, len(plan.dataset)) for (name, _), found in absences.items()]
+        where = plan.dataset.path
+        raise ConfigurationError(
+            Fault(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in faults.items()
+        )
+    size = len(plan.dataset)
+    warnings = [_absence_warning(name, found, size, discreet=discreet) for name, found in absences.items()]
     return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
 
 
@@ -100,9 +107,10 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Problem]]:
     return guarded
 
 
-def _absence_warning(name: str, found: _Absence, samples: int) -> str:
+def _absence_warning(name: str, found: _Absence, samples: int, *, discreet: bool) -> str:
     first = visible(found.sample, limit=80)
-    return f"{name}: {found.count} of {samples} samples will be unscored, first `{first}`: {visible(found.message)}"
+    why = "" if discreet else f": {visible(found.message)}"
+    return f"{name}: {found.count} of {samples} samples will be unscored, first `{first}`{why}"
 
 
 def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:

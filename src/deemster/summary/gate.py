@@ -58,12 +58,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reading(NamedTuple):
-    """A number a rule looks at, and why it is missing where it is."""
+    """A number a rule looks at, why it is missing where it is, and what it leaves out where it does."""
 
     observed: float | None
     interval: Interval | None = None
     missing: str = "it is undefined"
-    floor: bool = False
+    partial: str = ""
 
 
 def unknown_names(gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str | None]) -> None:
@@ -162,11 +162,17 @@ def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:
         return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
     if rule.quantity == "cost_usd":
         cost = summary.cost
-        observed = float(cost.total_usd) if cost else None
-        return _Reading(observed, None, "no cost was recorded", bool(cost and not cost.complete))
+        if cost is None:
+            return _Reading(None, missing="no cost was recorded")
+        partial = "" if cost.complete else "some calls have no price, so the cost is a floor"
+        return _Reading(float(cost.total_usd), partial=partial)
     if rule.quantity == "p95_latency_s":
         latency = summary.usage.target.latency_ms
-        return _Reading(latency.p95 / 1000 if latency else None, None, "no latency was recorded")
+        if latency is None:
+            return _Reading(None, missing="no latency was recorded")
+        answered = summary.totals.executions - summary.totals.target_failures
+        partial = f"only {latency.count} of {answered} answers have a latency" if latency.count < answered else ""
+        return _Reading(latency.p95 / 1000, partial=partial)
     return None
 
 
@@ -185,8 +191,8 @@ def _check(rule: Rule, name: str, reading: _Reading) -> Check:
             f"the interval's {'upper' if rule.upper else 'lower'} end",
         )
     holds = value <= rule.bound if rule.upper else value >= rule.bound
-    if holds and reading.floor:
-        return _result(rule, name, reading, "inconclusive", "some calls have no price, so the cost is a floor")
+    if holds and reading.partial:
+        return _result(rule, name, reading, "inconclusive", reading.partial)
     does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")
     because = f"{word} {does} the bound"
     return _result(rule, name, reading, "pass" if holds else "fail", because)

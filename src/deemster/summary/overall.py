@@ -123,7 +123,8 @@ def _totals(tally: Tally) -> Totals:
 
 
 def _metric(tally: Tally, place: int) -> MetricFigures:
-    card, thresholds = tally.cards[place], tally.thresholds[place]
+    card = tally.cards[place]
+    thresholds: set[float | None] = {*tally.thresholds[place]} or {card.threshold}
     return MetricFigures(
         **figures(tally.scores[:, :, place], tally.causes[:, :, place], tally.passed[:, :, place]),
         spec=card.spec,

@@ -13,7 +13,7 @@ from deemster.errors import ConfigurationError, Fault, did_you_mean
 EVERY = "*"
 Place: TypeAlias = Callable[[tuple[str | int, ...]], str]
 
-KEYS = ("min_macro_f1", "min_pass_rate", "metrics", "cohorts", "max_unscored", "budget", "decision")
+KEYS = ("min_macro_f1", "min_pass_rate", "metrics", "cohorts", "max_unscored", "budget", "decision", "on")
 _METRIC = ("min_pass_rate", "min_mean", "max_mean", "on")
 _COHORT = ("min_pass_rate", "min_macro_f1", "metrics", "min_samples", "on")
 _BUDGET = ("max_cost_usd", "max_p95_latency_s")
@@ -52,9 +52,15 @@ class Allowance(NamedTuple):
     bound: float
     share: bool
 
+    def __str__(self) -> str:
+        return f"{self.bound:.4g}" if not self.share else f"{self.bound * 100:.4g}%"
+
     def exceeded(self, unscored: int, marks: int) -> bool:
         """Whether so many unscored marks are too many."""
         return (unscored / marks if self.share else unscored) > self.bound
+
+
+NONE_UNSCORED = Allowance(0.0, share=False)
 
 
 class Gate(NamedTuple):
@@ -129,6 +135,7 @@ class _Reader:
 
     def gate(self, value: Any) -> Gate:
         section = self._map(value, (), KEYS)
+        on = self._on(section, ())
         decision: Literal["two-way", "three-way"] = "two-way"
         allowance = None
         for key, entry in section.items():
@@ -148,8 +155,8 @@ class _Reader:
                     self._fault((key,), f"`decision` is `two-way` or `three-way`, not {entry!r}.")
                 elif entry == "three-way":
                     decision = "three-way"
-            else:
-                self._rule((key,), entry, quantity=key.removeprefix("min_"))
+            elif key != "on":
+                self._rule((key,), entry, quantity=key.removeprefix("min_"), on=on)
         return Gate(tuple(self.rules), self.min_samples, decision, allowance)
 
     def _metric(self, value: Any, path: tuple[str | int, ...], *, metric: str, cohort: str | None = None) -> None:

@@ -34,7 +34,7 @@ class Tally:
         self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
         self.target_failures = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
-        self.higher_is_better: list[bool] = [True] * len(cards)
+        self.higher_is_better: list[bool] = [card.higher_is_better for card in cards]
         self.target_spending = Spending()
         self.scoring_spending = [Spending() for _ in cards]
         self._tags: dict[str, array[int]] = {}
