@@ -184,3 +184,21 @@ def test_a_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatc
     monkeypatch.chdir(folder / "elsewhere")
     result = called("run", "../suite.yml", "--json", "-")
     assert json.loads(result.stdout)["executions"][0]["output"] == "30 days"
+
+
+def test_warnings_say_nothing_of_a_sample_where_reports_may_not(world):
+    world(
+        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: 4711}\n",
+        answers_yml="outputs: {window: x}\n",
+    )
+    assert "4711" in called("run", "suite.yml").stderr
+    told = called("run", "suite.yml", "--publish-safe").stderr
+    assert "1 of 1 samples will be unscored, first `window`" in told
+    assert "4711" not in told
+
+
+def test_one_metric_can_be_looked_at_where_the_gate_is_about_others(world):
+    world(suite_yml=SUITE + "gate: { metrics: { exact-match: { min_mean: 0.9 } } }\n")
+    result = called("run", "suite.yml", "--metric", "rouge-l", "--quiet")
+    assert result.exit_code == 0
+    assert "Gate: pass (1 skipped)." in result.stderr

@@ -162,3 +162,41 @@ def test_a_report_outlives_its_dataset_and_leaves_no_open_file():
         return dm.evaluate(dataset(), **OPTIONS)
 
     assert made().to_csv().count("\n") == 3
+
+
+def test_a_list_of_maps_or_samples_is_a_dataset():
+    rows = [{"id": "a", "input": {}, "expected_output": "x"}, dm.Sample("b", {}, "y")]
+    report = dm.evaluate(rows, outputs={"a": "x", "b": "x"}, metrics=["exact-match"])
+    assert (report.dataset.name, report.macro_f1) == ("samples", 0.5)
+
+
+@pytest.mark.parametrize("nonsense", [{"id": "a"}, 7, b"golden.yml"])
+def test_what_is_no_dataset_is_refused_by_name(nonsense):
+    with pytest.raises(dm.ConfigurationError, match=f"not {type(nonsense).__name__}"):
+        dm.evaluate(nonsense, outputs={"a": "x"}, metrics=["exact-match"])
+
+
+def test_more_unscored_marks_than_allowed_make_the_run_incomplete():
+    rows = [{"id": "a", "input": {}, "expected_output": None}, {"id": "b", "input": {}, "expected_output": "x"}]
+    options = {"outputs": {"a": "x", "b": "x"}, "metrics": ["exact-match"]}
+    with pytest.warns(UserWarning, match="1 of 2 samples will be unscored"):
+        strict, lenient = dm.evaluate(rows, **options), dm.evaluate(rows, **options, max_unscored="50%")
+    assert (strict.run.status, lenient.run.status) == ("incomplete", "complete")
+    assert strict.run.reason == "1 of 2 marks are unscored, above the allowance of 0"
+
+
+def test_a_frozen_clock_measures_no_latency_rather_than_none_at_all(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1750000000")
+    rows = [{"id": "a", "input": {}, "expected_output": "x"}]
+    report = dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match", {"latency-below": {"max_ms": 1}}])
+    assert report.usage.target.latency_ms is None
+    assert report.metrics["latency-below"].unscored_by_cause == {"no_usage": 1}
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match"]).usage.target.latency_ms.count == 1
+
+
+def test_a_metric_that_scored_nothing_still_has_its_threshold():
+    rows = [{"id": "a", "input": {}, "expected_output": None}]
+    with pytest.warns(UserWarning, match="unscored"):
+        report = dm.evaluate(rows, outputs={"a": "x"}, metrics=["rouge-l"], thresholds={"rouge-l": 0.7})
+    assert report.metrics["rouge-l"].threshold == 0.7

@@ -190,3 +190,30 @@ def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs
     text = str(raised.value)
     assert "the metric `m9`" in text
     assert "the cohort `polcy`, which the dataset does not have. Did you mean `policy`?" in text
+
+
+def test_a_latency_that_only_some_answers_have_settles_nothing():
+    tally = Tally(cards(1), samples=2, repetitions=1)
+    for position in range(2):
+        tally.tag(position, ())
+    answers = (Output("x", usage=Usage(latency_ms=5)), Output("x"))
+    tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
+    decision = decide(gate_of({"budget": {"max_p95_latency_s": 1}}), summarize(tally), metrics=NAMES)
+    assert [(check.status, check.because) for check in decision.checks] == [
+        ("inconclusive", "only 1 of 2 answers have a latency")
+    ]
+
+
+def test_on_lower_at_the_root_is_about_the_whole_run():
+    summary = summary_of(ROWS)
+    assert statuses({"min_macro_f1": 0.6}, summary)[0] == "pass"
+    assert statuses({"min_macro_f1": 0.6, "on": "lower"}, summary)[0] == "fail"
+
+
+def test_rules_about_metrics_that_were_left_out_are_skipped():
+    gate = gate_of({"metrics": {"m9": {"min_mean": 0.5}}})._replace(idle=frozenset({"m9"}))
+    unknown_names(gate, metrics=NAMES, cohorts=[None])
+    decision = decide(gate, summary_of(ROWS), metrics=NAMES)
+    assert [(check.name, check.status, check.observed) for check in decision.checks] == [
+        ("metrics.m9.min_mean", "skipped", None)
+    ]

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, InputError, MissingExtraError, OutputsError
-from deemster.evaluation import DELTA, Job, planned
+from deemster.evaluation import DELTA, Job, planned, spellings
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.importing import imported
@@ -51,6 +51,8 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         raise parts.error()
     if overrides.allowance is not None:
         gate = with_allowance(gate, overrides.allowance)
+    if overrides.metrics:
+        gate = gate._replace(idle=frozenset(spellings(_suite_metrics(suite))))
     try:
         plan = planned(
             dataset,
@@ -100,6 +102,10 @@ class _Parts:
 def _metrics(suite: Suite, overrides: Overrides) -> tuple[Metric, ...]:
     if overrides.metrics:
         return catalog.resolve_all(overrides.metrics, search=suite.folder)
+    return _suite_metrics(suite)
+
+
+def _suite_metrics(suite: Suite) -> tuple[Metric, ...]:
     faults: list[Fault] = []
     found: list[Metric] = []
     for position, entry in enumerate(suite.metrics):

@@ -104,7 +104,9 @@ def relevance(sample: Sample) -> Mapping[str, float]:
         try:
             given = msgspec.json.decode(given)
         except (msgspec.DecodeError, RecursionError):
-            raise absent(f"`{place}` is text that is not JSON; it is a list of ids or a map of ids to gains.") from None
+            lacking = "" if place == "metadata.relevant" else "The sample has no `metadata.relevant`, and its "
+            wanted = "a list of ids or a map of ids to gains"
+            raise absent(f"{lacking}`{place}` is text that is not JSON; {wanted} is expected.") from None
     if isinstance(given, Mapping):
         gains = _gains(given, place)
     elif isinstance(given, (list, tuple)):

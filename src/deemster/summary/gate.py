@@ -80,7 +80,7 @@ def unknown_names(gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str |
     labels = [UNTAGGED if name is None else name for name in cohorts]
     faults = []
     for rule in gate.rules:
-        if rule.metric is not None and rule.metric not in metrics:
+        if rule.metric is not None and rule.metric not in metrics and rule.metric not in gate.idle:
             known = did_you_mean(rule.metric, dict.fromkeys(metrics.values()))
             faults.append(
                 Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
@@ -122,6 +122,9 @@ def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decis
 
 
 def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
+    if rule.metric is not None and rule.metric not in metrics:
+        yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
+        return
     if rule.cohort is None:
         yield _check(rule, rule.name, _whole_reading(rule, summary) or _reading(rule, summary, metrics))
         return

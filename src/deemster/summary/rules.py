@@ -71,12 +71,14 @@ class Gate(NamedTuple):
         min_samples: Per cohort (`*` for each), the samples it takes to be gated, and where that stands.
         decision: Whether inconclusive is an answer of its own.
         allowance: The unscored marks allowed, where the gate says so.
+        idle: Metrics that the suite has and this run was told to leave out; rules about them are skipped.
     """
 
     rules: tuple[Rule, ...] = ()
     min_samples: Mapping[str, tuple[int, str]] = {}
     decision: Literal["two-way", "three-way"] = "two-way"
     allowance: Allowance | None = None
+    idle: frozenset[str] = frozenset()
 
 
 def with_allowance(gate: Gate, allowance: Allowance) -> Gate:
