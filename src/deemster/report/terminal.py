@@ -66,7 +66,8 @@ def _fitting(content: Table, width: int) -> list[_Column]:
         longest = max((len(cell) for cell in cells), default=0)
         columns.append(_Column(name, cells, numbers, folds=not numbers and longest > _FOLDED))
     for name in content.spare:
-        if _least_width(columns) > width:
+        # A table that fits to the last cell is drawn one cell too wide when its columns are folded.
+        if _least_width(columns) >= width:
             columns = [column for column in columns if column.name != name]
     return columns
 
