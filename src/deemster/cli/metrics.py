@@ -16,7 +16,7 @@ from deemster.run.catalog import Entry, describe, entries
 def command(*, name: str | None, as_json: bool) -> None:
     """Show the catalog: what each metric reads, returns and can be told.
 
-    NAME is an alias or a short name, such as `rouge-l` or `ndcg`. A star marks the fifteen core metrics.
+    NAME is an alias or a short name, such as `rouge-l` or `ndcg`. A star marks the core metrics.
     """
     chosen = entries() if name is None else (describe(name),)
     if as_json:

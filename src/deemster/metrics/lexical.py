@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from rapidfuzz.distance import Levenshtein as Edits
@@ -123,20 +123,12 @@ class Contains(Scored, frozen=True, kw_only=True):
         return self.mark(1.0, {"match": True, "position": position})
 
 
-class ContainsAny(Scored, frozen=True, kw_only=True):
-    """1 if at least one of the expected texts occurs in the output, else 0.
+class Several(Scored, frozen=True, kw_only=True):
+    """A metric that looks for several texts in the output.
 
-    Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
-    Details: required, found, missing (texts of the sample, at most 20).
-
-    Options:
-        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
-        credit: `all` (all or nothing, the default) or `fraction` (found/required).
-
-    Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
+    A subclass says by ``suffices`` how many of them are enough.
     """
 
-    alias: ClassVar[str] = "contains-any"
     family: ClassVar[str] = "lexical"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
@@ -156,15 +148,40 @@ class ContainsAny(Scored, frozen=True, kw_only=True):
         """The output's text, normalised."""
         return normalized(text_of(output), self.normalize)
 
+    if TYPE_CHECKING:
+
+        def suffices(self, found: int, required: int) -> bool:
+            """Whether so many texts are enough."""
+
     def grade(self, expected: list[tuple[str, str]], actual: str) -> Mark:
-        """Look for every text; one found is enough."""
+        """Look for every text."""
         missing = [written for written, wanted in expected if wanted not in actual]
-        found = len(expected) - len(missing)
-        score = found / len(expected) if self.credit == "fraction" else float(found > 0)
-        return self.mark(score, {"required": len(expected), "found": found, **quoted("missing", missing)})
+        required, found = len(expected), len(expected) - len(missing)
+        score = found / required if self.credit == "fraction" else float(self.suffices(found, required))
+        return self.mark(score, {"required": required, "found": found, **quoted("missing", missing)})
 
 
-class ContainsAll(Scored, frozen=True, kw_only=True):
+class ContainsAny(Several, frozen=True, kw_only=True):
+    """1 if at least one of the expected texts occurs in the output, else 0.
+
+    Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
+    Details: required, found, missing (texts of the sample, at most 20).
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        credit: `all` (1 or 0, the default) or `fraction` (found/required).
+
+    Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
+    """
+
+    alias: ClassVar[str] = "contains-any"
+
+    def suffices(self, found: int, required: int) -> bool:  # noqa: ARG002 - the other needs it
+        """One is enough."""
+        return found > 0
+
+
+class ContainsAll(Several, frozen=True, kw_only=True):
     """1 if all of the expected texts occur in the output, else 0.
 
     Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
@@ -178,31 +195,10 @@ class ContainsAll(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "contains-all"
-    family: ClassVar[str] = "lexical"
-    quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
-    normalize: Any = ()
-    credit: str = "all"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
-        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
-
-    def expect(self, sample: Sample) -> list[tuple[str, str]]:
-        """The texts to be found: as written, and normalised."""
-        return [(text, _filled(text, self.normalize)) for text in expected_texts(sample)]
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
-
-    def grade(self, expected: list[tuple[str, str]], actual: str) -> Mark:
-        """Look for every text; each must be found."""
-        missing = [written for written, wanted in expected if wanted not in actual]
-        found = len(expected) - len(missing)
-        score = found / len(expected) if self.credit == "fraction" else float(not missing)
-        return self.mark(score, {"required": len(expected), "found": found, **quoted("missing", missing)})
+    def suffices(self, found: int, required: int) -> bool:
+        """Each must be found."""
+        return found == required
 
 
 class StartsWith(Scored, frozen=True, kw_only=True):

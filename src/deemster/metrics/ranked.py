@@ -25,6 +25,7 @@ class Ranked(Scored, frozen=True, kw_only=True):
 
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
+    whole: ClassVar[bool] = False
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
@@ -41,16 +42,16 @@ class Ranked(Scored, frozen=True, kw_only=True):
         return gains, self.reach(sample, gains)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """How deep to look: the metric's k, else the sample's, else 5; None is the whole list.
+        """How deep to look: the metric's k, else everything (None) or the sample's k or 5, as the metric has it.
 
         Raises:
             Fault: The sample tells no depth, or has gains that this metric cannot use.
         """
-        return self.own_k or depth(sample)
+        return self.own_k if self.whole else self.own_k or depth(sample)
 
     def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
-        """Whether every sample is looked at to the metric's own k, so that none has to be asked."""
-        return self.own_k is not None
+        """Whether every ranking is looked at to the same depth, so that no sample has to be asked."""
+        return self.whole or self.own_k is not None
 
     if TYPE_CHECKING:
 

@@ -139,16 +139,9 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-mrr"
     short: ClassVar[str | None] = "mrr"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
+    whole: ClassVar[bool] = True
 
     k: int | None = None
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the whole list."""
-        return self.own_k
-
-    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
-        """No sample is asked."""
-        return True
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """The reciprocal of the first relevant rank."""
@@ -173,16 +166,9 @@ class RetrievalMap(Ranked, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-map"
     short: ClassVar[str | None] = "map"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
+    whole: ClassVar[bool] = True
 
     k: int | None = None
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """The metric's k, else the whole list."""
-        return self.own_k
-
-    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
-        """No sample is asked."""
-        return True
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """The mean precision at the ranks of relevant ids."""
@@ -205,14 +191,7 @@ class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-r-precision"
     short: ClassVar[str | None] = "rprec"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
-
-    def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need it
-        """As deep as there are relevant ids."""
-        return len(gains)
-
-    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
-        """No sample is asked: `columns` knows how many ids are relevant."""
-        return True
+    whole: ClassVar[bool] = True
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:  # noqa: ARG002 - others need them
         """How much was found in as many places as there are relevant ids."""

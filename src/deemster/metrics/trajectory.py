@@ -30,7 +30,23 @@ from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
 CREDITS = ("all", "fraction")
 
 
-class ToolCalled(Scored, frozen=True, kw_only=True):
+class OfTrajectory(Scored, frozen=True, kw_only=True):
+    """A metric of what an agent did on its way to an output."""
+
+    family: ClassVar[str] = "trajectory"
+    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
+    reads_expected: ClassVar[bool] = False
+
+    def read(self, output: Output) -> Trajectory:
+        """The trajectory.
+
+        Raises:
+            Fault: None was recorded.
+        """
+        return trajectory_of(output)
+
+
+class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
     """The share of required tools that the agent called.
 
     Reads the output's trajectory and `metadata.trajectory.tools`, else the option `tools`: a name or a list of distinct
@@ -40,10 +56,7 @@ class ToolCalled(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-called"
-    family: ClassVar[str] = "trajectory"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
 
     tools: Sequence[str] | None = None
 
@@ -63,14 +76,6 @@ class ToolCalled(Scored, frozen=True, kw_only=True):
         """
         return expected_names(sample, "tools", given=self.tools)
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were called."""
         made = tools_called(actual)
@@ -81,7 +86,7 @@ class ToolCalled(Scored, frozen=True, kw_only=True):
         )
 
 
-class ToolNotCalled(Scored, frozen=True, kw_only=True):
+class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
     """The share of forbidden tools that the agent never called; only all of them is a success.
 
     Reads the output's trajectory and `metadata.trajectory.forbidden_tools`, else the option `forbidden_tools`: a name
@@ -91,10 +96,7 @@ class ToolNotCalled(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-not-called"
-    family: ClassVar[str] = "trajectory"
     quotes: ClassVar[frozenset[str]] = frozenset({"violations"})
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
     pass_mark: ClassVar[float] = 1.0
 
     forbidden_tools: Sequence[str] | None = None
@@ -115,14 +117,6 @@ class ToolNotCalled(Scored, frozen=True, kw_only=True):
         """
         return expected_names(sample, "forbidden_tools", given=self.forbidden_tools)
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were left alone."""
         made = tools_called(actual)
@@ -132,7 +126,7 @@ class ToolNotCalled(Scored, frozen=True, kw_only=True):
         return self.mark(share(forbidden - len(violations), forbidden), details)
 
 
-class ToolCalledWith(Scored, frozen=True, kw_only=True):
+class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
     """The share of expected calls, tool and arguments, that some call of the agent meets.
 
     Reads the output's trajectory and `metadata.trajectory.tool_arguments`, else the option `tool_arguments`: a list of
@@ -144,10 +138,7 @@ class ToolCalledWith(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-called-with"
-    family: ClassVar[str] = "trajectory"
     quotes: ClassVar[frozenset[str]] = frozenset({"unmet"})
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
 
     tool_arguments: Sequence[Mapping[str, Any]] | None = None
     coerce_numbers: bool = False
@@ -179,14 +170,6 @@ class ToolCalledWith(Scored, frozen=True, kw_only=True):
         except ValueError as error:
             raise malformed(f"`{where}` {error}.") from None
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: tuple[Call, ...], actual: Trajectory) -> MetricScore:
         """Count the expectations that a call meets."""
         unmet = [
@@ -201,7 +184,7 @@ class ToolCalledWith(Scored, frozen=True, kw_only=True):
         return self.mark(share(met, required), {"required": required, "met": met, **quoted("unmet", unmet)})
 
 
-class ToolCallOrder(Scored, frozen=True, kw_only=True):
+class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
     """1 if the expected order of tools is a subsequence of the agent's calls, else 0.
 
     Reads the output's trajectory and `metadata.trajectory.order`, else the option `order`: a name or a list, where
@@ -212,9 +195,6 @@ class ToolCallOrder(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-call-order"
-    family: ClassVar[str] = "trajectory"
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
 
     order: Sequence[str] | None = None
     credit: str = "all"
@@ -236,14 +216,6 @@ class ToolCallOrder(Scored, frozen=True, kw_only=True):
         """
         return expected_names(sample, "order", given=self.order, distinct=False)
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Follow the order as far as it goes."""
         calls = [call.name for call in actual.tool_calls]
@@ -254,7 +226,7 @@ class ToolCallOrder(Scored, frozen=True, kw_only=True):
         return self.mark(whole if self.credit == "all" else share(followed, required), details)
 
 
-class StepsBelow(Scored, frozen=True, kw_only=True):
+class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
     """1 if the agent took no more steps than a limit, else 0.
 
     Reads the output's trajectory (`steps`, else the number of calls) and `metadata.trajectory.max_steps`, else the
@@ -264,9 +236,6 @@ class StepsBelow(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "steps-below"
-    family: ClassVar[str] = "trajectory"
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
 
     max_steps: int | None = None
 
@@ -292,21 +261,13 @@ class StepsBelow(Scored, frozen=True, kw_only=True):
             raise malformed(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
         return int(limit)
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: int, actual: Trajectory) -> MetricScore:
         """1 up to the limit, else 0."""
         steps = len(actual.tool_calls) if actual.steps is None else actual.steps
         return self.mark(1.0 if steps <= expected else 0.0, {"steps": steps, "max_steps": expected})
 
 
-class NoPendingApprovals(Scored, frozen=True, kw_only=True):
+class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
     """1 if no approval was still waiting at the end, else 0.
 
     Reads the output's trajectory; it expects nothing of the sample.
@@ -315,9 +276,6 @@ class NoPendingApprovals(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "no-pending-approvals"
-    family: ClassVar[str] = "trajectory"
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
 
     def expect(self, sample: Sample) -> None:
         """Nothing, but a misspelt expectation is still one.
@@ -327,21 +285,13 @@ class NoPendingApprovals(Scored, frozen=True, kw_only=True):
         """
         expectations(sample)
 
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
-
     def grade(self, expected: None, actual: Trajectory) -> MetricScore:  # noqa: ARG002 - nothing is expected
         """1 if none is pending, else 0."""
         pending = actual.pending_approvals
         return self.mark(0.0 if pending else 1.0, {"pending_approvals": pending})
 
 
-class ApprovalGated(Scored, frozen=True, kw_only=True):
+class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
     """The share of tools needing approval that were approved; only all of them is a success.
 
     Reads the output's trajectory (`approvals`) and `metadata.trajectory.requires_approval`, else the option
@@ -352,10 +302,7 @@ class ApprovalGated(Scored, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "approval-gated"
-    family: ClassVar[str] = "trajectory"
     quotes: ClassVar[frozenset[str]] = frozenset({"ungated"})
-    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
-    reads_expected: ClassVar[bool] = False
     pass_mark: ClassVar[float] = 1.0
 
     requires_approval: Sequence[str] | None = None
@@ -377,14 +324,6 @@ class ApprovalGated(Scored, frozen=True, kw_only=True):
             Fault: There is no expectation, or an unreadable one.
         """
         return expected_names(sample, "requires_approval", given=self.requires_approval)
-
-    def read(self, output: Output) -> Trajectory:
-        """The trajectory.
-
-        Raises:
-            Fault: None was recorded.
-        """
-        return trajectory_of(output)
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were approved, or need not be."""
