@@ -219,6 +219,7 @@ def test_text_from_data_makes_no_element_and_no_attribute_in_html(name):
         ("td", "class", "text"),
         ("td", "class", "fail"),
         ("p", "class", "warning"),
+        ("p", "class", "fail"),
     }
     assert page.odd == []
     assert set(page.codes) <= {*cells(name), "exact-match"}

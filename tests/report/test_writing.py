@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+import deemster as dm
 from deemster.errors import ReportError
 from deemster.report import Destination, writing, written
 from tests.report.runs import small_report
@@ -77,3 +78,19 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("r.json", "{"), ("r.md", "# "), ("r.csv", "sample_id"), ("r.HTML", "<!doctype"), ("r.xml", "<?xml")],
+)
+def test_a_report_is_saved_as_its_extension_says(tmp_path, name, start):
+    report = dm.evaluate([dm.Sample("a", {}, "x")], outputs={"a": "x"}, metrics=["exact-match"])
+    report.save(tmp_path / name)
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_an_extension_without_a_format_is_refused(tmp_path):
+    report = dm.evaluate([dm.Sample("a", {}, "x")], outputs={"a": "x"}, metrics=["exact-match"])
+    with pytest.raises(dm.ReportError, match=r"not as `\.pdf`"):
+        report.save(tmp_path / "report.pdf")

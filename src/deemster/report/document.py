@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from deemster.errors import counted
+from deemster.errors import ReportError, counted, listing
 from deemster.report import canonical
 from deemster.report.entries import (
     Budget,
@@ -24,6 +25,7 @@ from deemster.stats import Interval
 from deemster.summary import Aggregate, Bin, Cohort, Cost, Decision, MetricFigures, Precision, RunUsage, Totals
 
 SCHEMA = "deemster.report.v1"
+EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
 _T = TypeVar("_T")
 
 
@@ -124,6 +126,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for row in rows(self, raw=raw):
             text.write(row)
         return text.getvalue()
+
+    def to_html(self) -> str:
+        """The report as one HTML page that loads nothing."""
+        from deemster.report.html import page  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        return page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report, in the format its extension says: .json, .md, .csv, .html or .xml (JUnit).
+
+        Raises:
+            ReportError: The extension is none of these, or the file cannot be written.
+        """
+        from deemster.report.writing import Destination, written  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        suffix = Path(path).suffix.lower()
+        if suffix not in EXTENSIONS:
+            raise ReportError(f"A report is written as {listing(EXTENSIONS)}, not as `{suffix}`.")
+        written(self, Destination(EXTENSIONS[suffix], str(path)))
 
     def __repr__(self) -> str:
         totals = self.totals

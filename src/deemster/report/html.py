@@ -15,6 +15,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { vertical-align: top; }
 td.text { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
 th { color: var(--dim); font-weight: 500; }
 code { font-size: .92em; }
@@ -40,12 +41,18 @@ def _blocks(section: Section, level: int) -> Iterator[str]:
     heading = "h1" if level == 0 else "h2"
     yield f"<{heading}>{_joined(section.title)}</{heading}>"
     for line in section.lines:
-        warning = ' class="warning"' if line[0].startswith("Warning:") else ""
-        yield f"<p{warning}>{_joined(line)}</p>"
+        yield f"<p{_kind(line[0])}>{_joined(line)}</p>"
     if section.table is not None:
         yield _table(section.table)
     for line in section.after:
         yield f"<p>{_joined(line)}</p>"
+
+
+def _kind(opening: str) -> str:
+    """The class of a paragraph that a reader looks for first: a warning, or the gate's verdict."""
+    word = opening.partition(" (")[0].removeprefix("Gate: ")
+    kind = "warning" if opening.startswith("Warning:") else word
+    return f' class="{kind}"' if kind == "warning" or (opening.startswith("Gate: ") and kind in _STATUSES) else ""
 
 
 def _joined(line: Line) -> str:
