@@ -202,3 +202,9 @@ def test_one_metric_can_be_looked_at_where_the_gate_is_about_others(world):
     result = called("run", "suite.yml", "--metric", "rouge-l", "--quiet")
     assert result.exit_code == 0
     assert "Gate: pass (1 skipped)." in result.stderr
+
+
+def test_a_variable_of_a_target_that_is_not_called_need_not_be_set(world):
+    world(suite_yml=SUITE.replace("answers.yml", '"${NOBODY_SET_THIS}/answers.yml"'))
+    assert "NOBODY_SET_THIS" in called("run", "suite.yml").stderr
+    assert called("run", "suite.yml", "--outputs", "answers.yml", "--quiet").exit_code == 0

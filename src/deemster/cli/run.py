@@ -75,7 +75,7 @@ def command(
         discreet=rendering.level != LEVELS[0],
     )
     rendering.check()
-    job = job_of_suite(load_suite(suite), overrides)
+    job = job_of_suite(load_suite(suite, calls_target=outputs is None), overrides)
     stop = Stop()
     with _interruptible(stop), progress_shown(quiet=quiet) as progress:
         report = finished(run(job, stop=stop, warn=warn, progress=progress))

@@ -63,8 +63,12 @@ class Suite(NamedTuple):
     gate: Any
 
 
-def load_suite(path: str | Path) -> Suite:
+def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
     """Read a suite file.
+
+    Args:
+        path: The file.
+        calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all faults are listed.
@@ -73,7 +77,7 @@ def load_suite(path: str | Path) -> Suite:
     if not isinstance(document.value, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(document.value)}."
         raise ConfigurationError(Fault(message, document.where()))
-    reader = _Reader(document, Path(path).parent)
+    reader = _Reader(document, Path(path).parent, calls_target=calls_target)
     suite = reader.suite(Path(path))
     if reader.faults:
         raise ConfigurationError(in_order(reader.faults))
@@ -83,9 +87,10 @@ def load_suite(path: str | Path) -> Suite:
 class _Reader:
     """Reads a suite and collects what is wrong with it."""
 
-    def __init__(self, document: Document, folder: Path) -> None:
+    def __init__(self, document: Document, folder: Path, *, calls_target: bool) -> None:
         self.document = document
         self.folder = folder
+        self.calls_target = calls_target
         self.faults: list[Fault] = []
 
     def suite(self, path: Path) -> Suite:
@@ -130,10 +135,9 @@ class _Reader:
             found = os.environ.get(name)
             if found:
                 return found
-            if default is None:
+            if default is None and self.calls_target:
                 self._fault(path, f"The environment has no variable `{name}`; `${{{name}:-default}}` gives a default.")
-                return ""
-            return default
+            return default or ""
 
         return _VARIABLE.sub(value, text)
 
