@@ -1,0 +1,100 @@
+"""The door for Python: from a dataset, a target and metrics to a report."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from deemster.dataset import Dataset
+from deemster.evaluation.job import DELTA, job_of
+from deemster.evaluation.running import finished, run
+from deemster.report import Report, redacted
+from deemster.run.clock import Clock
+from deemster.run.suite import CONCURRENCY, SEED
+from deemster.target.saved import SavedOutputs
+
+
+def evaluate(
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    target: Callable[..., Any] | None = None,
+    outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
+    metrics: Sequence[Any],
+    repetitions: int | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    gate: Mapping[str, Any] | None = None,
+    concurrency: int = CONCURRENCY,
+    seed: int = SEED,
+    delta: float = DELTA,
+    strict: bool = False,
+    max_unscored: int | str = 0,
+    clock: Clock | None = None,
+) -> Report:
+    """Run a target over a golden dataset, score what it says, and report.
+
+    Works in a script, inside a running event loop (a notebook) and in any thread.
+
+    Args:
+        dataset: The samples, as a dataset, the path of its file, or a list of samples or maps.
+        target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
+        outputs: Saved outputs in place of a target: a map of id to text, or a file.
+        metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options.
+        repetitions: How often each sample is run; otherwise what the dataset says, or once.
+        thresholds: Pass marks that replace the metrics' own, by metric name.
+        gate: Rules as in a suite's `gate` section.
+        concurrency: How many calls of the target may be under way at once.
+        seed: For everything that draws.
+        delta: The difference that repeated runs should be able to show.
+        strict: Whether something absent in a sample is an error instead of a warning.
+        max_unscored: Marks that may stay unscored before the run counts as incomplete: a count, or a share like `2%`.
+        clock: The time; the machine's own unless given.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    job = job_of(
+        dataset,
+        target=target,
+        outputs=outputs,
+        metrics=metrics,
+        repetitions=repetitions,
+        thresholds=thresholds,
+        gate=gate,
+        concurrency=concurrency,
+        seed=seed,
+        delta=delta,
+        strict=strict,
+        max_unscored=max_unscored,
+    )
+    return _shown(finished(run(job, clock=clock, warn=_warner(inspect.currentframe()))))
+
+
+async def evaluate_async(
+    dataset: Dataset | Iterable[Any] | str | Path, *, clock: Clock | None = None, **options: Any
+) -> Report:
+    """The same as ``evaluate``, to be awaited inside a running event loop.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    return _shown(await run(job_of(dataset, **options), clock=clock, warn=_warner(inspect.currentframe())))
+
+
+def _shown(report: Report) -> Report:
+    """The report as it is shown unless somebody asks for more: without the samples' input."""
+    return redacted(report, quotes=lambda _: None)
+
+
+def _warner(frame: FrameType | None) -> Callable[[str], None]:
+    """Warns at the line that called the function of a frame; a stack level would count the event loop's own."""
+    caller = frame.f_back if frame is not None else None
+    file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
+
+    def warn(message: str) -> None:
+        warnings.warn_explicit(message, UserWarning, file, line)
+
+    return warn

@@ -1,0 +1,158 @@
+"""A job: everything a run is told, resolved and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deemster.dataset import Dataset
+from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.records import Metric
+from deemster.run import catalog
+from deemster.run.plan import Plan, Target
+from deemster.run.suite import CONCURRENCY, SEED
+from deemster.summary import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate
+from deemster.target.python import PythonTarget
+from deemster.target.saved import SavedOutputs
+
+DELTA = 0.05
+
+
+class Job(NamedTuple):
+    """A plan and everything else a run is told.
+
+    Attributes:
+        plan: What to run.
+        gate: The rules it is held to; None where nobody asked for a gate.
+        suite: The suite's name.
+        seed: For everything that draws.
+        delta: The difference that repeated runs should be able to show.
+        strict: Whether something absent in a sample is an error.
+        allowance: How many marks may stay unscored before the run counts as incomplete.
+        discreet: Whether warnings leave out what a sample says.
+    """
+
+    plan: Plan
+    gate: Gate | None = None
+    suite: str | None = None
+    seed: int = SEED
+    delta: float = DELTA
+    strict: bool = False
+    allowance: Allowance = NONE_UNSCORED
+    discreet: bool = False
+
+
+def job_of(
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    target: Callable[..., Any] | None = None,
+    outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
+    metrics: Sequence[Any],
+    repetitions: int | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    gate: Mapping[str, Any] | None = None,
+    concurrency: int = CONCURRENCY,
+    seed: int = SEED,
+    delta: float = DELTA,
+    strict: bool = False,
+    max_unscored: int | str = 0,
+) -> Job:
+    """Resolve and check everything a run is told; see ``evaluate``.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta <= 1:
+        raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
+    if type(seed) is not int or seed < 0:
+        raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
+    resolved = catalog.resolve_all(metrics)
+    plan = planned(
+        _dataset(dataset),
+        target=_target(target, outputs),
+        metrics=resolved,
+        repetitions=repetitions,
+        thresholds=thresholds or {},
+        concurrency=concurrency,
+    )
+    rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
+    allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
+    return Job(plan, gate=rules, seed=seed, delta=delta, strict=strict, allowance=allowance)
+
+
+def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:
+    if isinstance(given, Dataset):
+        return given
+    if isinstance(given, (str, Path)):
+        return Dataset.load(given)
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"A dataset is a Dataset, a path or a list of samples, not {type(given).__name__}.")
+    samples: Any = given
+    return Dataset(samples, name="samples")
+
+
+def planned(
+    dataset: Dataset,
+    *,
+    target: Target,
+    metrics: tuple[Metric, ...],
+    repetitions: int | None,
+    thresholds: Mapping[str, float],
+    concurrency: int,
+) -> Plan:
+    """A plan whose parts fit each other.
+
+    Args:
+        dataset: The samples.
+        target: What answers them.
+        metrics: What marks the answers.
+        repetitions: How often each sample is run; otherwise what the saved outputs or the dataset say, or once.
+        thresholds: Pass marks by metric name or spec.
+        concurrency: How many calls of the target may be under way at once.
+
+    Raises:
+        InputError: Repetitions, thresholds or saved outputs do not fit.
+    """
+    if repetitions is not None and (type(repetitions) is not int or repetitions < 1):
+        raise ConfigurationError(f"`repetitions` is a whole number of at least 1, not {repetitions!r}.")
+    if type(concurrency) is not int or concurrency < 1:
+        raise ConfigurationError(f"`concurrency` is a whole number of at least 1, not {concurrency!r}.")
+    times = repetitions or dataset.repetitions or 1
+    if isinstance(target, SavedOutputs):
+        if repetitions is None and target.repetitions > 1:
+            times = dataset.repetitions or target.repetitions
+        target.check(dataset, times)
+    return Plan(dataset, target, metrics, times, _thresholds(thresholds, metrics), concurrency)
+
+
+def spellings(metrics: Sequence[Metric]) -> dict[str, str]:
+    """Every way to call the run's metrics (by name, by spec), with the name it stands for."""
+    return {catalog.spec(metric): metric.name for metric in metrics} | {metric.name: metric.name for metric in metrics}
+
+
+def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+    names = spellings(metrics)
+    faults = []
+    resolved = {}
+    for name, value in given.items():
+        if name not in names:
+            known = did_you_mean(name, dict.fromkeys(names.values()))
+            faults.append(Fault(f"A threshold is given for `{name}`, which is no metric of this run. {known}"))
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            faults.append(Fault(f"The threshold of `{name}` is a number between 0 and 1, not {value!r}."))
+        else:
+            resolved[names[name]] = float(value)
+    if faults:
+        raise ConfigurationError(faults)
+    return resolved
+
+
+def _target(target: Callable[..., Any] | None, outputs: Any) -> Target:
+    if (target is None) == (outputs is None):
+        raise ConfigurationError("Give either `target`, a function, or `outputs`, what it has said already.")
+    if target is not None:
+        return PythonTarget(target)
+    if isinstance(outputs, SavedOutputs):
+        return outputs
+    return SavedOutputs.load(outputs) if isinstance(outputs, (str, Path)) else SavedOutputs(outputs)

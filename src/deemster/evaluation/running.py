@@ -1,0 +1,143 @@
+"""Running a job: samples through target and metrics, marks into numbers, numbers into a report."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+from deemster.evaluation.job import Job, spellings
+from deemster.records import Execution, MetricCard, Sample
+from deemster.report import Report, RunNote, assemble
+from deemster.run import catalog
+from deemster.run.clock import Clock, clock_of_environment
+from deemster.run.engine import perform
+from deemster.run.plan import survey
+from deemster.run.stopping import Stop
+from deemster.store import Spool
+from deemster.summary import Allowance, Tally, Totals, decide, summarize, unknown_names
+
+_T = TypeVar("_T")
+
+
+class Progress(NamedTuple):
+    """How far a run is."""
+
+    done: int
+    total: int
+    unscored: int
+
+
+async def run(
+    job: Job,
+    *,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """Run a job and report on it.
+
+    Args:
+        job: What to run.
+        clock: The time; the machine's own unless given.
+        stop: Asks the run to stop; what was not started is then `not_run`.
+        warn: Told each warning.
+        progress: Told how far the run is.
+
+    Raises:
+        InputError: A sample is malformed for a metric, or the gate names something unknown.
+    """
+    plan, clock, stop = job.plan, clock or clock_of_environment(), stop or Stop()
+    cards = [catalog.card(metric, threshold=plan.thresholds.get(metric.name)) for metric in plan.metrics]
+    tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions)
+
+    def tag(position: int, sample: Sample) -> None:
+        tally.tag(position, sample.tags)
+
+    for warning in survey(plan, note=tag, strict=job.strict, discreet=job.discreet):
+        warn(warning)
+    names = spellings(plan.metrics)
+    if job.gate is not None:
+        unknown_names(job.gate, metrics=names, cohorts=[name for name, _ in tally.cohorts])
+    spool = Spool(samples=len(plan.dataset), repetitions=plan.repetitions)
+    counter = _Counter(len(spool), progress)
+
+    def sink(executions: Sequence[Execution]) -> None:
+        tally.add(executions)
+        spool.add(executions)
+        counter.add(executions)
+
+    started, began = clock.now(), clock.elapsed_s()
+    await perform(plan, sink=sink, clock=clock, stop=stop)
+    ended, finished_s = clock.now(), clock.elapsed_s()
+    summary = summarize(tally, delta=job.delta)
+    missing = _missing(summary.totals, stop, job.allowance)
+    note = RunNote(
+        id=_run_id(started, job, cards),
+        suite=job.suite,
+        status="incomplete" if missing else "complete",
+        reason=missing,
+        started_at=_written(started),
+        finished_at=_written(ended),
+        duration_s=0.0 if began is None or finished_s is None else round(finished_s - began, 3),
+        seed=job.seed,
+        varied=plan.varied,
+    )
+    decision = None if job.gate is None else decide(job.gate, summary, metrics=names)
+    return assemble(run=note, dataset=plan.dataset, tally=tally, summary=summary, executions=spool, gate=decision)
+
+
+def _missing(totals: Totals, stop: Stop, allowance: Allowance) -> str | None:
+    """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
+    if totals.not_run:
+        return f"{totals.not_run} of {totals.marks} marks were not run ({stop.reason})"
+    if allowance.exceeded(totals.unscored, totals.marks):
+        return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
+    return None
+
+
+class _Counter:
+    """Counts finished executions and tells how far the run is."""
+
+    def __init__(self, total: int, progress: Callable[[Progress], None] | None) -> None:
+        self.total, self.done, self.unscored, self.progress = total, 0, 0, progress
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        self.done += len(executions)
+        if self.progress is not None:
+            self.unscored += sum(hasattr(mark, "cause") for execution in executions for mark in execution.marks)
+            self.progress(Progress(self.done, self.total, self.unscored))
+
+
+def finished(work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of a coroutine, whether or not an event loop is running already.
+
+    Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched.
+    """
+    if not _in_a_loop():
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
+    """A run's id: when it started, and a digest of what it was."""
+    facts = (job.plan.dataset.fingerprint, *(card.identity for card in cards), job.seed, job.suite, _written(started))
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+    return f"{started:%Y%m%dT%H%M%SZ}-{digest[:6]}"
+
+
+def _written(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
