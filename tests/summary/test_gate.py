@@ -204,6 +204,18 @@ def test_a_latency_that_only_some_answers_have_settles_nothing():
     ]
 
 
+def test_a_cost_that_only_some_answers_report_is_a_floor():
+    tally = Tally(cards(1), samples=2, repetitions=1)
+    for position in range(2):
+        tally.tag(position, ())
+    answers = (Output("x", usage=Usage(cost_usd=0.001)), Output("x"))
+    tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
+    decision = decide(gate_of({"budget": {"max_cost_usd": 1}}), summarize(tally), metrics=NAMES)
+    assert [(check.status, check.because) for check in decision.checks] == [
+        ("inconclusive", "1 answer without usage, so the cost is a floor")
+    ]
+
+
 def test_on_lower_at_the_root_is_about_the_whole_run():
     summary = summary_of(ROWS)
     assert statuses({"min_macro_f1": 0.6}, summary)[0] == "pass"

@@ -72,6 +72,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     precision: Precision | None
     usage: RunUsage
     cost: Cost | None
+    answers_without_usage: int
 
 
 def summarize(tally: Tally, *, delta: float = 0.05) -> Summary:
@@ -103,6 +104,7 @@ def summarize(tally: Tally, *, delta: float = 0.05) -> Summary:
         precision=precision(tally.passed.all(axis=2).sum(axis=1), repetitions=tally.repetitions, delta=delta),
         usage=run_usage(tally.target_spending, spending),
         cost=cost([tally.target_spending, *tally.scoring_spending]),
+        answers_without_usage=tally.without_usage,
     )
 
 

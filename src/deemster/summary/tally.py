@@ -33,6 +33,7 @@ class Tally:
         self.causes: NDArray[np.uint8] = np.full(shape, NOT_RUN, dtype=np.uint8)
         self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
         self.target_failures = 0
+        self.without_usage = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
         self.higher_is_better: list[bool] = [card.higher_is_better for card in cards]
         self.target_spending = Spending()
@@ -78,6 +79,8 @@ class Tally:
         if isinstance(answer, Output):
             if answer.usage is not None:
                 self.target_spending.add(answer.usage, model=answer.model)
+            else:
+                self.without_usage += 1
         elif isinstance(answer, TargetFailure):
             self.target_failures += 1
 
