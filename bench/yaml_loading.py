@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from deemster.dataset import Dataset
-from deemster.dataset.quickyaml import yaml_value
+from deemster.documents.quickyaml import yaml_value
 
 
 def golden(count: int) -> str:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from deemster.cli import app
-from deemster.dataset import read_document
+from deemster.documents import read_document
 from deemster.errors import InputError
 from deemster.run.catalog import entries
 

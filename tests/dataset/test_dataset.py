@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deemster.dataset import Dataset, read_document
+from deemster.dataset import Dataset
+from deemster.documents import read_document
 from deemster.errors import ConfigurationError, DatasetError, InputError, MissingExtraError
 from deemster.records import Sample
 

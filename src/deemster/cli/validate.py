@@ -9,8 +9,9 @@ import click
 
 from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
-from deemster.dataset import Dataset, Reading, format_of, read_document
-from deemster.dataset.files import FORMATS
+from deemster.dataset import Dataset
+from deemster.documents import Reading, format_of, read_document
+from deemster.documents.files import FORMATS
 from deemster.errors import InputError, counted, visible
 from deemster.evaluation import spellings
 from deemster.records import Sample

@@ -11,13 +11,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from deemster.dataset.canonical import RowHashes, list_hash, row_digest
-from deemster.dataset.document import Document, Reading, in_order
-from deemster.dataset.files import FORMATS, document_of, format_of, quick_value
+from deemster.dataset.hashes import RowHashes, list_hash, row_digest
 from deemster.dataset.header import KEYS as HEADER_KEYS
 from deemster.dataset.header import Header, header_faults, header_of
 from deemster.dataset.indexed import IndexedRows, load_jsonl
-from deemster.dataset.rows import kind_of, row_faults, sample_of, thawed
+from deemster.dataset.rows import row_faults, sample_of
+from deemster.documents.document import Document, Reading, in_order
+from deemster.documents.files import FORMATS, document_of, format_of, quick_value
+from deemster.documents.values import kind_of, thawed
 from deemster.errors import DatasetError, Fault
 from deemster.records import Sample
 

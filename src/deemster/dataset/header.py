@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from deemster.dataset.rows import Path, kind_of
+from deemster.documents.values import Path, kind_of
 from deemster.errors import did_you_mean, listing
 
 SCHEMA = "deemster.dataset.v1"

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.dataset.canonical import is_odd, list_hash, row_digest
-from deemster.dataset.document import Document, Reading, in_order
+from deemster.dataset.hashes import list_hash, row_digest
 from deemster.dataset.header import KEYS as HEADER_KEYS
 from deemster.dataset.header import Header, header_faults, header_of
-from deemster.dataset.lines import Lines
-from deemster.dataset.rows import KEYS, ROW_DEPTH, are_good_tags, is_good_id, kind_of, row_faults
-from deemster.dataset.strictjson import json_document, quotes
+from deemster.dataset.rows import KEYS, are_good_tags, is_good_id, row_faults
+from deemster.documents.canonical import is_odd
+from deemster.documents.document import Document, Reading, in_order
+from deemster.documents.lines import Lines
+from deemster.documents.strictjson import json_document, quotes
+from deemster.documents.values import ROW_DEPTH, kind_of
 from deemster.errors import Fault
 from deemster.records import Sample
 

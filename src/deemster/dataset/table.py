@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.dataset.document import Reading
-from deemster.dataset.rows import ROW_DEPTH, kind_of
-from deemster.dataset.strictjson import json_document
+from deemster.documents.document import Reading
+from deemster.documents.strictjson import json_document
+from deemster.documents.values import ROW_DEPTH, kind_of
 from deemster.errors import Fault, InputError, MissingExtraError, did_you_mean
 
 _COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_output:json", "tags", "metadata.<key>")

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.dataset import read_value
-from deemster.dataset.rows import kind_of
+from deemster.documents import read_value
+from deemster.documents.values import kind_of
 from deemster.errors import Fault, ReportError, listing
 from deemster.report.document import SCHEMA, Report
 from deemster.report.entries import ExecutionEntry, Failure, MarkEntry, NoScore, SampleEntry, Score

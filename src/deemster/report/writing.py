@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from deemster.dataset.aside import write_aside
+from deemster.documents.aside import write_aside
 from deemster.errors import Fault, ReportError
 from deemster.report.document import Report
 

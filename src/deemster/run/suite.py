@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from deemster.dataset import Document, read_document
-from deemster.dataset.document import in_order
-from deemster.dataset.rows import kind_of
+from deemster.documents import Document, read_document
+from deemster.documents.document import in_order
+from deemster.documents.values import kind_of
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 
 SCHEMA = "deemster.suite.v1"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from deemster.dataset.rows import kind_of
+from deemster.documents.values import kind_of
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 
 EVERY = "*"

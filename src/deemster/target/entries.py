@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from deemster.dataset.rows import kind_of, value_faults
+from deemster.documents.values import kind_of, value_faults
 from deemster.errors import did_you_mean, listing
 from deemster.records import Output, TargetFailure
 

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.dataset.document import DEPTH, Reading, in_order
-from deemster.dataset.lines import Lines
-from deemster.dataset.strictjson import json_document, quotes
+from deemster.documents.document import DEPTH, Reading, in_order
+from deemster.documents.lines import Lines
+from deemster.documents.strictjson import json_document, quotes
 from deemster.errors import Fault, OutputsError
 from deemster.records import Output
 from deemster.target.entries import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_faults

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from pathlib import Path
 from typing import Any
 
-from deemster.dataset import Reading, format_of
-from deemster.dataset.document import in_order
-from deemster.dataset.files import document_of, quick_value
 from deemster.dataset.table import csv_lines
+from deemster.documents import Reading, format_of
+from deemster.documents.document import in_order
+from deemster.documents.files import document_of, quick_value
 from deemster.errors import Fault, OutputsError, counted, did_you_mean, listing, nearest
 from deemster.records import Output, Sample, TargetFailure
 from deemster.target.entries import Answer, EntryError, entry_answers, root_faults

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.dataset.document import Document, Reading
-from deemster.dataset.strictyaml import yaml_document
+from deemster.documents.document import Document, Reading
+from deemster.documents.strictyaml import yaml_document
 from deemster.errors import DatasetError, InputError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deemster.dataset.document import Reading
+from deemster.documents.document import Reading
 
 BLOCK = 1 << 20
 BOM = b"\xef\xbb\xbf"

@@ -13,7 +13,7 @@ import yaml
 from yaml._yaml import CParser
 from yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
-from deemster.dataset.document import DEPTH, Document, Reading
+from deemster.documents.document import DEPTH, Document, Reading
 
 ALIASED = 100_000
 DIGITS = 4_000

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deemster.dataset.canonical import canonical, is_odd, is_plain, row_digest, row_hash
-from deemster.dataset.document import Reading
-from deemster.dataset.strictjson import json_document, json_value, quotes
+from deemster.dataset.hashes import row_digest, row_hash
+from deemster.documents.canonical import canonical, is_odd, is_plain
+from deemster.documents.document import Reading
+from deemster.documents.strictjson import json_document, json_value, quotes
 from deemster.errors import DatasetError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.dataset import Dataset, quickyaml
-from deemster.dataset.canonical import is_plain
-from deemster.dataset.document import Reading
-from deemster.dataset.quickyaml import yaml_value
-from deemster.dataset.strictyaml import yaml_document
+from deemster.dataset import Dataset
+from deemster.documents import quickyaml
+from deemster.documents.canonical import is_plain
+from deemster.documents.document import Reading
+from deemster.documents.quickyaml import yaml_value
+from deemster.documents.strictyaml import yaml_document
 from deemster.errors import DatasetError
 
 ATOMS = [

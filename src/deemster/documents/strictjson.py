@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.dataset.document import DEPTH, Document, Reading
+from deemster.documents.document import DEPTH, Document, Reading
 
 DIGITS = 4_000
 _SPACE = re.compile(r"[ \t\n\r]*")

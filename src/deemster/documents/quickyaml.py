@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from deemster.dataset.document import Reading
-from deemster.dataset.strictyaml import yaml_document
+from deemster.documents.document import Reading
+from deemster.documents.strictyaml import yaml_document
 from deemster.errors import DatasetError
 
 PIECE = 8_192

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deemster.dataset.document import Document, Reading
-from deemster.dataset.strictjson import json_document, json_value
+from deemster.documents.document import Document, Reading
+from deemster.documents.strictjson import json_document, json_value
 from deemster.errors import ConfigurationError, InputError, did_you_mean, listing
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv", "parquet")
@@ -41,7 +41,7 @@ def document_of(data: bytes, kind: str, reading: Reading) -> Document:
     text = reading.text(data)
     if kind == "json":
         return json_document(text, reading)
-    from deemster.dataset.strictyaml import yaml_document  # noqa: PLC0415 - JSON needs no YAML parser
+    from deemster.documents.strictyaml import yaml_document  # noqa: PLC0415 - JSON needs no YAML parser
 
     return yaml_document(text, reading)
 
@@ -54,7 +54,7 @@ def quick_value(data: bytes, kind: str) -> Any:
     """
     if kind == "json":
         return json_value(data.removeprefix(b"\xef\xbb\xbf"))
-    from deemster.dataset.quickyaml import yaml_value  # noqa: PLC0415 - JSON needs no YAML parser
+    from deemster.documents.quickyaml import yaml_value  # noqa: PLC0415 - JSON needs no YAML parser
 
     return yaml_value(data)
 
