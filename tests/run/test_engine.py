@@ -294,8 +294,8 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
     plan = Plan(samples, target, (dm.ExactMatch(),), concurrency=limit)
     asyncio.run(perform(plan, sink=sink, clock=SystemClock(), stop=Stop()))
     assert done == 20_000
-    # A full queue, one batch under way, and one sample in the hand of each caller.
-    assert ahead <= 3 * BATCH + limit
+    # A full queue, three batches (collected, waiting, being marked), and one sample in the hand of each caller.
+    assert ahead <= 4 * BATCH + limit
 
 
 def test_work_is_the_whole_dataset_repetition_by_repetition():
@@ -330,7 +330,7 @@ def test_a_stop_before_the_first_call_runs_nothing():
 
 
 def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
-    monkeypatch.setattr("deemster.run.engine.DRAIN_S", 0.01)
+    monkeypatch.setattr("deemster.run.stopping.DRAIN_S", 0.01)
     stop = Stop()
 
     async def answer(asked):

@@ -38,11 +38,10 @@ def malformed(message: str) -> Fault:
     return Fault("bad_sample", message, malformed=True)
 
 
-class Scored(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as a value: its fields are its options, its text is its canonical spec.
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
-    A subclass sets the class variables and implements ``grade`` (how near the output comes). It overrides ``expect``
-    where the sample asks for more than its expected text, and ``read`` where it looks at more than the output's text.
+    A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
 
     Raises:
         ConfigurationError: An option is missing or out of range.
@@ -102,6 +101,26 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
         """
         return text_of(output)
 
+    def check(self, sample: Sample) -> Sequence[Problem]:
+        """Problems of a sample, found before anything runs."""
+        try:
+            self.expect(sample)
+        except Fault as fault:
+            return (Problem(fault.message, fault.malformed),)
+        return ()
+
+    def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
+        """A score of this metric, with its threshold."""
+        return MetricScore(score, details, None, self.threshold)  # type: ignore[arg-type]
+
+
+class Scored(Measure, frozen=True, kw_only=True):
+    """A metric that needs no model.
+
+    A subclass implements ``grade`` (how near the output comes) and overrides ``read`` where it looks at more than the
+    output's text.
+    """
+
     if TYPE_CHECKING:
 
         def grade(self, expected: Any, actual: Any) -> Mark:
@@ -111,24 +130,12 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
                 Fault: The pair is beyond what this metric marks.
             """
 
-    def check(self, sample: Sample) -> Sequence[Problem]:
-        """Problems of a sample, found before anything runs."""
-        try:
-            self.expect(sample)
-        except Fault as fault:
-            return (Problem(fault.message, fault.malformed),)
-        return ()
-
     def score(self, sample: Sample, output: Output) -> Mark:
         """Mark one output."""
         try:
             return self.grade(self.expect(sample), self.read(output))
         except Fault as fault:
             return Unscored(fault.cause, fault.message)
-
-    def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
-        """A score of this metric, with its threshold."""
-        return MetricScore(score, details, None, self.threshold)  # type: ignore[arg-type]
 
 
 def text_of(output: Output) -> str:

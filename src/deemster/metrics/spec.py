@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from deemster.metrics.contract import Scored
+    from deemster.metrics.contract import Measure
 
 _HEAD = re.compile(r"[A-Za-z0-9][\w.:\-]*")
 _KEY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
@@ -28,7 +28,7 @@ class Spec(NamedTuple):
     options: dict[str, Any]
 
 
-def spec_of(metric: Scored) -> str:
+def spec_of(metric: Measure) -> str:
     """The canonical spec of a metric: short name, options that differ from their defaults by key, `@k`.
 
     >>> from deemster.metrics.lexical import ExactMatch

@@ -6,26 +6,52 @@ from deemster.records.mark import CAUSES, Cause, Mark, MetricScore, Unscored
 from deemster.records.output import Output
 from deemster.records.protocols import Metric, MetricCard, Problem
 from deemster.records.sample import Sample
+from deemster.records.script import (
+    Answer,
+    Ask,
+    Embed,
+    Message,
+    Reply,
+    Request,
+    Scorer,
+    Script,
+    Scripts,
+    Silence,
+    Token,
+    Vectors,
+)
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Usage
 
 __all__ = [
     "CAUSES",
+    "Answer",
+    "Ask",
     "Cause",
+    "Embed",
     "Execution",
     "FrozenDict",
     "Invocation",
     "Mark",
+    "Message",
     "Metric",
     "MetricCard",
     "MetricScore",
     "Output",
     "Problem",
+    "Reply",
+    "Request",
     "Sample",
+    "Scorer",
+    "Script",
+    "Scripts",
+    "Silence",
     "TargetFailure",
+    "Token",
     "ToolCall",
     "Trajectory",
     "Unscored",
     "Usage",
+    "Vectors",
     "freeze",
 ]

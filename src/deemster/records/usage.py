@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_DOWN, Decimal
+from typing import Any, Literal
 
 import msgspec
 
+_CENT = Decimal("1e-12")
 _COUNTS = (
     "calls",
     "cached_calls",
@@ -63,3 +65,51 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
                 msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
             if not self.cost_usd.is_finite() or self.cost_usd < 0:
                 raise ValueError(f"cost_usd is an amount of at least 0, not {self.cost_usd}.")
+
+
+def added(usages: Iterable[Usage]) -> Usage | None:
+    """Several usages as one; None where there is none.
+
+    A count that nobody reported stays None. Money is known only where every call that reached a model has its price; it
+    counts as derived where any part of it is.
+    """
+    every = list(usages)
+    if len(every) <= 1:
+        return every[0] if every else None
+    counts = {name: _total([getattr(usage, name) for usage in every]) for name in _COUNTS}
+    paid = [usage for usage in every if usage.calls]
+    priced = bool(paid) and all(usage.cost_usd is not None for usage in paid)
+    models = {usage.model for usage in every if usage.model is not None}
+    return Usage(
+        **counts,
+        latency_ms=_total([usage.latency_ms for usage in every]),
+        cost_usd=sum((usage.cost_usd for usage in every if usage.cost_usd is not None), Decimal(0)) if priced else None,
+        cost_source="derived" if any(usage.cost_source == "derived" for usage in paid) else "reported",
+        model=models.pop() if len(models) == 1 else None,
+    )
+
+
+def divided(usage: Usage | None, parts: int) -> list[Usage | None]:
+    """A usage in equal parts that add up to it exactly; what cannot be divided falls to the first of them."""
+    if usage is None or parts <= 1:
+        return [usage] * parts
+    # Money goes with the calls it was paid for.
+    payers = min(parts, max(usage.calls, 1))
+    each = None if usage.cost_usd is None else (usage.cost_usd / payers).quantize(_CENT, ROUND_DOWN)
+    shares: list[Usage | None] = []
+    for part in range(parts):
+        counts = {
+            name: None if (count := getattr(usage, name)) is None else (count + parts - 1 - part) // parts
+            for name in _COUNTS
+        }
+        cost = each
+        if usage.cost_usd is not None and each is not None:
+            cost = usage.cost_usd - each * (payers - 1) if part == 0 else each if part < payers else Decimal(0)
+        latency_ms = None if usage.latency_ms is None else usage.latency_ms / parts
+        shares.append(msgspec.structs.replace(usage, **counts, latency_ms=latency_ms, cost_usd=cost))
+    return shares
+
+
+def _total(counts: Sequence[Any]) -> Any:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

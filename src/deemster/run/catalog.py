@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from deemster.errors import ConfigurationError, Fault, did_you_mean, listing
-from deemster.metrics.contract import Scored, shown
+from deemster.metrics.contract import Measure, shown
 from deemster.metrics.spec import parse_spec, written_options
 from deemster.records import Metric, MetricCard
 from deemster.run.adjusted import OPTIONS, Adjusted
@@ -22,7 +22,7 @@ from deemster.run.importing import imported
 from deemster.run.table import CORE, PLACES, SHORT
 
 GROUP = "deemster.metrics"
-_ROOM = "deemster.metrics"
+_ROOMS = ("deemster.metrics.", "deemster.judges.")
 
 
 class Option(NamedTuple):
@@ -232,13 +232,13 @@ def _default(field: Any) -> Any:
     return None if field.default is msgspec.NODEFAULT else field.default
 
 
-def _class(alias: str) -> type[Scored]:
+def _class(alias: str) -> type[Measure]:
     module, _, name = PLACES[alias].partition(":")
-    return cast("type[Scored]", getattr(importlib.import_module(f"{_ROOM}.{module}"), name))
+    return cast("type[Measure]", getattr(importlib.import_module(f"deemster.{module}"), name))
 
 
 def _is_ours(metric: Any) -> bool:
-    return isinstance(metric, Scored) and type(metric).__module__.startswith(f"{_ROOM}.")
+    return isinstance(metric, Measure) and type(metric).__module__.startswith(_ROOMS)
 
 
 def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
@@ -269,7 +269,7 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     raise _unknown(name, plugins)
 
 
-def _ours(alias: str, name: str, options: dict[str, Any]) -> Scored:
+def _ours(alias: str, name: str, options: dict[str, Any]) -> Measure:
     metric = _class(alias)
     known = metric.__struct_fields__
     faults = []
@@ -320,7 +320,8 @@ def _checked(metric: Any, called: str) -> Metric:
     if isinstance(metric, type):
         raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
     name = getattr(metric, "name", None)
-    if not callable(getattr(metric, "score", None)) or not isinstance(name, str) or not name.strip():
+    scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
+    if not scores or not isinstance(name, str) or not name.strip():
         hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
         raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
     return cast("Metric", metric)

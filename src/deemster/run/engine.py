@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from deemster.records import Execution, Invocation, Output, Sample, TargetFailure, Usage
+from deemster.records import Execution, Invocation, Output, TargetFailure, Usage
+from deemster.run.batch import Answer, Batch, Work, executions_of, work_of
 from deemster.run.clock import Clock
 from deemster.run.guard import Caught
-from deemster.run.marking import marks_of
+from deemster.run.judging import Judging
 from deemster.run.plan import Plan
-from deemster.run.stopping import Stop
+from deemster.run.playing import Ask
+from deemster.run.stopping import Stop, until_done
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
 BATCH = 512
-DRAIN_S = 2.0
 
-Answer: TypeAlias = Output | TargetFailure
 Sink: TypeAlias = Callable[[Sequence[Execution]], None]
 
 
-class Work(NamedTuple):
-    """One sample in one repetition, still to be run."""
-
-    position: int
-    sample: Sample
-    repetition: int
-
-
-async def perform(plan: Plan, *, sink: Sink, clock: Clock, stop: Stop) -> None:
+async def perform(plan: Plan, *, sink: Sink, clock: Clock, stop: Stop, ask: Ask | None = None) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
     Executions reach the sink in batches, in the order in which they finish. What was not started when the run was asked
@@ -45,46 +37,55 @@ async def perform(plan: Plan, *, sink: Sink, clock: Clock, stop: Stop) -> None:
         sink: Takes finished executions.
         clock: Measures how long the target takes.
         stop: Asks the run to stop.
+        ask: Answers what scripts ask; needed where the plan has metrics with scripts.
     """
-    if isinstance(plan.target, SavedOutputs):
-        await _replay(plan, plan.target, sink=sink, stop=stop)
-    else:
-        await _call(plan, plan.target, sink=sink, clock=clock, stop=stop)
+    answered: asyncio.Queue[Batch | None] = asyncio.Queue(maxsize=1)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            if isinstance(plan.target, SavedOutputs):
+                tasks.create_task(_replay(plan, plan.target, answered, stop=stop))
+            else:
+                tasks.create_task(_call(plan, plan.target, answered, clock=clock, stop=stop))
+            if ask is None or not plan.scorers:
+                tasks.create_task(_mark(plan, answered, sink))
+            else:
+                tasks.create_task(Judging(plan, sink, ask=ask, stop=stop).judge(answered))
+    except BaseExceptionGroup as group:
+        # What a sink or a plug-in raised is told as itself, not as a group of one.
+        raise _first(group) from None
 
 
-def work_of(plan: Plan) -> Iterator[Work]:
-    """Everything there is to run: the whole dataset, repetition by repetition."""
-    for repetition in range(plan.repetitions):
-        for position, sample in enumerate(plan.dataset):
-            yield Work(position, sample, repetition)
+def _first(group: BaseExceptionGroup) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def executions_of(plan: Plan, works: Sequence[Work], answers: Sequence[Answer]) -> list[Execution]:
-    """Mark the answers to a batch of work."""
-    marks = marks_of(plan.metrics, [work.sample for work in works], answers, thresholds=plan.thresholds)
-    return [
-        Execution(work.position, work.sample.id, work.repetition, answer, row)
-        for work, answer, row in zip(works, answers, marks, strict=True)
-    ]
+async def _mark(plan: Plan, answered: asyncio.Queue[Batch | None], sink: Sink) -> None:
+    """Mark batches as they come, where no metric asks a model."""
+    while (batch := await answered.get()) is not None:
+        sink(await asyncio.to_thread(executions_of, plan, batch))
 
 
-async def _replay(plan: Plan, saved: SavedOutputs, *, sink: Sink, stop: Stop) -> None:
+async def _replay(plan: Plan, saved: SavedOutputs, answered: asyncio.Queue[Batch | None], *, stop: Stop) -> None:
     works = work_of(plan)
     while not stop.requested and (batch := list(islice(works, BATCH))):
-        sink(await asyncio.to_thread(_replayed, plan, saved, batch))
+        await answered.put(await asyncio.to_thread(_replayed, plan, saved, batch))
+    await answered.put(None)
 
 
-def _replayed(plan: Plan, saved: SavedOutputs, batch: Sequence[Work]) -> list[Execution]:
+def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[Work]) -> Batch:
     answers: list[Answer] = []
-    for repetition in dict.fromkeys(work.repetition for work in batch):
-        ids = [work.sample.id for work in batch if work.repetition == repetition]
+    for repetition in dict.fromkeys(work.repetition for work in works):
+        ids = [work.sample.id for work in works if work.repetition == repetition]
         answers.extend(saved.answers(ids, 0 if plan.varied == "scoring" else repetition))
-    return executions_of(plan, batch, answers)
+    return Batch(works, answers)
 
 
-async def _call(plan: Plan, target: PythonTarget, *, sink: Sink, clock: Clock, stop: Stop) -> None:
+async def _call(
+    plan: Plan, target: PythonTarget, answered: asyncio.Queue[Batch | None], *, clock: Clock, stop: Stop
+) -> None:
     works = work_of(plan)
-    finished: asyncio.Queue[tuple[Work, Answer] | None] = asyncio.Queue(maxsize=2 * BATCH)
+    finished: asyncio.Queue[tuple[Work, Answer] | None] = asyncio.Queue(maxsize=BATCH)
     pool = ThreadPoolExecutor(plan.concurrency, thread_name_prefix="deemster-target")
 
     async def caller() -> None:
@@ -92,7 +93,7 @@ async def _call(plan: Plan, target: PythonTarget, *, sink: Sink, clock: Clock, s
         while not stop.requested and (work := next(works, None)) is not None:
             await finished.put((work, await _answer(target, work, clock=clock, pool=pool)))
 
-    async def marker() -> None:
+    async def collector() -> None:
         while (first := await finished.get()) is not None:
             batch = [first]
             while len(batch) < BATCH and not finished.empty():
@@ -101,37 +102,18 @@ async def _call(plan: Plan, target: PythonTarget, *, sink: Sink, clock: Clock, s
                     finished.put_nowait(None)
                     break
                 batch.append(further)
-            rows = [work for work, _ in batch], [answer for _, answer in batch]
-            sink(await asyncio.to_thread(executions_of, plan, *rows))
+            await answered.put(Batch([work for work, _ in batch], [answer for _, answer in batch]))
+        await answered.put(None)
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            marking = tasks.create_task(marker())
+            collecting = tasks.create_task(collector())
             callers = [tasks.create_task(caller()) for _ in range(plan.concurrency)]
-            await _until_done(callers, stop)
+            await until_done(callers, stop)
             await finished.put(None)
-            await marking
-    except BaseExceptionGroup as group:
-        # What a sink or a plug-in raised is told as itself, not as a group of one.
-        raise group.exceptions[0] from None
+            await collecting
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _until_done(callers: Sequence[asyncio.Task[None]], stop: Stop) -> None:
-    """Wait for the callers; once asked to stop, give what is under way a little time and then let go of it."""
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    stop.on_request(lambda: loop.call_soon_threadsafe(asked.set))
-    waiting = asyncio.ensure_future(asked.wait())
-    everyone = asyncio.ensure_future(asyncio.wait(callers))
-    await asyncio.wait([waiting, everyone], return_when=asyncio.FIRST_COMPLETED)
-    if not everyone.done():
-        await asyncio.wait([everyone], timeout=DRAIN_S)
-        for caller in callers:
-            caller.cancel()
-    waiting.cancel()
-    everyone.cancel()
 
 
 async def _answer(target: PythonTarget, work: Work, *, clock: Clock, pool: ThreadPoolExecutor) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.contract import Scored
+from deemster.metrics.contract import Measure, Scored
 from deemster.metrics.function import mark_from
 from deemster.metrics.ranked import Ranked, score_ranked
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
@@ -43,16 +43,13 @@ def marks_of(
         column = ranked.get(metric.name) or _column(metric, asked, outputs)  # type: ignore[arg-type]
         threshold = thresholds.get(metric.name)
         if threshold is not None:
-            column = [_with_threshold(mark, threshold) for mark in column]
+            column = [with_threshold(mark, threshold) for mark in column]
         columns.append(column)
-    marks = list(zip(*columns, strict=True))
+    marks: list[tuple[Mark, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(asked)
     if len(answered) == len(answers):
         return marks
     found = iter(marks)
-    return [
-        next(found) if isinstance(answer, Output) else (Unscored("target_failed", answer.message),) * len(metrics)
-        for answer in answers
-    ]
+    return [next(found) if isinstance(answer, Output) else failed_marks(answer, len(metrics)) for answer in answers]
 
 
 def _ranked_columns(
@@ -74,18 +71,22 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
         with Caught():
             marks = list(many(samples, outputs))
             if len(marks) == len(samples):
-                return [_user_mark(metric, mark) for mark in marks]
+                return [user_mark(metric, mark) for mark in marks]
         # The batch failed as a whole: pair by pair, only the pairs at fault do.
     return [_user_score(metric, sample, output) for sample, output in zip(samples, outputs, strict=True)]
 
 
 def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
     with Caught() as caught:
-        return _user_mark(metric, metric.score(sample, output))
+        return user_mark(metric, metric.score(sample, output))
     return Unscored("metric_failed", caught.message)
 
 
-def _user_mark(metric: Metric, value: Any) -> Mark:
+def user_mark(metric: Any, value: Any) -> Mark:
+    """What user code returned as a mark, or why it is none."""
+    if isinstance(metric, Measure):
+        mark: Mark = value
+        return mark
     if inspect.iscoroutine(value):
         value.close()
         return Unscored("metric_failed", "`score` is async; a metric is a plain function.")
@@ -99,5 +100,13 @@ def _user_mark(metric: Metric, value: Any) -> Mark:
         return Unscored("metric_failed", visible(str(error), limit=300))
 
 
-def _with_threshold(mark: Mark, threshold: float) -> Mark:
-    return msgspec.structs.replace(mark, threshold=threshold) if isinstance(mark, MetricScore) else mark
+def failed_marks(failure: TargetFailure, count: int) -> tuple[Mark, ...]:
+    """The marks of a target that failed."""
+    return (Unscored("target_failed", failure.message),) * count
+
+
+def with_threshold(mark: Mark, threshold: float | None) -> Mark:
+    """A mark with another pass mark, where one is given."""
+    if threshold is None or not isinstance(mark, MetricScore):
+        return mark
+    return msgspec.structs.replace(mark, threshold=threshold)

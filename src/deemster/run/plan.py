@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
-from deemster.metrics.contract import Scored
+from deemster.metrics.contract import Measure
 from deemster.records import Metric, Problem, Sample
 from deemster.run.guard import Caught
 from deemster.target.python import PythonTarget
@@ -34,6 +34,11 @@ class Plan(NamedTuple):
     repetitions: int = 1
     thresholds: Mapping[str, float] = {}
     concurrency: int = 16
+
+    @property
+    def scorers(self) -> tuple[Any, ...]:
+        """The metrics that ask a model."""
+        return tuple(metric for metric in self.metrics if hasattr(metric, "script"))
 
     @property
     def varied(self) -> Literal["target", "scoring"] | None:
@@ -93,7 +98,7 @@ def survey(
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Problem]]:
     """A metric's check; that of user code may raise or return anything, and that is a problem then."""
-    if isinstance(metric, Scored):
+    if isinstance(metric, Measure):
         return metric.check
 
     def guarded(sample: Sample) -> Sequence[Problem]:
@@ -114,7 +119,7 @@ def _absence_warning(name: str, found: _Absence, samples: int, *, discreet: bool
 
 
 def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
-    read = {key for metric in metrics if isinstance(metric, Scored) for key in metric.reads} | {"tags"}
+    read = {key for metric in metrics if isinstance(metric, Measure) for key in metric.reads} | {"tags"}
     warnings = []
     for key in sorted(keys - read):
         meant = nearest(key, read)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+
+DRAIN_S = 2.0
 
 
 class Stop:
@@ -32,3 +36,23 @@ class Stop:
         self._wake.append(wake)
         if self.requested:
             wake()
+
+    async def wait(self) -> None:
+        """Return once somebody asks."""
+        loop = asyncio.get_running_loop()
+        asked = asyncio.Event()
+        self.on_request(lambda: loop.call_soon_threadsafe(asked.set))
+        await asked.wait()
+
+
+async def until_done(callers: Sequence[asyncio.Task[Any]], stop: Stop) -> None:
+    """Wait for the callers; once asked to stop, give what is under way a little time and then let go of it."""
+    waiting = asyncio.ensure_future(stop.wait())
+    everyone = asyncio.ensure_future(asyncio.wait(callers))
+    await asyncio.wait([waiting, everyone], return_when=asyncio.FIRST_COMPLETED)
+    if not everyone.done():
+        await asyncio.wait([everyone], timeout=DRAIN_S)
+        for caller in callers:
+            caller.cancel()
+    waiting.cancel()
+    everyone.cancel()

@@ -1,0 +1,70 @@
+"""Playing scripts: what a judge asks goes to the models, and what they reply goes back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from deemster.records import Mark, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records.usage import added, divided
+from deemster.run.guard import Caught
+from deemster.run.marking import user_mark
+
+Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
+_T = TypeVar("_T")
+
+
+async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
+    """The mark a script ends with, and what its replies used.
+
+    Args:
+        metric: A scorer.
+        sample: What was asked of the target.
+        output: What it said.
+        ask: Answers one round of requests.
+    """
+    spent: list[Usage] = []
+    with Caught() as caught:
+        mark = user_mark(metric, await _result(metric.script(sample, output), ask, spent))
+        return _with_usage(mark, added(spent))
+    return Unscored("metric_failed", caught.message, added(spent))
+
+
+async def played_together(metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask) -> list[Mark]:
+    """The marks one script ends with for a batch; what it used is divided equally among them.
+
+    Args:
+        metric: A scorer that has ``script_many``.
+        samples: What was asked of the target.
+        outputs: What it said to each.
+        ask: Answers one round of requests.
+    """
+    spent: list[Usage] = []
+    with Caught() as caught:
+        marks = [user_mark(metric, mark) for mark in await _result(metric.script_many(samples, outputs), ask, spent)]
+        if len(marks) != len(samples):
+            raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
+        shares = divided(added(spent), len(marks))
+        return [_with_usage(mark, share) for mark, share in zip(marks, shares, strict=True)]
+    shares = divided(added(spent), len(samples))
+    return [Unscored("metric_failed", caught.message, share) for share in shares]
+
+
+async def _result(script: Generator[Sequence[Request], Sequence[Reply], _T], ask: Ask, spent: list[Usage]) -> _T:
+    try:
+        requests = next(script)
+        while True:
+            replies = await ask(requests)
+            spent += [reply.usage for reply in replies if reply.usage is not None]
+            requests = script.send(replies)
+    except StopIteration as stop:
+        value: _T = stop.value
+        return value
+    finally:
+        script.close()
+
+
+def _with_usage(mark: Mark, usage: Usage | None) -> Mark:
+    return mark if usage is None or mark.usage is not None else msgspec.structs.replace(mark, usage=usage)
