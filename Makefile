@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-BENCHMARKS := startup yaml_loading rouge retrieval end_to_end million
+BENCHMARKS := startup yaml_loading rouge retrieval agreement alignment end_to_end million
+# What the differential tests compare with and cannot live in one environment with the rest.
+REFERENCES := autorubric irrcac crowd-kit
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test bench
@@ -18,6 +20,7 @@ demo: $(VENV)/.demo ## Install, evaluate examples/quickstart offline, print the 
 setup: $(VENV)/.setup ## Install everything that development and the tests need
 
 test: $(VENV)/.setup ## Install what the tests need, run all of them
+	@$(BIN)/python bench/environments.py $(REFERENCES)
 	@$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter
