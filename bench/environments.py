@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / ".envs"
-PEERS = ("pydantic-evals", "deepeval", "inspect-ai", "ranx")
+PEERS = ("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrcac", "crowd-kit", "openai", "litellm")
+# What pip is asked for, where it is more than the name. The tests compare with this release of autorubric.
+REQUIREMENTS = {
+    "autorubric": ("autorubric==1.6.1",),
+    # It fails on later releases of numpy and pandas.
+    "irrcac": ("irrCAC", "numpy<2.4", "pandas<3"),
+}
 # Some minutes and 720 packages, so only where it is asked for.
 ASKED = ("promptfoo",)
 
@@ -29,7 +35,8 @@ def environment(peer):
             command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder), peer]
         else:
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            command = [str(python(peer)), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", peer]
+            wanted = REQUIREMENTS.get(peer, (peer,))
+            command = [str(python(peer)), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *wanted]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         _mark(peer).touch()
     return folder

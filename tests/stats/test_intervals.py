@@ -10,35 +10,39 @@ from deemster.stats import clustered_wilson, effective_size, student, wilson
 scipy_stats = pytest.importorskip("scipy.stats")
 
 
+def ends(result):
+    return result.interval.lower, result.interval.upper
+
+
 @pytest.mark.parametrize(
     ("successes", "n", "low", "high"),
     [(3, 5, 0.2307, 0.8824), (3, 3, 0.4385, 1.0), (22, 30, 0.5555, 0.8582), (2, 4, 0.1500, 0.8500)],
 )
 def test_wilson_gives_the_published_ends(successes, n, low, high):
-    interval = wilson(successes, n)
-    assert interval == pytest.approx((low, high), abs=5e-5)
+    assert ends(wilson(successes, n)) == pytest.approx((low, high), abs=5e-5)
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_equals_scipys(counts):
     successes, n = counts
     expected = scipy_stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
-    assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert ends(wilson(successes, n)) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_the_ends_are_exact_where_nothing_or_everything_succeeded():
-    assert wilson(0, 7).low == 0.0
-    assert wilson(7, 7).high == 1.0
-    assert clustered_wilson([3, 3, 3], marks=3).high == 1.0
-    assert clustered_wilson([0, 0, 0], marks=3).low == 0.0
+    assert wilson(0, 7).interval.lower == 0.0
+    assert wilson(7, 7).interval.upper == 1.0
+    assert clustered_wilson([3, 3, 3], marks=3).interval.upper == 1.0
+    assert clustered_wilson([0, 0, 0], marks=3).interval.lower == 0.0
 
 
 def test_an_interval_of_nothing_is_undefined():
-    assert wilson(0, 0) is None
-    assert clustered_wilson([], marks=3) is None
-    assert student([]) is None
-    assert student([0.5]) is None
-    assert student([0.5, 0.5]) is None
+    assert wilson(0, 0).interval is None
+    assert wilson(0, 0).value is None
+    assert clustered_wilson([], marks=3).interval is None
+    assert student([]).value is None
+    assert student([0.5]).interval is None
+    assert student([0.5, 0.5]).interval is None
 
 
 @pytest.mark.parametrize("bad", [(-1, 5), (6, 5)])
@@ -50,13 +54,13 @@ def test_impossible_counts_are_refused(bad):
 def test_the_worked_clusters_are_worth_twelve_marks():
     passed = [5, 5, 5, 4, 3, 5, 5, 0, 2, 5]
     assert effective_size(passed, marks=5) == pytest.approx(11.87, abs=0.005)
-    assert clustered_wilson(passed, marks=5) == pytest.approx((0.4956, 0.9275), abs=5e-5)
-    assert wilson(39, 50) == pytest.approx((0.6476, 0.8725), abs=5e-5)
+    assert ends(clustered_wilson(passed, marks=5)) == pytest.approx((0.4956, 0.9275), abs=5e-5)
+    assert ends(wilson(39, 50)) == pytest.approx((0.6476, 0.8725), abs=5e-5)
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=60))
 def test_one_mark_per_cluster_is_plain_wilson(passed):
-    assert clustered_wilson(passed, marks=1) == pytest.approx(wilson(sum(passed), len(passed)))
+    assert ends(clustered_wilson(passed, marks=1)) == pytest.approx(ends(wilson(sum(passed), len(passed))))
 
 
 @given(st.integers(1, 8).flatmap(lambda marks: st.tuples(st.just(marks), st.lists(st.integers(0, marks), min_size=1))))
@@ -70,7 +74,7 @@ def test_the_effective_size_lies_between_clusters_and_marks_and_ignores_order(ca
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40).filter(lambda values: np.std(values) > 1e-6))
 def test_student_equals_scipys(values):
     expected = scipy_stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=scipy_stats.sem(values))
-    assert student(values) == pytest.approx(expected, abs=1e-9)
+    assert ends(student(values)) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("samples", [10, 40, 300])
@@ -84,8 +88,8 @@ def test_clustered_intervals_cover_the_truth(samples, repetitions, mean):
     shares = rng.beta(mean * size, (1 - mean) * size, (runs, samples))
     passed = rng.binomial(repetitions, shares)
     hits = sum(
-        interval.low <= mean <= interval.high
-        for interval in (clustered_wilson(row, marks=repetitions) for row in passed)
+        interval.lower <= mean <= interval.upper
+        for interval in (clustered_wilson(row, marks=repetitions).interval for row in passed)
     )
     noise = 2.6 * math.sqrt(0.94 * 0.06 / runs)
     assert hits / runs >= 0.94 - noise

@@ -21,8 +21,18 @@ from deemster.report.entries import (
     RunNote,
     SampleEntry,
 )
-from deemster.stats import Interval
-from deemster.summary import Aggregate, Bin, Cohort, Cost, Decision, MetricFigures, Precision, RunUsage, Totals
+from deemster.summary import (
+    Aggregate,
+    Bin,
+    Cohort,
+    Cost,
+    Decision,
+    Interval,
+    MetricFigures,
+    Precision,
+    RunUsage,
+    Totals,
+)
 
 SCHEMA = "deemster.report.v1"
 EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}

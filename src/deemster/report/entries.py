@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.records import Cause, Trajectory, Usage
-from deemster.stats import Interval
-from deemster.summary import MetricSpread
+from deemster.summary import Interval, MetricSpread
 
 
 class RunNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

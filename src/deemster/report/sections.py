@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from deemster.errors import counted
 from deemster.report.document import Report
 from deemster.report.entries import ExecutionEntry, Failure, SampleEntry, Score
-from deemster.stats import Interval
-from deemster.summary import Decision, MetricFigures, UsageTotals
+from deemster.summary import Decision, Interval, MetricFigures, UsageTotals
 
 SHOWN = 50
 FEW = 20

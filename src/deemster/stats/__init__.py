@@ -1,15 +1,144 @@
 """Arithmetic on arrays and labels. Knows no sample and no judge."""
 
-from deemster.stats.intervals import Interval, clustered_wilson, effective_size, student, wilson
+from deemster.stats.agreement import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
+from deemster.stats.annotators import AlternativeAnnotator, AnnotatorTrial, alternative_annotator_test
+from deemster.stats.attempts import PassAtK, pass_at_k
+from deemster.stats.bias import BiasResult, systematic_bias
+from deemster.stats.bootstrap import Bootstrap, bootstrap
+from deemster.stats.calibration import Brier, CalibrationError, ReliabilityBin, brier, calibration_error
+from deemster.stats.classes import PrecisionRecallF1, TableStatistic, balanced_accuracy, phi, precision_recall_f1
+from deemster.stats.closeness import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
+from deemster.stats.correlation import Correlation, fisher_interval, kendall, pearson, spearman
+from deemster.stats.debiasing import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
+from deemster.stats.distributions import (
+    Distribution,
+    EarthMovers,
+    KolmogorovSmirnov,
+    earth_movers_distance,
+    ks_test,
+    score_distribution,
+)
+from deemster.stats.ends import Ends, acceleration, bca_interval, corrected_interval, percentile_interval
+from deemster.stats.interpretation import (
+    interpret_correlation,
+    interpret_effect_size,
+    interpret_emd,
+    interpret_kappa,
+)
+from deemster.stats.intervals import (
+    ConfidenceInterval,
+    Proportion,
+    ProportionDifference,
+    clopper_pearson,
+    clustered_wilson,
+    effective_size,
+    newcombe,
+    wilson,
+)
+from deemster.stats.intraclass import ICC, ICCForm, icc
+from deemster.stats.krippendorff import Alpha, krippendorff_alpha
+from deemster.stats.latent import DawidSkene, dawid_skene
 from deemster.stats.location import exact_mean, exact_stdev, quantile
+from deemster.stats.means import ClusteredMean, Mean, clustered_mean, student
+from deemster.stats.multiplicity import Adjusted, benjamini_hochberg, benjamini_yekutieli, holm
+from deemster.stats.paired import McNemar, SignFlip, mcnemar, sign_flip
+from deemster.stats.power import DetectableDifference, SampleSize, detectable_difference, sample_size
+from deemster.stats.reliability import Fleiss, fleiss_kappa, gwet_ac
+from deemster.stats.resampling import drawn_seed, resample_blocks, resample_counts
 
 __all__ = [
-    "Interval",
+    "ICC",
+    "Adjusted",
+    "Agreement",
+    "Alpha",
+    "AlternativeAnnotator",
+    "AnnotatorTrial",
+    "BiasResult",
+    "Bootstrap",
+    "Brier",
+    "CalibrationError",
+    "ClusteredMean",
+    "Concordance",
+    "ConfidenceInterval",
+    "Confusion",
+    "CorrectedRate",
+    "Correlation",
+    "DawidSkene",
+    "DetectableDifference",
+    "Distribution",
+    "EarthMovers",
+    "Ends",
+    "Fleiss",
+    "ICCForm",
+    "Kappa",
+    "KolmogorovSmirnov",
+    "LimitsOfAgreement",
+    "McNemar",
+    "Mean",
+    "PassAtK",
+    "PpiMean",
+    "PrecisionRecallF1",
+    "Proportion",
+    "ProportionDifference",
+    "ReliabilityBin",
+    "SampleSize",
+    "SignFlip",
+    "TableStatistic",
+    "acceleration",
+    "alternative_annotator_test",
+    "balanced_accuracy",
+    "bca_interval",
+    "benjamini_hochberg",
+    "benjamini_yekutieli",
+    "bootstrap",
+    "brier",
+    "calibration_error",
+    "clopper_pearson",
+    "clustered_mean",
     "clustered_wilson",
+    "cohen_kappa",
+    "concordance",
+    "confusion",
+    "corrected_interval",
+    "dawid_skene",
+    "detectable_difference",
+    "drawn_seed",
+    "earth_movers_distance",
     "effective_size",
     "exact_mean",
     "exact_stdev",
+    "fisher_interval",
+    "fleiss_kappa",
+    "gwet_ac",
+    "holm",
+    "icc",
+    "interpret_correlation",
+    "interpret_effect_size",
+    "interpret_emd",
+    "interpret_kappa",
+    "kendall",
+    "krippendorff_alpha",
+    "ks_test",
+    "limits_of_agreement",
+    "mcnemar",
+    "newcombe",
+    "pabak",
+    "pass_at_k",
+    "pearson",
+    "percentile_interval",
+    "phi",
+    "ppi_mean",
+    "precision_recall_f1",
     "quantile",
+    "resample_blocks",
+    "resample_counts",
+    "rogan_gladen",
+    "sample_size",
+    "score_distribution",
+    "scott_pi",
+    "sign_flip",
+    "spearman",
     "student",
+    "systematic_bias",
     "wilson",
 ]

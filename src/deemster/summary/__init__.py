@@ -2,6 +2,7 @@
 
 from deemster.summary.figures import Bin, Corrected, Figures, MetricFigures
 from deemster.summary.gate import Check, Decision, decide, unknown_names
+from deemster.summary.interval import Interval
 from deemster.summary.overall import UNTAGGED, Aggregate, Cohort, Summary, Totals, summarize
 from deemster.summary.precision import Precision, RunPrecision
 from deemster.summary.rules import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
@@ -23,6 +24,7 @@ __all__ = [
     "Decision",
     "Figures",
     "Gate",
+    "Interval",
     "Latency",
     "MetricFigures",
     "MetricSpread",

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import CAUSES
-from deemster.stats import Interval, clustered_wilson, exact_mean, exact_stdev, quantile, student, wilson
+from deemster.stats import clustered_wilson, exact_mean, exact_stdev, quantile, student, wilson
+from deemster.summary.interval import Interval, ends
 
 SCORED = 0
 NOT_RUN = CAUSES.index("not_run") + 1
@@ -84,7 +85,7 @@ def figures(scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDAr
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
     counts = np.bincount(causes.ravel(), minlength=len(CAUSES) + 1)
     n_not_run = int(counts[NOT_RUN])
-    interval = clustered_wilson(passed.sum(axis=1), marks=repetitions)
+    interval = ends(clustered_wilson(passed.sum(axis=1), marks=repetitions).interval)
     if interval is None:
         raise ValueError("Figures need at least one sample.")
     return {
@@ -130,8 +131,8 @@ def mean_interval(means: NDArray[np.float64]) -> Interval | None:
     if means.size < 2:
         return None
     if means.min() == means.max():
-        return wilson(float(means[0]) * means.size, means.size)
-    interval = student(means)
+        return ends(wilson(float(means[0]) * means.size, means.size).interval)
+    interval = ends(student(means).interval)
     return interval and Interval(max(0.0, interval.low), min(1.0, interval.high))
 
 

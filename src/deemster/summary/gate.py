@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Fault, counted, did_you_mean
-from deemster.stats import Interval
+from deemster.summary.interval import Interval
 from deemster.summary.overall import UNTAGGED, Cohort, Summary
 from deemster.summary.rules import EVERY, Gate, Rule
 

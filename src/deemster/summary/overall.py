@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.stats import Interval, clustered_wilson
+from deemster.stats import clustered_wilson
 from deemster.summary.figures import NOT_RUN, SCORED, Bin, Figures, MetricFigures, figures, histogram
+from deemster.summary.interval import Interval, ends
 from deemster.summary.precision import Precision, precision
 from deemster.summary.spending import Cost, RunUsage, cost, run_usage
 from deemster.summary.tally import Tally
@@ -162,14 +163,18 @@ def _macro_f1(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
     """The mean of the metrics' pass rates; all rest on the same number of marks, so it is the share of marks passed."""
     samples, repetitions, metrics = passed.shape
     shares = passed.sum(axis=(1, 2))
-    return int(shares.sum()) / passed.size, _known(clustered_wilson(shares, marks=repetitions * metrics), samples)
+    return int(shares.sum()) / passed.size, _known(_share(shares, repetitions * metrics), samples)
 
 
 def _pass_rate(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
     """The share of executions in which every metric passed."""
     samples, repetitions, _ = passed.shape
     shares = passed.all(axis=2).sum(axis=1)
-    return int(shares.sum()) / (samples * repetitions), _known(clustered_wilson(shares, marks=repetitions), samples)
+    return int(shares.sum()) / (samples * repetitions), _known(_share(shares, repetitions), samples)
+
+
+def _share(passed: NDArray[np.int64], marks: int) -> Interval | None:
+    return ends(clustered_wilson(passed, marks=marks).interval)
 
 
 def _known(value: _T | None, samples: int) -> _T:

@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.stats import Interval, wilson
+from deemster.stats import wilson
 from deemster.summary.figures import SCORED
+from deemster.summary.interval import Interval, ends
 from deemster.summary.tally import Tally
 
 # As many decimals as reports show; a million samples are written faster when nothing is left to round.
@@ -84,7 +85,7 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
 
 
 def _interval(passed: int, repetitions: int) -> Interval:
-    interval = wilson(passed, repetitions)
+    interval = ends(wilson(passed, repetitions).interval)
     if interval is None:
         raise ValueError("A sample is run at least once.")
     return Interval(*(round(end, DECIMALS) for end in interval))

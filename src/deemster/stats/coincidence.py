@@ -1,0 +1,242 @@
+"""Agreement of any number of raters, from sums over units that replicates can reweigh.
+
+Every sum here is linear in the units, so a bootstrap multiplies resample counts by them and asks the same formula.
+Leading axes are stacks; undefined is NaN inside arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
+
+
+def quotient(above: ArrayLike, below: ArrayLike) -> Floats:
+    """Division that gives NaN, silently, where the divisor is zero or either side is NaN.
+
+    >>> quotient([1.0, 1.0], [2.0, 0.0])
+    array([0.5, nan])
+    """
+    top, bottom = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    answer = np.full(np.broadcast(top, bottom).shape, np.nan)
+    np.divide(top, bottom, out=answer, where=bottom != 0)
+    return answer
+
+
+def row_sums(tables: Floats) -> Floats:
+    """Sums along the last axis of tables ``[..., K, K]``.
+
+    Over axes this short einsum takes a quarter of the time of ``sum``; replicates ask for little else.
+
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([3., 7.])
+    """
+    return np.asarray(np.einsum("...ij->...i", tables))
+
+
+def column_sums(tables: Floats) -> Floats:
+    """Sums along the last axis but one of tables ``[..., K, K]``.
+
+    >>> column_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    return np.asarray(np.einsum("...ij->...j", tables))
+
+
+def whole_sums(tables: Floats) -> Floats:
+    """Sums of whole tables ``[..., K, K]``.
+
+    >>> whole_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).item()
+    10.0
+    """
+    return np.asarray(np.einsum("...ij->...", tables))
+
+
+def signs(positions: ArrayLike) -> Floats:
+    """Which of two classes stands higher: 1 where the row's position is above the column's, -1 below, 0 level.
+
+    >>> signs([0, 1])
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    place = np.asarray(positions, dtype=np.float64)
+    return np.sign(place[:, None] - place[None, :])
+
+
+def contribution(counts: ArrayLike) -> Floats:
+    """What each unit adds to the coincidence matrix: (n_c·n_k - [c=k]·n_c)/(m - 1), nothing below two votes.
+
+    Args:
+        counts: Votes by unit and class, ``[..., K]``.
+
+    >>> contribution([2, 1])
+    array([[1., 1.],
+           [1., 0.]])
+    """
+    votes = np.asarray(counts, dtype=np.float64)
+    total = votes.sum(axis=-1)
+    pairs = votes[..., :, None] * votes[..., None, :]
+    diagonal = np.arange(votes.shape[-1])
+    pairs[..., diagonal, diagonal] -= votes
+    scale = np.divide(1.0, total - 1, out=np.zeros(total.shape), where=total >= 2)
+    pairs *= scale[..., None, None]
+    return pairs
+
+
+def pair_shares(counts: ArrayLike) -> Floats:
+    """How each unit's ordered pairs of votes fall on pairs of classes, as shares that sum to 1; 0 below two votes.
+
+    Args:
+        counts: Votes by unit and class, ``[..., K]``.
+
+    >>> pair_shares([3, 1])
+    array([[0.5 , 0.25],
+           [0.25, 0.  ]])
+    """
+    votes = np.asarray(counts, dtype=np.float64)
+    total = votes.sum(axis=-1)
+    scale = np.divide(1.0, total, out=np.zeros(total.shape), where=total >= 2)
+    answer: Floats = contribution(votes) * scale[..., None, None]
+    return answer
+
+
+def vote_shares(counts: ArrayLike) -> Floats:
+    """How each unit's votes fall on the classes, as shares that sum to 1; 0 without a vote.
+
+    Args:
+        counts: Votes by unit and class, ``[..., K]``.
+
+    >>> vote_shares([[1, 3], [0, 0]])
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    votes = np.asarray(counts, dtype=np.float64)
+    total = votes.sum(axis=-1, keepdims=True)
+    answer: Floats = np.divide(votes, total, out=np.zeros(votes.shape), where=total > 0)
+    return answer
+
+
+def difference(margins: ArrayLike, level: Level, *, values: ArrayLike | None = None) -> Floats:
+    """The squared difference δ² between classes that a level of measurement sees.
+
+    Nominal [c≠k]; ordinal (Σ_{g=c..k} n_g - (n_c + n_k)/2)²; interval (c - k)²; ratio ((c - k)/(c + k))², which is 0
+    between 0 and 0.
+
+    Args:
+        margins: Pairable votes by class, ``[..., K]``; only the ordinal level looks at them.
+        level: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
+        values: What each class is worth, or its place in order; 0, 1, 2, ... where not given.
+
+    >>> difference([2, 2, 1], "ordinal")[0]
+    array([ 0.  ,  4.  , 12.25])
+    """
+    totals = np.asarray(margins, dtype=np.float64)
+    size = totals.shape[-1]
+    worth = np.arange(size, dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
+    if level == "nominal":
+        return 1 - np.eye(size)
+    if level == "ordinal":
+        # Twice the mid-rank of each class, centred: the sum between two classes is half the difference of theirs.
+        ranks = totals @ signs(worth).T
+        return np.square((ranks[..., :, None] - ranks[..., None, :]) / 2)
+    apart = worth[:, None] - worth[None, :]
+    if level == "interval":
+        return np.square(apart)
+    both = worth[:, None] + worth[None, :]
+    return np.square(np.divide(apart, both, out=np.zeros(both.shape), where=both != 0))
+
+
+def alpha(
+    coincidences: ArrayLike,
+    level: Level | Floats = "nominal",
+    *,
+    values: ArrayLike | None = None,
+    units: ArrayLike | None = None,
+) -> Floats:
+    """Krippendorff's alpha of coincidence matrices: 1 - (n - 1)·Σo·δ² / Σn_c·n_k·δ².
+
+    NaN where every vote is one value, and, if ``units`` is given, where fewer than two units are pairable.
+
+    Args:
+        coincidences: Summed contributions, ``[..., K, K]``.
+        level: A level of measurement, or the matrix of δ² itself.
+        values: What each class is worth (see ``difference``).
+        units: How many units have two votes or more, one for each matrix.
+
+    Reference: K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
+
+    >>> round(alpha([[10, 4], [4, 2]]).item(), 4)
+    0.0952
+    """
+    observed = np.asarray(coincidences, dtype=np.float64)
+    margins = row_sums(observed)
+    total = margins.sum(axis=-1)
+    delta = difference(margins, level, values=values) if isinstance(level, str) else level
+    seen = np.einsum("...ij,...ij->...", observed, delta)
+    chance = np.einsum("...i,...j,...ij->...", margins, margins, delta)
+    # Sums of thirds and sevenths leave dust in classes nobody chose, which must not pass for disagreement.
+    spread = total * total - np.einsum("...i,...i->...", margins, margins)
+    answer = 1 - (total - 1) * quotient(seen, np.where(spread > 1e-12 * total * total, chance, 0.0))
+    return answer if units is None else np.where(np.asarray(units) >= 2, answer, np.nan)
+
+
+def fleiss_from(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Floats:
+    """Fleiss' kappa from sums over units that ``raters`` raters each judged: (P - Σp²)/(1 - Σp²).
+
+    NaN below two units, below two raters and where every vote is one class.
+
+    Args:
+        agreeing: Ordered agreeing pairs, Σ_u Σ_k n_uk·(n_uk - 1), ``[...]``.
+        totals: Votes by class, Σ_u n_uk, ``[..., K]``.
+        raters: Votes of each unit.
+
+    Reference: J. L. Fleiss, Measuring nominal scale agreement among many raters, Psychological Bulletin 76 (1971).
+
+    >>> round(fleiss_from(10, [6, 4], raters=2).item(), 4)
+    1.0
+    """
+    votes = np.asarray(totals, dtype=np.float64)
+    every = votes.sum(axis=-1)
+    squares = np.einsum("...k,...k->...", votes, votes)
+    if raters < 2:
+        return np.full(every.shape, np.nan)
+    observed = np.asarray(agreeing, dtype=np.float64) * every / (raters - 1)
+    return quotient(observed - squares, np.where(every >= 2 * raters, every * every - squares, 0.0))
+
+
+def gwet_from(pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None = None, least: float = 2) -> Floats:
+    """Gwet's AC1, or AC2 with weights, from sums over units.
+
+    p_o = Σw·pairs/Σpairs, π = shares/Σshares, p_e = Σw·Σπ(1 - π)/(K(K - 1)); (p_o - p_e)/(1 - p_e). NaN where fewer
+    than ``least`` units have two votes or there is only one class.
+
+    Args:
+        pairs: Sums of ``pair_shares``, ``[..., K, K]``.
+        shares: Sums of ``vote_shares``, ``[..., K]``.
+        weights: Agreement weights, 1 on the diagonal; the identity where not given.
+        least: How many units with two votes it needs.
+
+    Reference: K. L. Gwet, Computing inter-rater reliability and its variance in the presence of high agreement,
+    British Journal of Mathematical and Statistical Psychology 61 (2008).
+
+    >>> round(gwet_from([[118, 3.5], [3.5, 0]], [121.5, 3.5]).item(), 4)
+    0.9408
+    """
+    seen = np.asarray(pairs, dtype=np.float64)
+    votes = np.asarray(shares, dtype=np.float64)
+    size = votes.shape[-1]
+    if size < 2:
+        return np.full(votes.shape[:-1], np.nan)
+    agreement = np.eye(size) if weights is None else np.asarray(weights, dtype=np.float64)
+    units = whole_sums(seen)
+    # The count of units is a sum of shares, right to the last digits only.
+    enough = units > least - 0.5
+    observed = quotient(np.einsum("...ij,ij->...", seen, agreement), np.where(enough, units, 0.0))
+    prevalence = quotient(votes, votes.sum(axis=-1, keepdims=True))
+    chance = agreement.sum() * np.einsum("...k,...k->...", prevalence, 1 - prevalence) / (size * (size - 1))
+    return quotient(observed - chance, 1 - chance)

@@ -1,0 +1,107 @@
+"""The draws of a bootstrap: how often each unit is taken in each replicate."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+BLOCK_BYTES = 64 * 2**20
+# Replicates that are counted together and then turned round: their counts stay in the processor's cache.
+_STRIP = 64
+_DRAWS = 2**15
+# A unit drawn 256 times where it is due once: the chance is below 1e-500.
+_SMALL = np.uint8
+
+
+def drawn_seed(seed: int | None = None) -> int:
+    """The seed itself, or a fresh one of 32 bits where none is given, so that every result can tell its seed.
+
+    Raises:
+        ValueError: The seed is negative.
+
+    >>> drawn_seed(7)
+    7
+    """
+    if seed is None:
+        return secrets.randbits(32)
+    if seed < 0:
+        raise ValueError(f"A seed is a whole number from 0 on, not {seed!r}.")
+    return int(seed)
+
+
+def resample_counts(units: int, replicates: int, seed: int, *, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+    """How often each unit is drawn, as [units, replicates], row by row in memory.
+
+    Replicate after replicate takes ``default_rng(seed).integers(0, units, units)`` from one generator. The columns sum
+    to ``units``. Counts are small whole numbers, exact in every dtype that holds 255.
+
+    Args:
+        units: How many items, or clusters, there are to draw from, and to draw.
+        replicates: How many times.
+        seed: Of the generator.
+        dtype: Of the counts.
+
+    Raises:
+        ValueError: There is no unit or no replicate.
+
+    >>> resample_counts(4, 3, 0, dtype=np.uint8)
+    array([[0, 3, 1],
+           [1, 1, 0],
+           [2, 0, 1],
+           [1, 0, 2]], dtype=uint8)
+    """
+    _check(units, replicates)
+    counts = np.empty((units, replicates), dtype=dtype)
+    _fill(counts, np.random.default_rng(seed))
+    return counts
+
+
+def resample_blocks(
+    units: int, replicates: int, seed: int, *, dtype: DTypeLike = np.float32, block_bytes: int = BLOCK_BYTES
+) -> Iterator[NDArray[Any]]:
+    """The columns of ``resample_counts``, in order, in blocks of at most ``block_bytes`` (but at least one column).
+
+    Args:
+        units: How many items, or clusters, there are to draw from, and to draw.
+        replicates: How many times.
+        seed: Of the generator.
+        dtype: Of the counts.
+        block_bytes: The most that one block takes. It changes no count.
+
+    Raises:
+        ValueError: There is no unit or no replicate.
+
+    >>> [block.shape for block in resample_blocks(4, 5, 0, block_bytes=32)]
+    [(4, 2), (4, 2), (4, 1)]
+    """
+    _check(units, replicates)
+    rng = np.random.default_rng(seed)
+    width = max(1, block_bytes // (units * np.dtype(dtype).itemsize))
+    for start in range(0, replicates, width):
+        block = np.empty((units, min(width, replicates - start)), dtype=dtype)
+        _fill(block, rng)
+        yield block
+
+
+def _check(units: int, replicates: int) -> None:
+    if units < 1 or replicates < 1:
+        raise ValueError(f"A bootstrap needs a unit and a replicate; there are {units} and {replicates}.")
+
+
+def _fill(counts: NDArray[Any], rng: np.random.Generator) -> None:
+    units, replicates = counts.shape
+    strip = np.empty((min(_STRIP, replicates), units), dtype=_SMALL)
+    # One call for several replicates draws the same numbers as one call for each, and few units are mostly calls.
+    together = max(1, min(_STRIP, _DRAWS // units))
+    offsets = units * np.arange(together)[:, None]
+    for start in range(0, replicates, _STRIP):
+        height = min(_STRIP, replicates - start)
+        for row in range(0, height, together):
+            rows = min(together, height - row)
+            drawn = rng.integers(0, units, (rows, units)) + offsets[:rows]
+            strip[row : row + rows] = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
+        counts[:, start : start + height] = strip[:height].T

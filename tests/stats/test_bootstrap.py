@@ -1,0 +1,240 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
+
+from deemster.stats import (
+    acceleration,
+    bca_interval,
+    bootstrap,
+    clustered_mean,
+    corrected_interval,
+    percentile_interval,
+)
+
+
+def mean_of_sums(sums):
+    return sums[:, 0] / sums[:, 1]
+
+
+def ratio_of_sums(sums):
+    return np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
+
+
+def loop_interval(values, method, seed, replicates, confidence, clusters=None):
+    """The bootstrap of sum x / sum y written out: one unit, one replicate, one quantile at a time."""
+    names = list(dict.fromkeys(clusters)) if clusters else list(range(len(values)))
+    members = {
+        name: [row for place, row in enumerate(values) if (clusters[place] if clusters else place) == name]
+        for name in names
+    }
+
+    def statistic(units):
+        rows = [row for unit in units for row in members[unit]]
+        below = sum(y for _, y in rows)
+        return sum(x for x, _ in rows) / below if below > 0 else None
+
+    rng = np.random.default_rng(seed)
+    draws = [rng.integers(0, len(names), len(names)).tolist() for _ in range(replicates)]
+    drawn = [statistic([names[place] for place in draw]) for draw in draws]
+    estimate = statistic(names)
+    known = sorted(value for value in drawn if value is not None)
+    if estimate is None or 2 * len(known) < replicates:
+        return estimate, drawn, None
+    tail = (1 - confidence) / 2
+    levels = [tail, 1 - tail]
+    if method == "bca":
+        slack = 1e-12 * max(abs(estimate), abs(known[0]), abs(known[-1]))
+        ties = sum(abs(value - estimate) <= slack for value in known)
+        below = sum(value < estimate - slack for value in known)
+        bias = float(ndtri((below + ties / 2) / len(known)))
+        left = [statistic([name for name in names if name != out]) for out in names] if len(names) > 1 else []
+        left = [value for value in left if value is not None]
+        middle = sum(left) / max(1, len(left))
+        gaps = [middle - value for value in left]
+        gaps = [0.0 if abs(gap) <= 1e-12 * max(map(abs, left)) else gap for gap in gaps]
+        squares = sum(gap**2 for gap in gaps)
+        speed = sum(gap**3 for gap in gaps) / (6 * squares**1.5) if squares else 0.0
+        moved = [bias + float(ndtri(level)) for level in levels]
+        if math.isfinite(bias) and all(1 - speed * shift > 0 for shift in moved):
+            levels = [float(ndtr(bias + shift / (1 - speed * shift))) for shift in moved]
+    return estimate, drawn, [float(np.quantile(known, level)) for level in levels]
+
+
+tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12)
+
+
+@settings(max_examples=120, deadline=None)
+@given(tables, st.sampled_from(["percentile", "bca"]), st.integers(0, 2**20), st.booleans(), st.data())
+def test_the_vectorised_bootstrap_equals_a_slow_loop(values, method, seed, clustered, data):
+    clusters = None
+    if clustered:
+        clusters = data.draw(st.lists(st.sampled_from("abcd"), min_size=len(values), max_size=len(values)))
+    estimate, drawn, expected = loop_interval(values, method, seed, 60, 0.9, clusters)
+    result = bootstrap(
+        ratio_of_sums,
+        table=values,
+        method=method,
+        clusters=clusters,
+        seed=seed,
+        n_resamples=60,
+        confidence=0.9,
+        keep=True,
+    )
+    assert result.value == (None if estimate is None else pytest.approx(estimate, rel=1e-12))
+    assert list(result.distribution) == [None if value is None else pytest.approx(value, rel=1e-12) for value in drawn]
+    found = result.interval and [result.interval.lower, result.interval.upper]
+    assert found == (None if expected is None else pytest.approx(expected, rel=1e-9, abs=1e-12))
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables, st.sampled_from(["percentile", "bca"]), st.integers(0, 100))
+def test_both_forms_draw_the_same_units_and_give_the_same_numbers(values, method, seed):
+    def ratio(rows):
+        return rows[:, 0].sum() / rows[:, 1].sum() if rows[:, 1].sum() else None
+
+    options = {"method": method, "seed": seed, "n_resamples": 40, "keep": True}
+    called = bootstrap(ratio, values, **options)
+    summed = bootstrap(ratio_of_sums, table=values, **options)
+    assert called.distribution == pytest.approx(summed.distribution)
+    assert (called.interval is None) == (summed.interval is None)
+    if called.interval:
+        assert called.interval.lower == pytest.approx(summed.interval.lower)
+        assert called.interval.upper == pytest.approx(summed.interval.upper)
+
+
+def test_the_called_form_resamples_several_arrays_together():
+    x = np.arange(20.0)
+    result = bootstrap(lambda a, b: float(np.abs(a - b).max()), x, x + 1, seed=1, n_resamples=30)
+    assert (result.interval.lower, result.interval.upper) == (1.0, 1.0)
+
+
+def test_whole_clusters_are_drawn_so_the_interval_of_clustered_data_is_wider():
+    rng = np.random.default_rng(4)
+    values = np.repeat(rng.normal(size=40), 10) + 0.1 * rng.normal(size=400)
+    clusters = np.repeat(np.arange(40), 10)
+    table = np.column_stack([values, np.ones(400)])
+    plain = bootstrap(mean_of_sums, table=table, seed=0)
+    whole = bootstrap(mean_of_sums, table=table, clusters=clusters, seed=0)
+    assert whole.unit == "cluster"
+    assert whole.n == 40
+    assert whole.standard_error > 2.5 * plain.standard_error
+    assert whole.standard_error == pytest.approx(clustered_mean(values, clusters).standard_error, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_interval_and_none_tells_the_drawn_one():
+    table = [[x, 1] for x in range(10)]
+    first = bootstrap(mean_of_sums, table=table)
+    assert bootstrap(mean_of_sums, table=table, seed=first.seed) == first
+
+
+def test_more_than_half_undefined_replicates_leave_no_interval():
+    table = [[1, 1]] + [[0, 0]] * 9
+    result = bootstrap(lambda sums: np.where(sums[:, 1] == 1, 1.0, np.nan), table=table, seed=0)
+    assert 0 < result.n_defined < 500
+    assert result.interval is None
+    assert "More than half" in result.note
+
+
+def test_an_undefined_statistic_has_no_interval():
+    result = bootstrap(ratio_of_sums, table=[[0, 0], [0, 0]], seed=0)
+    assert (result.value, result.interval, result.standard_error) == (None, None, None)
+    assert "undefined on the data" in result.note
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_a_single_unit_gives_an_interval_without_width_and_says_so(method):
+    for result in (
+        bootstrap(mean_of_sums, table=[[3, 1]], method=method, seed=0),
+        bootstrap(np.mean, [3.0], method=method, seed=0),
+    ):
+        assert (result.interval.lower, result.interval.upper) == (3.0, 3.0)
+        assert "single unit" in result.note
+
+
+def test_an_infinite_correction_falls_back_to_percentile_and_says_so():
+    result = bootstrap(lambda x: len(set(x.tolist())), np.arange(30), method="bca", seed=1, n_resamples=200)
+    assert result.interval.method == "percentile"
+    assert "infinite" in result.note
+    plain = bootstrap(lambda x: len(set(x.tolist())), np.arange(30), seed=1, n_resamples=200)
+    assert (result.interval.lower, result.interval.upper) == (plain.interval.lower, plain.interval.upper)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap(np.mean), "either data arrays or a table"),
+        (lambda: bootstrap(np.mean, [1, 2], table=[[1]]), "either data arrays or a table"),
+        (lambda: bootstrap(np.mean, [1, 2], method="basic"), '"percentile" or "bca"'),
+        (lambda: bootstrap(np.mean, [1, 2], [1]), "one length"),
+        (lambda: bootstrap(np.mean, []), "one length"),
+        (lambda: bootstrap(mean_of_sums, table=[[1, math.nan]]), "finite"),
+        (lambda: bootstrap(mean_of_sums, table=[1, 2]), "rows of items"),
+        (lambda: bootstrap(lambda s: s, table=[[1, 2]]), "gave the shape"),
+        (lambda: bootstrap(np.mean, [1, 2], clusters=["a"]), "one cluster"),
+        (lambda: bootstrap(np.mean, [1, 2], n_resamples=0), "needs a unit and a replicate"),
+        (lambda: bootstrap(np.mean, [1, 2], confidence=95), "confidence level"),
+        (lambda: percentile_interval([]), "at least one replicate"),
+    ],
+)
+def test_misuse_is_refused_with_a_reason(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+stacks = st.integers(1, 4).flatmap(
+    lambda rows: st.lists(
+        st.lists(st.one_of(st.none(), st.integers(-5, 5)), min_size=8, max_size=8), min_size=rows, max_size=rows
+    )
+)
+
+
+@given(stacks, st.floats(0.5, 0.99))
+def test_a_stack_of_replicates_gives_what_each_row_gives(rows, confidence):
+    replicates = np.array(rows, dtype=float)
+    estimates = np.zeros(len(rows))
+    jackknife = np.arange(len(rows) * 5.0).reshape(-1, 5) ** 2
+    whole = percentile_interval(replicates, confidence), bca_interval(estimates, replicates, jackknife, confidence)
+    for place, row in enumerate(replicates):
+        single = percentile_interval(row, confidence), bca_interval(0.0, row, jackknife[place], confidence)
+        for one, every in zip(single, whole, strict=True):
+            for part, parts in zip(one, every, strict=True):
+                assert np.array_equal(part, parts[place], equal_nan=True)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(0.01, 0.99))
+def test_percentile_ends_are_numpys_linear_quantiles(values, confidence):
+    ends = percentile_interval(values, confidence)
+    expected = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    assert [float(ends.lower), float(ends.upper)] == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+def test_undefined_replicates_are_left_out():
+    ends = percentile_interval([1.0, math.nan, 3.0, math.inf], 0.5)
+    assert (float(ends.lower), float(ends.upper), int(ends.defined)) == (1.5, 2.5, 2)
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=12))
+def test_equal_units_may_be_left_out_together(values):
+    kinds, counts = np.unique(values, return_counts=True)
+    together = float(acceleration(kinds, weights=counts))
+    assert together == pytest.approx(float(acceleration(values)), abs=1e-12)
+
+
+def test_rounding_is_no_acceleration():
+    assert float(acceleration([0.1 + 0.2, 0.3, 0.3])) == 0.0
+
+
+def test_a_correction_beyond_its_pole_falls_back():
+    ends = corrected_interval(0.0, np.linspace(-1, 1, 101), 0.9, 0.95)
+    assert bool(ends.fallback)
+    assert [float(ends.lower), float(ends.upper)] == pytest.approx([-0.95, 0.95])
+
+
+def test_rounding_does_not_break_ties():
+    ends = bca_interval(0.3, [0.1 + 0.2] * 10, [0.3, 0.3], 0.9)
+    assert not ends.fallback
+    assert float(ends.lower) == pytest.approx(0.3)
