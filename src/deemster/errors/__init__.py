@@ -2,7 +2,9 @@
 
     DeemsterError
     ├── InputError (also ValueError)          what the user gave cannot be used; exit code 2
-    │   ├── DatasetError                      a golden dataset
+    │   ├── DatasetError                      a golden dataset or a rubric dataset
+    │   ├── RubricError                       a rubric, or a verdict on one of its criteria
+    │   ├── VotesError                        votes of judges
     │   ├── OutputsError                      saved outputs
     │   ├── ReportError                       a report file, or a place where one should go
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
@@ -21,6 +23,8 @@ from deemster.errors.tree import (
     MissingExtraError,
     OutputsError,
     ReportError,
+    RubricError,
+    VotesError,
 )
 from deemster.errors.wording import counted, did_you_mean, listing, nearest, visible
 
@@ -34,6 +38,8 @@ __all__ = [
     "MissingExtraError",
     "OutputsError",
     "ReportError",
+    "RubricError",
+    "VotesError",
     "counted",
     "did_you_mean",
     "listing",

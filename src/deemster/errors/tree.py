@@ -68,7 +68,15 @@ class InputError(DeemsterError, ValueError):
 
 
 class DatasetError(InputError):
-    """A golden dataset cannot be used."""
+    """A golden dataset or a rubric dataset cannot be used."""
+
+
+class RubricError(InputError):
+    """A rubric, or a verdict on one of its criteria, cannot be used."""
+
+
+class VotesError(InputError):
+    """Votes of judges cannot be used, or do not fit the dataset."""
 
 
 class OutputsError(InputError):

@@ -1,0 +1,41 @@
+"""What good means: criteria, options, rubrics, and the scores that verdicts come to."""
+
+from deemster.rubrics.aggregation import Aggregated, Rules, aggregate, rules_faults
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Check, Criterion, Option
+from deemster.rubrics.penalty import LengthPenalty, Submission, submission_parts
+from deemster.rubrics.reading import SCHEMA, read_rubric
+from deemster.rubrics.rubric import Rubric, Section
+from deemster.rubrics.scoring import (
+    RubricScore,
+    Scores,
+    Scoring,
+    rubric_score,
+    rubric_scores,
+    scoring_faults,
+)
+
+__all__ = [
+    "FAILED",
+    "FAILED_WORST",
+    "MISSING",
+    "SCHEMA",
+    "Aggregated",
+    "Check",
+    "Criterion",
+    "LengthPenalty",
+    "Option",
+    "Rubric",
+    "RubricScore",
+    "Rules",
+    "Scores",
+    "Scoring",
+    "Section",
+    "Submission",
+    "aggregate",
+    "read_rubric",
+    "rubric_score",
+    "rubric_scores",
+    "rules_faults",
+    "scoring_faults",
+    "submission_parts",
+]

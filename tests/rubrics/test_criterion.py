@@ -1,0 +1,228 @@
+"""Criteria, options and the codes of verdicts."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from deemster.errors import RubricError
+from deemster.rubrics import Check, Criterion, Option, Rubric, Section
+from tests.rubrics.world import DEPTH, DEPTH_OPTIONS, FACTS, FLUFF, TONE
+
+
+def test_a_criterion_without_options_is_binary_and_has_three_verdicts():
+    assert FACTS.kind == "binary"
+    assert FACTS.labels == ("MET", "UNMET", "CANNOT_ASSESS")
+    assert FACTS.values == (1.0, 0.0, None)
+    assert FACTS.positions == (None, None, None)
+    assert (FACTS.scored, FACTS.abstentions, FACTS.abstention) == ((0, 1), frozenset({2}), 2)
+
+
+def test_options_are_ordinal_unless_told():
+    assert Criterion("x", options=DEPTH_OPTIONS).kind == "ordinal"
+    assert TONE.kind == "nominal"
+
+
+def test_a_choice_without_an_abstention_has_one_as_its_last_code():
+    assert TONE.labels == ("curt", "warm", "cold", "Cannot assess / not applicable")
+    assert TONE.values == (0.2, 1.0, 0.0, None)
+    assert (TONE.scored, TONE.abstention, TONE.na_option_index) == ((0, 1, 2), 3, None)
+
+
+def test_a_choice_with_an_abstention_keeps_the_authors():
+    assert DEPTH.labels == ("poor", "fair", "good", "n-a")
+    assert (DEPTH.abstention, DEPTH.na_option_index) == (3, 3)
+    assert DEPTH.with_guaranteed_na_option() is DEPTH
+
+
+def test_the_guaranteed_abstention_is_appended_once():
+    sure = TONE.with_guaranteed_na_option()
+    assert sure.options == (*TONE.options, Option("Cannot assess / not applicable", na=True))
+    assert sure.with_guaranteed_na_option() is sure
+    assert sure.labels == TONE.labels
+    assert FACTS.with_guaranteed_na_option() is FACTS
+
+
+def test_several_abstentions_are_all_abstentions_and_the_first_is_meant():
+    options = (Option("skip", na=True), Option("a", 0), Option("b", 1), Option("hidden", 0.5, na=True))
+    criterion = Criterion("x", options=options)
+    assert criterion.abstentions == {0, 3}
+    assert criterion.code("CANNOT_ASSESS") == criterion.abstention == 0
+    assert criterion.values == (None, 0.0, 1.0, None)
+    assert criterion.positions == (None, 0, 1, None)
+
+
+def test_labels_are_found_without_case_and_outer_space():
+    criterion = Criterion("x", options=(Option("Straße", 0), Option(" Très bien ", 1)))
+    assert criterion.find("STRASSE ") == 0
+    assert criterion.code("très BIEN") == 1
+    assert FACTS.find(" met ") == 0
+    assert FACTS.code("cannot_assess") == 2
+
+
+def test_find_knows_options_only_and_code_knows_the_abstention_too():
+    assert TONE.code("CANNOT_ASSESS") == 3
+    with pytest.raises(RubricError, match="`curt`, `warm`, `cold`"):
+        TONE.find("CANNOT_ASSESS")
+
+
+def test_an_unknown_label_lists_the_labels_and_the_nearest():
+    with pytest.raises(RubricError) as error:
+        DEPTH.find("god")
+    assert str(error.value) == (
+        "`god` is no verdict of `depth`. It has `poor`, `fair`, `good`, `n-a`. Did you mean `good`?"
+    )
+    with pytest.raises(RubricError, match=r"^7 is no verdict of `depth`"):
+        DEPTH.code(7)
+
+
+def test_positions_follow_values_in_either_direction():
+    falling = Criterion(
+        "x", options=(Option("good", 1), Option("none", na=True), Option("fair", 0.5), Option("bad", 0))
+    )
+    assert falling.positions == (2, None, 1, 0)
+    assert falling.position(0) == 2
+    assert falling.position(1) is None
+    with pytest.raises(RubricError, match="There is no option 9"):
+        falling.position(9)
+
+
+def test_order_gives_the_positions_where_values_do_not():
+    options = (Option("late", 0), Option("early", 0), Option("in time", 1))
+    criterion = Criterion("x", options=options, order=["EARLY", "in time", "late"])
+    assert criterion.order == ("early", "in time", "late")
+    assert criterion.positions == (2, 0, 1, None)
+
+
+@pytest.mark.parametrize(("weight", "worst"), [(1, 2), (0, 2), (-1, 1)])
+def test_the_worst_case_follows_the_sign_of_the_weight(weight, worst):
+    criterion = msgspec.structs.replace(TONE, weight=weight)
+    assert criterion.worst == worst
+    assert criterion.worst_scored_option() == (worst, criterion.options[worst])
+
+
+def test_the_worst_case_of_a_binary_criterion_is_unmet_or_met():
+    assert FACTS.worst_scored_option() == (1, Option("UNMET", 0.0))
+    assert FLUFF.worst_scored_option() == (0, Option("MET", 1.0))
+
+
+def test_the_worst_of_equal_values_is_the_first():
+    criterion = Criterion("x", options=(Option("a", 1), Option("b", 0), Option("c", 0)), scale_type="nominal")
+    assert criterion.worst_among([2, 1]) == 1
+    assert criterion.worst_among([0, 2]) == 2
+    with pytest.raises(RubricError, match="none was given"):
+        criterion.worst_among([3])
+
+
+def test_criteria_and_rubrics_are_equal_by_value_and_hashable():
+    def made() -> Rubric:
+        check = Check("contains", {"all": ["a", {"b": [1]}]}, 0.5)
+        return Rubric([Criterion("x", check=check), Criterion("y", options=[Option("a", 0), Option("b", 1)])])
+
+    assert made() == made()
+    assert len({made(), made()}) == 1
+    assert hash(Check("m", {"a": 1})) == hash(Check("m", {"a": 1.0}))
+
+
+def test_nothing_can_be_changed():
+    criterion = Criterion("x", check=Check("contains", {"all": ["a"]}))
+    with pytest.raises(AttributeError):
+        criterion.weight = 3
+    with pytest.raises(TypeError):
+        criterion.check.args["all"] = 1
+    assert criterion.check.args["all"] == ("a",)
+
+
+def test_what_is_made_in_python_is_checked_and_all_faults_are_told():
+    with pytest.raises(RubricError) as error:
+        Criterion(" ", weight=float("nan"), order=["a"], aggregation="mean", fatal=1)
+    assert [fault.message for fault in error.value.faults] == [
+        "`requirement` is blank.",
+        "`weight` is a finite number, not nan.",
+        "`fatal` is true or false, not 1.",
+        "`order` stands only on an ordinal criterion; this one is binary.",
+        (
+            "aggregation: `mean` is a rule of ordinal criteria, not of binary ones. "
+            "Known: `majority`, `weighted`, `unanimous`, `any`."
+        ),
+    ]
+
+
+def test_a_copy_with_changes_is_checked_too():
+    with pytest.raises(RubricError, match="`weight` is a finite number"):
+        msgspec.structs.replace(FACTS, weight=float("inf"))
+    with pytest.raises(RubricError, match="not what the sections hold"):
+        msgspec.structs.replace(Rubric(sections=[Section([FACTS])]), criteria=(FLUFF,))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"label": " ", "value": 1}, "`label` is blank."),
+        ({"label": "a"}, "`value` is missing: an option that is not `na` has a value from 0 to 1."),
+        ({"label": "a", "value": 1.01}, "`value` is a number from 0 to 1, not 1.01."),
+        ({"label": "a", "value": True}, "`value` is a number from 0 to 1, not true."),
+        ({"label": "a\ud800", "value": 1}, "`label` holds a lone surrogate, which is no character."),
+    ],
+)
+def test_an_impossible_option_is_refused(fields, message):
+    with pytest.raises(RubricError) as error:
+        Option(**fields)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"metric": ""}, "`metric` is blank."),
+        ({"metric": "m", "args": [1]}, "`args` is a map of the metric's arguments, not a list."),
+        ({"metric": "m", "args": {"x": float("inf")}}, "`args.x` is inf, which is not a finite number."),
+        ({"metric": "m", "threshold": 2}, "`threshold` is a number from 0 to 1, not 2."),
+    ],
+)
+def test_an_impossible_check_is_refused(fields, message):
+    with pytest.raises(RubricError) as error:
+        Check(**fields)
+    assert str(error.value) == message
+
+
+def test_arguments_nested_without_end_are_refused():
+    deep: list[object] = []
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(RubricError, match="nested deeper than 32 levels"):
+        Check("m", {"x": deep})
+
+
+def test_nameless_criteria_are_numbered_through_all_sections():
+    rubric = Rubric(sections=[Section([Criterion("a"), FACTS]), Section([Criterion("b")])])
+    assert rubric.names == ("Criterion 1", "facts", "Criterion 3")
+    assert rubric.sections[1].criteria == rubric.criteria[2:]
+
+
+def test_names_are_unique_without_case_and_outer_space():
+    with pytest.raises(RubricError) as error:
+        Rubric([Criterion("a", name="Criterion 2"), Criterion("b"), FACTS, Criterion("c", name=" FACTS")])
+    assert [fault.message for fault in error.value.faults] == [
+        "criteria[1].name: The name `Criterion 2` is already that of criteria[0].",
+        "criteria[3].name: The name ` FACTS` is already that of criteria[2].",
+    ]
+
+
+def test_weights_that_overflow_together_are_refused():
+    with pytest.raises(RubricError, match="more than a number can hold"):
+        Rubric([Criterion("a", weight=1.7e308), Criterion("b", weight=-1.7e308)])
+
+
+def test_a_rubric_or_section_without_criteria_is_refused():
+    with pytest.raises(RubricError, match="a rubric has at least one criterion"):
+        Rubric(())
+    with pytest.raises(RubricError, match="a section has at least one criterion"):
+        Section(())
+    with pytest.raises(RubricError, match=r"criteria\[0\]: A criterion is a `Criterion`, not a map."):
+        Rubric([{"requirement": "x"}])
+
+
+def test_blank_guidelines_are_none_and_others_are_verbatim():
+    assert Rubric([FACTS], guidelines=" \n").guidelines is None
+    assert Rubric([FACTS], guidelines=" Be strict.\n").guidelines == " Be strict.\n"
