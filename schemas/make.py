@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import rubrics
 
+from deemster.alignment.models import MetricsResult
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import NoScore, Report, Score
 from deemster.summary import rules
@@ -88,6 +90,8 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
 def schemas() -> dict[str, str]:
     """The text of every schema, by file name."""
     return {
+        **{name: _text(_trimmed(schema)) for name, schema in rubrics.schemas().items()},
+        "deemster.alignment.v1.json": _written(MetricsResult),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.outputs.v1.json": _written(OutputsFile),
         "deemster.report.v1.json": _written(Report),
@@ -111,7 +115,11 @@ def _written(kind: type) -> str:
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": dict(sorted(parts.items()))}
-    return json.dumps(_trimmed(schema), indent=2, ensure_ascii=False) + "\n"
+    return _text(_trimmed(schema))
+
+
+def _text(schema: Any) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _call_keys(parts: dict[str, Any]) -> dict[str, Any]:

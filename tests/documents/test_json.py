@@ -129,3 +129,9 @@ def test_the_row_hash_of_the_specification():
 
 def test_one_and_one_point_zero_differ():
     assert row_hash({}, 1) != row_hash({}, 1.0)
+
+
+def test_a_line_of_a_longer_file_knows_its_number():
+    document = json_document('{"id": "a", "votes": {"b": [1]}}', Reading("votes.jsonl", error=DatasetError), line=40)
+    for path in ((), ("id",), ("votes", "b", 0), ("absent",)):
+        assert document.where(path) == "votes.jsonl:40"

@@ -1,6 +1,55 @@
-"""Golden datasets: reading, checking, fingerprints, writing."""
+"""Golden datasets, rubric datasets and votes: reading, checking, fingerprints, splits, writing.
+
+What concerns rubrics is loaded when it is first used: a run over a golden dataset needs none of it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from deemster.dataset.golden import Dataset
 from deemster.dataset.hashes import row_hash
 
-__all__ = ["Dataset", "row_hash"]
+if TYPE_CHECKING:
+    from deemster.dataset.derivation import Derived, derive
+    from deemster.dataset.items import RubricItem, Submission
+    from deemster.dataset.joining import with_truth
+    from deemster.dataset.labelled import RubricDataset
+    from deemster.dataset.votes import Block, Juror, Probability, Repeat, Votes
+
+_FILES = {
+    "derivation": ("Derived", "derive"),
+    "items": ("RubricItem", "Submission"),
+    "joining": ("with_truth",),
+    "labelled": ("RubricDataset",),
+    "votes": ("Block", "Juror", "Probability", "Repeat", "Votes"),
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
+
+__all__ = [
+    "Block",
+    "Dataset",
+    "Derived",
+    "Juror",
+    "Probability",
+    "Repeat",
+    "RubricDataset",
+    "RubricItem",
+    "Submission",
+    "Votes",
+    "derive",
+    "row_hash",
+    "with_truth",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what concerns rubrics on first use.
+
+    Raises:
+        AttributeError: The room has no such name.
+    """
+    if name not in _FILE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_FILE_OF[name]}"), name)
+    globals()[name] = found
+    return found

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any, overload
 
@@ -16,6 +14,7 @@ from deemster.dataset.header import KEYS as HEADER_KEYS
 from deemster.dataset.header import Header, header_faults, header_of
 from deemster.dataset.indexed import IndexedRows, load_jsonl
 from deemster.dataset.rows import row_faults, sample_of
+from deemster.dataset.source import collector_off
 from deemster.documents.document import Document, Reading, in_order
 from deemster.documents.files import FORMATS, document_of, format_of, quick_value
 from deemster.documents.values import kind_of, thawed
@@ -99,7 +98,7 @@ class Dataset:
         kind = format_of(path, reading, format=format, known=FORMATS)
         self = cls.__new__(cls)
         rows: ListedRows | IndexedRows
-        with _collector_off():
+        with collector_off():
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
@@ -174,18 +173,6 @@ class Dataset:
         from deemster.dataset.writing import write_dataset  # noqa: PLC0415 - readers need no writer
 
         write_dataset(self, path)
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Reading makes many objects and no cycles; looking for cycles meanwhile costs as much as the reading."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _row_of(sample: Sample | Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ def is_good_id(text: str) -> bool:
     """Whether a text can be the id of a sample."""
     if text.isprintable():
         return 0 < len(text) <= LONGEST_ID and not text.isspace()
-    return not any(_id_faults(text))
+    return not any(id_faults(text))
 
 
 def are_good_tags(tags: Any) -> bool:
@@ -62,7 +62,7 @@ def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
     if "id" not in row:
         yield (), "The id is missing."
     else:
-        yield from ((("id",), message) for message in _id_faults(row["id"]))
+        yield from ((("id",), message) for message in id_faults(row["id"]))
     if "input" not in row:
         yield (), "The input is missing."
     elif not isinstance(row["input"], dict):
@@ -76,7 +76,8 @@ def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
     yield from _metadata_faults(row.get("metadata", {}))
 
 
-def _id_faults(value: Any) -> Iterator[str]:
+def id_faults(value: Any) -> Iterator[str]:
+    """What is wrong with a value that should be an id."""
     if not isinstance(value, str):
         hint = " Quote it." if isinstance(value, (int, float)) else ""
         yield f"The id is a string, not {kind_of(value)}.{hint}"

@@ -18,16 +18,21 @@ _LINE = re.compile(r":([0-9]+)(?::[0-9]+)?\Z")
 class Document:
     """A value read from a file, and the line of every part of it.
 
+    Places are lines where there is no text, else offsets into the text, which begins at the line `first`.
+
     Attributes:
         value: Maps, lists, strings, numbers, booleans and None.
         file: The file's name as the user gave it.
     """
 
-    def __init__(self, value: Any, *, file: str, places: dict[int, Any], text: str | None = None) -> None:
+    def __init__(
+        self, value: Any, *, file: str, places: dict[int, Any], text: str | None = None, first: int = 1
+    ) -> None:
         self.value = value
         self.file = file
         self._places = places
         self._text = text
+        self._first = first
         self._breaks: list[int] | None = None
 
     def line(self, path: Sequence[str | int] = ()) -> int:
@@ -39,7 +44,7 @@ class Document:
                 place, value = known[step], value[step]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):
                 break
-        return 1 if place is None else self._line_at(place)
+        return self._first if place is None else self._line_at(place)
 
     def where(self, path: Sequence[str | int] = ()) -> str:
         """The place of a value as ``file:line``."""
@@ -50,7 +55,7 @@ class Document:
             return place
         if self._breaks is None:
             self._breaks = [match.start() for match in _BREAK.finditer(self._text)]
-        return bisect.bisect_left(self._breaks, place) + 1
+        return bisect.bisect_left(self._breaks, place) + self._first
 
 
 class Reading:

@@ -70,7 +70,7 @@ def json_document(text: str, reading: Reading, *, depth: int = DEPTH, line: int 
     """
     parser = _Parser(text, reading, depth=depth, line=line)
     value = parser.document()
-    return Document(value, file=reading.file, places=parser.places, text="\n" * (line - 1) + text)
+    return Document(value, file=reading.file, places=parser.places, text=text, first=line)
 
 
 class _Parser:
