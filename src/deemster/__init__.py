@@ -13,7 +13,15 @@ import importlib
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "dataset": ("Dataset",),
+    "alignment": (
+        "JudgeComparison",
+        "MetricsResult",
+        "annotator_tests",
+        "compare_judges",
+        "compute_metrics",
+        "latent_truth",
+    ),
+    "dataset": ("Dataset", "RubricDataset", "RubricItem", "Votes"),
     "errors": (
         "ConfigurationError",
         "DatasetError",
@@ -22,6 +30,8 @@ _ROOMS = {
         "MissingExtraError",
         "OutputsError",
         "ReportError",
+        "RubricError",
+        "VotesError",
     ),
     "evaluation": ("evaluate", "evaluate_async"),
     "metrics.citation": ("CitationGroundedness",),
@@ -76,15 +86,20 @@ _ROOMS = {
         "Usage",
     ),
     "report": ("Report", "load_report"),
+    "rubrics": ("Check", "Criterion", "LengthPenalty", "Option", "Rubric", "Scoring", "Section", "rubric_score"),
     "run.catalog": ("parse",),
     "target.saved": ("SavedOutputs",),
 }
+# Rooms whose functions are used under the room's name: `dm.stats.cohen_kappa(a, b)`.
+_OPEN = ("stats",)
 _PLACES = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = sorted(_PLACES)  # noqa: PLE0605 - `__init__.pyi` spells the names out for type checkers
 
 
 def __getattr__(name: str) -> object:
+    if name in _OPEN:
+        return importlib.import_module(f"deemster.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module `deemster` has no attribute `{name}`")
     value = getattr(importlib.import_module(f"deemster.{_PLACES[name]}"), name)
@@ -93,4 +108,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_OPEN, "__version__"]

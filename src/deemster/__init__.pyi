@@ -1,5 +1,35 @@
+from deemster import (
+    stats as stats,
+)
+from deemster.alignment import (
+    JudgeComparison as JudgeComparison,
+)
+from deemster.alignment import (
+    MetricsResult as MetricsResult,
+)
+from deemster.alignment import (
+    annotator_tests as annotator_tests,
+)
+from deemster.alignment import (
+    compare_judges as compare_judges,
+)
+from deemster.alignment import (
+    compute_metrics as compute_metrics,
+)
+from deemster.alignment import (
+    latent_truth as latent_truth,
+)
 from deemster.dataset import (
     Dataset as Dataset,
+)
+from deemster.dataset import (
+    RubricDataset as RubricDataset,
+)
+from deemster.dataset import (
+    RubricItem as RubricItem,
+)
+from deemster.dataset import (
+    Votes as Votes,
 )
 from deemster.errors import (
     ConfigurationError as ConfigurationError,
@@ -21,6 +51,12 @@ from deemster.errors import (
 )
 from deemster.errors import (
     ReportError as ReportError,
+)
+from deemster.errors import (
+    RubricError as RubricError,
+)
+from deemster.errors import (
+    VotesError as VotesError,
 )
 from deemster.evaluation import (
     evaluate as evaluate,
@@ -174,6 +210,30 @@ from deemster.report import (
 )
 from deemster.report import (
     load_report as load_report,
+)
+from deemster.rubrics import (
+    Check as Check,
+)
+from deemster.rubrics import (
+    Criterion as Criterion,
+)
+from deemster.rubrics import (
+    LengthPenalty as LengthPenalty,
+)
+from deemster.rubrics import (
+    Option as Option,
+)
+from deemster.rubrics import (
+    Rubric as Rubric,
+)
+from deemster.rubrics import (
+    Scoring as Scoring,
+)
+from deemster.rubrics import (
+    Section as Section,
+)
+from deemster.rubrics import (
+    rubric_score as rubric_score,
 )
 from deemster.run.catalog import (
     parse as parse,

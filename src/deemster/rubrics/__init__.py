@@ -2,7 +2,7 @@
 
 from deemster.rubrics.aggregation import Aggregated, Rules, aggregate, rules_faults
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Check, Criterion, Option
-from deemster.rubrics.penalty import LengthPenalty, Submission, submission_parts
+from deemster.rubrics.penalty import LengthPenalty, Parts, submission_parts
 from deemster.rubrics.reading import SCHEMA, read_rubric
 from deemster.rubrics.rubric import Rubric, Section
 from deemster.rubrics.scoring import (
@@ -24,13 +24,13 @@ __all__ = [
     "Criterion",
     "LengthPenalty",
     "Option",
+    "Parts",
     "Rubric",
     "RubricScore",
     "Rules",
     "Scores",
     "Scoring",
     "Section",
-    "Submission",
     "aggregate",
     "read_rubric",
     "rubric_score",

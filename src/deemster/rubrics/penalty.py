@@ -16,7 +16,7 @@ _PARTS: Final = ("all", "output", "thinking")
 _TAG: Final = re.compile(r"</?(?:thinking|output)>")
 
 
-class Submission(NamedTuple):
+class Parts(NamedTuple):
     """A submission in its parts.
 
     Attributes:
@@ -30,7 +30,7 @@ class Submission(NamedTuple):
     whole: str
 
 
-def submission_parts(submission: str | Mapping[str, str]) -> Submission:
+def submission_parts(submission: str | Mapping[str, str]) -> Parts:
     """Tell thinking from output.
 
     Args:
@@ -48,13 +48,13 @@ def submission_parts(submission: str | Mapping[str, str]) -> Submission:
         texts = {key: submission.get(key, "") for key in ("thinking", "output")}
         if unknown or not all(isinstance(text, str) for text in texts.values()):
             raise RubricError("A submission in parts is a map of `thinking` and `output` to text.")
-        return Submission(texts["thinking"], texts["output"], f"{texts['thinking']}\n{texts['output']}")
+        return Parts(texts["thinking"], texts["output"], f"{texts['thinking']}\n{texts['output']}")
     if not isinstance(submission, str):
         raise RubricError(f"A submission is text or a map of `thinking` and `output`, not {shown(submission)}.")
     thinking, rest = _cut(submission, "thinking")
     output, _ = _cut(rest, "output")
     found = rest if output is None else output
-    return Submission(thinking or "", _TAG.sub(" ", found), _TAG.sub(" ", submission))
+    return Parts(thinking or "", _TAG.sub(" ", found), _TAG.sub(" ", submission))
 
 
 def _cut(text: str, tag: str) -> tuple[str | None, str]:

@@ -1,0 +1,288 @@
+"""Can this judge be trusted: agreement of judges with people and with each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deemster.alignment.beyond import beyond
+from deemster.alignment.cells import cells_of
+from deemster.alignment.filling import (
+    Findings,
+    abstaining_of,
+    bias_of,
+    correlation_of,
+    coverage_of,
+    criteria_of,
+    grouped,
+    icc_of,
+    judges_of,
+    limits_of,
+)
+from deemster.alignment.measures import Key, Sheet, table_measures
+from deemster.alignment.models import BootstrapResults, MetricsResult, Mode
+from deemster.alignment.pairs import Classes, Modes, classes_by_column
+from deemster.alignment.panel import Cluster, Floats, Panel, panel
+from deemster.alignment.pooled import pooled_measures, pooled_of
+from deemster.alignment.replicates import Method, left_out, replicates_of, results_of
+from deemster.alignment.scores import CORRELATIONS, Moments, moments_of
+from deemster.alignment.slices import slice_measures, slices_of, tags_of
+from deemster.dataset import RubricDataset, Votes
+from deemster.errors import InputError, did_you_mean, listing, visible
+from deemster.stats.intervals import checked_level
+from deemster.stats.resampling import drawn_seed
+
+# A statistic that is undefined in more than this share of the replicates is pointed out.
+_UNDEFINED = 0.05
+_NUMBERS = (
+    "criterion_accuracy",
+    "binary_accuracy",
+    "criterion_precision",
+    "criterion_recall",
+    "criterion_f1",
+    "macro_accuracy",
+    "mean_kappa",
+    "micro_kappa",
+    "criterion_phi",
+    "mean_krippendorff_alpha",
+    "score_rmse",
+    "score_mae",
+    "score_concordance",
+    "score_alpha",
+)
+
+
+def compute_metrics(
+    result: Votes | str | Path,
+    dataset: RubricDataset | str | Path | None = None,
+    *,
+    bootstrap: bool | Method = False,
+    n_bootstrap: int = 1000,
+    per_judge: bool = False,
+    cannot_assess: Mode = "exclude",
+    na_mode: Mode = "exclude",
+    confidence_level: float = 0.95,
+    seed: int | None = None,
+    cluster: Cluster | None = None,
+    per_slice: bool = False,
+) -> MetricsResult:
+    """Compare final verdicts, votes and scores with the truth, and the judges with each other.
+
+    Items are matched by id. What is undefined is None; `warnings` say what a reader has to know.
+
+    Args:
+        result: Votes, or the path of a votes file.
+        dataset: Where the truth comes from; None where the votes carry it.
+        bootstrap: Give every number an interval: True or "percentile", or "bca".
+        n_bootstrap: How many replicates are drawn.
+        per_judge: Compare each judge with the truth too.
+        cannot_assess: What an abstention counts as on binary criteria: "exclude", "as_unmet" or "as_category".
+        na_mode: What an abstention counts as on multi-choice criteria.
+        confidence_level: Of all intervals.
+        seed: Of the draws; None draws one, and the result tells it.
+        cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
+        per_slice: Headline numbers for each tag.
+
+    Raises:
+        InputError: An argument is not as described, no labelled item was graded, or ``as_category`` meets an ordinal
+            criterion with an abstention. It is a ValueError too.
+    """
+    modes = Modes(cannot_assess, na_mode)
+    method = _method(bootstrap)
+    _check(n_bootstrap, confidence_level)
+    asked = _Asked(
+        method=method,
+        replicates=n_bootstrap,
+        seed=0 if method is None else drawn_seed(seed),
+        confidence=confidence_level,
+        per_judge=per_judge,
+        per_slice=per_slice,
+    )
+    whole = panel(result, dataset, cluster=cluster)
+    classes = classes_by_column(whole.columns, modes)
+    findings = _findings(whole, classes, modes, asked)
+    told = _told(findings, asked)
+    more = beyond(whole, classes, confidence=confidence_level, told=told)
+    return _result(findings, modes, asked, told, more)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a caller wants to know, and how sure."""
+
+    method: Method | None
+    replicates: int
+    seed: int
+    confidence: float
+    per_judge: bool
+    per_slice: bool
+
+
+def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _Asked) -> Findings:
+    members = tags_of(whole)[1] if asked.per_slice else None
+    if members is not None and not members.shape[1]:
+        members = None
+    cells = cells_of(whole, classes, per_judge=asked.per_judge, slices=members)
+    ranked = asked.method is not None
+    moments = moments_of(whole, per_judge=asked.per_judge, ranked=ranked, slices=members, confidence=asked.confidence)
+
+    def measure(counts: Floats, sums: Floats, drawn: Any) -> Sheet:
+        judges = len(whole.judges) if asked.per_judge else 0
+        sheet = table_measures(cells, counts, judges=judges, coverage=modes.exclude)
+        sheet |= moments.measures(sums, drawn)
+        if members is not None:
+            sheet |= slice_measures(cells, moments, counts, sums)
+        if whole.mixed:
+            sheet |= pooled_measures(cells, counts)
+        return sheet
+
+    counts = cells.summed(cells.totals())
+    found = {key: float(values[0]) for key, values in measure(counts, moments.totals(), None).items()}
+    _restate(found, moments)
+    intervals = None
+    if asked.method is not None:
+        replicates = replicates_of(cells, moments, measure, n=asked.replicates, seed=asked.seed)
+        without = left_out(cells, moments, measure) if asked.method == "bca" and whole.n_units > 1 else None
+        linear = _linear(moments)
+        intervals = results_of(found, replicates, without, confidence=asked.confidence, linear=linear)
+    return Findings(
+        whole=whole,
+        cells=cells,
+        moments=moments,
+        counts=counts,
+        estimates={key: None if math.isnan(value) else value for key, value in found.items()},
+        intervals=intervals,
+        groups=None if intervals is None else grouped(intervals),
+        confidence=asked.confidence,
+        coverage=modes.exclude,
+    )
+
+
+def _method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT001 - the argument of the public call
+    if bootstrap is False:
+        return None
+    if bootstrap is True:
+        return "percentile"
+    if bootstrap not in ("percentile", "bca"):
+        name = visible(str(bootstrap), limit=60)
+        raise InputError(f"`bootstrap` has no method {name!r}. {did_you_mean(name, ('percentile', 'bca'))}")
+    return bootstrap
+
+
+def _check(n_bootstrap: int, confidence: float) -> None:
+    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int) or n_bootstrap < 1:
+        raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r}.")
+    try:
+        checked_level(confidence)
+    except (ValueError, TypeError):
+        message = f"`confidence_level` lies strictly between 0 and 1, not {confidence!r}."
+        raise InputError(message) from None
+
+
+def _restate(found: dict[Key, float], moments: Moments) -> None:
+    """Correlations as they are told, rather than from sums of squares."""
+    for duel in moments.duels:
+        for name in CORRELATIONS:
+            value = duel.correlations[name].value
+            found[*duel.scope, f"score_{name}"] = math.nan if value is None else value
+
+
+def _linear(moments: Moments) -> frozenset[Key]:
+    names = ("score_spearman", "score_kendall")
+    return frozenset((*duel.scope, name) for duel in moments.duels if duel.linear for name in names)
+
+
+def _undefined(findings: Findings, asked: _Asked) -> list[str]:
+    every = findings.intervals or {}
+    fewest = (1 - _UNDEFINED) * asked.replicates
+    scarce = [key for key, one in every.items() if one.estimate is not None and one.n_bootstrap < fewest]
+    if not scarce:
+        return []
+    names = listing(sorted({str(key[-1]) for key in scarce}), limit=5)
+    share = f"{len(scarce)} of {len(every)} numbers are undefined in more than 5 % of the replicates"
+    return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
+
+
+def _told(findings: Findings, asked: _Asked) -> BootstrapResults | None:
+    if findings.intervals is None or asked.method is None:
+        return None
+    ends: dict[str, tuple[float, float] | None] = {}
+    for name in ("criterion_accuracy", "mean_kappa", "score_rmse"):
+        interval = findings.intervals["all", name].ci
+        ends[name] = None if interval is None else (interval.lower, interval.upper)
+    return BootstrapResults(
+        accuracy_ci=ends["criterion_accuracy"],
+        kappa_ci=ends["mean_kappa"],
+        rmse_ci=ends["score_rmse"],
+        n_bootstrap=asked.replicates,
+        confidence_level=asked.confidence,
+        seed=asked.seed,
+        method=asked.method,
+        unit=findings.whole.unit,
+    )
+
+
+def _result(
+    findings: Findings, modes: Modes, asked: _Asked, told: BootstrapResults | None, more: dict[str, Any]
+) -> MetricsResult:
+    whole, number = findings.whole, findings.number
+    duel = findings.moments.duels[0]
+    criteria = criteria_of(findings)
+    covered = sum(one.n_samples for one in criteria)
+    kinds = [column.criterion.kind for column in whole.columns]
+    bias = bias_of(duel, findings.confidence)
+    na_stats, cannot_assess_stats = abstaining_of(findings)
+    parts = (whole, findings.cells, findings.counts, findings.estimates, findings.intervals)
+    numbers: dict[str, Any] = {name: number("all", name) for name in _NUMBERS}
+    numbers |= {f"score_{name}": correlation_of(duel.correlations[name]) for name in CORRELATIONS}
+    warnings = [*whole.warnings, *_undefined(findings, asked)]
+    warnings += _data_warnings(whole, duel, bias, [one.name for one in criteria if one.is_degenerate])
+    return MetricsResult(
+        mean_kappa_by_kind={kind: number("all", f"mean_kappa_by_kind.{kind}") for kind in dict.fromkeys(kinds)},
+        bias=bias,
+        score_limits=limits_of(findings),
+        score_icc=icc_of(findings),
+        per_criterion=criteria,
+        per_judge=judges_of(findings) if asked.per_judge else None,
+        bootstrap=told,
+        n_items=len(whole.ids),
+        n_criteria=len(kinds),
+        n_binary_criteria=kinds.count("binary"),
+        n_ordinal_criteria=kinds.count("ordinal"),
+        n_nominal_criteria=kinds.count("nominal"),
+        n_samples=covered,
+        cannot_assess_mode=modes.cannot_assess,
+        na_mode=modes.na_mode,
+        na_stats=na_stats,
+        cannot_assess_stats=cannot_assess_stats,
+        coverage_stats=coverage_of(findings, -1, covered),
+        pooled_by_scale=pooled_of(*parts) if whole.mixed else None,
+        slices=slices_of(*parts) if asked.per_slice else None,
+        warnings=tuple(warnings),
+        intervals=findings.within("all"),
+        **numbers,
+        **more,
+    )
+
+
+def _data_warnings(whole: Panel, duel: Any, bias: Any, degenerate: list[str]) -> list[str]:
+    notes = []
+    if not len(duel.x):
+        notes.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
+    elif len(np.unique(duel.t)) <= 2:
+        notes.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
+    if degenerate:
+        shown = listing((visible(name, limit=60) for name in degenerate), limit=10)
+        notes.append(f"degenerate: one class only, so no kappa, on {shown}.")
+    if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * duel.largest:
+        notes.append("constant-shift: every predicted score differs from the true one by the same amount.")
+    for judge, name in enumerate(whole.judges):
+        if not any((column.votes[:, judge] >= 0).any() for column in whole.columns):
+            notes.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
+    if len(whole.ids) == 1:
+        notes.append("one-item: everything rests on one item; intervals have no width and mean nothing.")
+    return notes
