@@ -254,3 +254,44 @@ REPORTS = (
     Mistake("cut short", {"run.json": '{"schema_version": "deemster.report.v1"}'}, ("report", "run.json")),
     Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("validate", "run.json")),
 )
+
+_ITEM = '{"id": "q1", "ground_truth": ["MET"], "votes": {"a": ["MET"]}}'
+_VOTES = """\
+{"schema_version": "deemster.votes.v1",
+ "rubric": {"criteria": [{"name": "facts", "requirement": "True."}]},
+ "judges": [{"id": "a"}],
+ "items": [
+  ITEM
+ ]}
+"""
+_WHOLE = _VOTES.replace("ITEM", _ITEM)
+
+
+def _item(name: str, text: str, *flags: str) -> Mistake:
+    return Mistake(name, {"votes.json": _VOTES.replace("ITEM", text)}, ("align", "votes.json", *flags))
+
+
+ALIGNMENTS = (
+    Mistake("missing", {}, ("align", "votes.json")),
+    Mistake("empty", {"votes.json": ""}, ("align", "votes.json")),
+    Mistake("YAML", {"votes.yml": "items: []\n"}, ("align", "votes.yml")),
+    Mistake("schema version", {"votes.json": _WHOLE.replace("votes.v1", "votes.v9")}, ("align", "votes.json")),
+    Mistake("misspelt key", {"votes.json": _WHOLE.replace("judges", "judgs")}, ("align", "votes.json")),
+    _item("no items", ""),
+    _item("unknown label", '{"id": "q1", "ground_truth": ["MAYBE"], "votes": {"a": ["MTE"]}}'),
+    _item("unknown judge", '{"id": "q1", "ground_truth": ["MET"], "votes": {"b": ["MET"]}}'),
+    _item("wrong length", '{"id": "q1", "ground_truth": ["MET", "MET"], "votes": {"a": []}}'),
+    _item("not a number", '{"id": "q1", "ground_truth": ["MET"], "votes": {"a": [{"verdict": "MET", "p": NaN}]}}'),
+    _item("id is given twice", f"{_ITEM},\n  {_ITEM}"),
+    _item("nothing is labelled", '{"id": "q1", "votes": {"a": ["MET"]}}'),
+    _item("no such cluster", _ITEM, "--cluster", "author"),
+    _item("unknown mode", _ITEM, "--cannot-assess", "as_met"),
+    _item("unknown method", _ITEM, "--bootstrap=bac"),
+    _item("level of the intervals", _ITEM, "--bootstrap", "--confidence", "95"),
+    _item("negative seed", _ITEM, "--bootstrap", "--seed", "-1"),
+    _item("no replicates", _ITEM, "--bootstrap", "--replicates", "0"),
+    _item("two results on stdout", _ITEM, "--json", "-", "--markdown", "-"),
+    _item("folder of the result is missing", _ITEM, "--json", "nowhere/result.json"),
+    _item("labels are missing", _ITEM, "--dataset", "labels.json"),
+    Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("validate", "r.json")),
+)

@@ -18,6 +18,7 @@ GROUPS = {
     "gate": mistakes.GATES,
     "flag": mistakes.FLAGS,
     "report": mistakes.REPORTS,
+    "alignment": mistakes.ALIGNMENTS,
 }
 PLACED = re.compile(r"^(error:|      ) \S+\.\w+(:\d+)?(:\d+)?: ")
 

@@ -7,28 +7,42 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from deemster.evaluation import Progress
 from deemster.report import Report
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 WIDTH = 120
 _EVERY_S = 5.0
 
 
 def show_report(report: Report) -> None:
-    """Print a report as tables on standard output; colour only on a terminal without NO_COLOR."""
-    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
-
+    """Print a report as tables on standard output."""
     from deemster.report.terminal import show  # noqa: PLC0415 - loads rich
+
+    draw(lambda console: show(report, console))
+
+
+def draw(print_to: Callable[[Console], None]) -> None:
+    """Let something print itself on standard output; colour only on a terminal without NO_COLOR."""
+    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
 
     terminal = sys.stdout.isatty()
     console = Console(file=sys.stdout, width=None if terminal else WIDTH, highlight=False, soft_wrap=False)
     with console.capture() as captured:
-        show(report, console)
+        print_to(console)
+    say(captured.get())
+
+
+def say(text: str) -> None:
+    """Write text to standard output; a reader such as `head` may stop reading."""
     try:
-        sys.stdout.write(captured.get())
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         # A reader such as `head` has seen enough. The exit code stays the gate's: 1 would say that it failed.

@@ -14,12 +14,13 @@ from deemster import __version__
 from deemster.errors import DeemsterError, ExitCode, visible
 
 COMMANDS = {
+    "align": "Tell how judges agree with people, and with each other.",
     "completion": "Print the shell completion script.",
     "init": "Write a small starter suite that runs offline.",
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
     "report": "Render a JSON report again, in any format.",
     "run": "Run a suite, print the report, apply the gate.",
-    "validate": "Check a dataset, suite, outputs or report file.",
+    "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
 }
 
 

@@ -7,33 +7,37 @@ from pathlib import Path
 
 import click
 
+from deemster.alignment.models import MetricsResult
+from deemster.alignment.summary import criteria_counted
 from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
-from deemster.dataset import Dataset
+from deemster.dataset import Dataset, RubricDataset, Votes
 from deemster.documents import Reading, format_of, read_document
 from deemster.documents.files import FORMATS
 from deemster.errors import InputError, counted, visible
 from deemster.evaluation import spellings
 from deemster.records import Sample
 from deemster.report import load_report
+from deemster.rubrics import Rubric
 from deemster.run.plan import survey
 from deemster.run.suite import load_suite
 from deemster.summary import unknown_names
 from deemster.target.saved import SavedOutputs
 
 
-@click.command("validate", short_help="Check a dataset, suite, outputs or report file.")
+@click.command("validate", short_help="Check a file: dataset, suite, outputs, report, rubric, votes.")
 @click.argument("file", type=click.Path())
 @click.option(
     "--as",
     "kind",
-    type=click.Choice(["dataset", "suite", "outputs", "report"]),
+    type=click.Choice(["dataset", "suite", "outputs", "report", "rubric", "rubric-dataset", "votes", "alignment"]),
     help="What the file is, where it does not say so itself.",
 )
 def command(*, file: str, kind: str | None) -> None:
-    """Check a dataset, suite, outputs or report file.
+    """Check a file: dataset, suite, outputs, report, rubric, votes.
 
-    A suite is checked with everything it names: its dataset, target, metrics and gate. All faults are listed.
+    Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
+    its dataset, target, metrics and gate. All faults are listed.
     """
     kind = kind or _kind(file)
     click.echo(visible(f"{file}: {_CHECKS[kind](file)}"))
@@ -48,11 +52,15 @@ def _kind(file: str) -> str:
         return _kind_of_lines(file)
     value = read_document(file, error=InputError).value
     if not isinstance(value, dict):
-        return "dataset"
+        is_rubric = (
+            isinstance(value, list) and value and isinstance(value[0], dict) and not _CRITERION.isdisjoint(value[0])
+        )
+        return "rubric" if is_rubric else "dataset"
+    version = str(value.get("schema_version", ""))
     for kind in _CHECKS:
-        if f".{kind}." in str(value.get("schema_version", "")):
+        if f".{kind.replace('-', '_')}." in version:
             return kind
-    for kind, key in (("outputs", "outputs"), ("suite", "metrics"), ("suite", "target")):
+    for kind, key in _KEYS:
         if key in value and "samples" not in value:
             return kind
     return "dataset"
@@ -64,6 +72,10 @@ def _kind_of_lines(file: str) -> str:
             head = lines.readline(64 * 1024) + lines.readline(64 * 1024)
     except OSError:
         return "dataset"
+    if b"votes.v1" in head:
+        return "votes"
+    if b'"submission"' in head:
+        return "rubric-dataset"
     has_input = b"input" in head and b"outputs.v1" not in head
     return "dataset" if has_input or b"output" not in head.replace(b"expected_output", b"") else "outputs"
 
@@ -110,9 +122,53 @@ def _report(file: str) -> str:
     return f"report of run {report.run.id}, {counts}"
 
 
+def _rubric(file: str) -> str:
+    rubric = Rubric.load(file)
+    return f"rubric{_called(rubric.name)}, {criteria_counted(len(rubric.criteria))}"
+
+
+def _rubric_dataset(file: str) -> str:
+    dataset = RubricDataset.load(file)
+    labelled = sum(item.ground_truth is not None or bool(item.annotations) for item in dataset.items)
+    counts = f"{counted(len(dataset.items), 'item')}, {labelled:,} labelled"
+    return f"rubric dataset{_called(dataset.name)}, {counts}; fingerprint {dataset.fingerprint}"
+
+
+def _votes(file: str) -> str:
+    votes = Votes.load(file)
+    labelled = sum(int(block.labelled.sum()) for block in votes.blocks)
+    counts = f"{counted(len(votes.ids), 'item')}, {counted(len(votes.judges), 'judge')}, {labelled:,} labelled"
+    return f"votes{_called(votes.name)}, {counts}"
+
+
+def _alignment(file: str) -> str:
+    result = MetricsResult.from_file(file)
+    counts = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}"
+    return f"result of alignment, {counts}, {counted(result.n_samples, 'pair')}"
+
+
+def _called(name: str | None) -> str:
+    return f" `{name}`" if name else ""
+
+
+_CRITERION = frozenset({"requirement", "criteria"})
+_KEYS = (
+    ("votes", "judges"),
+    ("rubric-dataset", "items"),
+    ("rubric", "criteria"),
+    ("rubric", "sections"),
+    ("rubric", "rubric"),
+    ("outputs", "outputs"),
+    ("suite", "metrics"),
+    ("suite", "target"),
+)
 _CHECKS: dict[str, Callable[[str], str]] = {
     "dataset": _dataset,
     "outputs": _outputs,
     "suite": _suite,
     "report": _report,
+    "rubric": _rubric,
+    "rubric-dataset": _rubric_dataset,
+    "votes": _votes,
+    "alignment": _alignment,
 }

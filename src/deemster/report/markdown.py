@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from deemster.report.document import Report
 from deemster.report.escape import code, metric_name, sentence
@@ -11,9 +11,12 @@ from deemster.report.sections import Data, Line, MetricName, Section, Sentence, 
 
 def markdown(report: Report) -> str:
     """The whole report as Markdown; text from data is escaped and stands inside code elements."""
-    return (
-        "\n\n".join(block for level, section in enumerate(sections(report)) for block in _blocks(section, level)) + "\n"
-    )
+    return markdown_of(sections(report))
+
+
+def markdown_of(parts: Sequence[Section]) -> str:
+    """Sections as Markdown, the first with the heading of the whole; text from data is escaped."""
+    return "\n\n".join(block for level, section in enumerate(parts) for block in _blocks(section, level)) + "\n"
 
 
 def _blocks(section: Section, level: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from rich import box
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from deemster.report.document import Report
 from deemster.report.escape import terminal_line as harmless
-from deemster.report.sections import Data, Line, Table, sections
+from deemster.report.sections import Data, Line, Section, Table, sections
 
 _NUMERIC = frozenset("0123456789.,-% ")
 # The least width of a column that may be folded, and what stands between two columns.
@@ -23,7 +24,12 @@ _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "skipp
 
 def show(report: Report, console: Console) -> None:
     """Print the report as tables; on a narrow terminal with fewer columns, never with half a number."""
-    for level, section in enumerate(sections(report)):
+    show_sections(sections(report), console)
+
+
+def show_sections(parts: Sequence[Section], console: Console) -> None:
+    """Print sections one under the other, the first with the heading of the whole."""
+    for level, section in enumerate(parts):
         if level:
             console.print()
         console.print(_text(section.title, style="bold" if level else "bold underline"))

@@ -101,7 +101,15 @@ def written(report: Report, destination: Destination) -> None:
     Raises:
         ReportError: It cannot be written.
     """
-    pieces = FORMATS[destination.format](report)
+    deliver(FORMATS[destination.format](report), destination)
+
+
+def deliver(pieces: Iterable[bytes], destination: Destination) -> None:
+    """Write what a report is made of to where it goes.
+
+    Raises:
+        ReportError: It cannot be written.
+    """
     if destination.is_stdout:
         with _told("standard output"):
             sys.stdout.buffer.writelines(pieces)

@@ -1,0 +1,119 @@
+"""`deemster align`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from deemster.alignment import MetricsResult, compute_metrics
+from deemster.cli.console import draw, note, say, warn
+from deemster.cli.rendering import Rendering
+from deemster.dataset import RubricDataset, Votes
+from deemster.errors import visible
+from deemster.report import LEVELS, Destination
+from deemster.report.alignment import alignment_console, alignment_markdown
+from deemster.report.writing import deliver
+
+_METHODS = ("percentile", "bca")
+_MODES = click.Choice(["exclude", "as_unmet", "as_category"])
+
+
+class _Command(click.Command):
+    """A command whose `--bootstrap` may stand alone, before the votes too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give a lone `--bootstrap` its method, so that the word after it is not taken for one."""
+        following = [*args[1:], ""]
+        told = [
+            f"{word}={_METHODS[0]}" if word == "--bootstrap" and after not in _METHODS else word
+            for word, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, told)
+
+
+@click.command("align", cls=_Command, short_help="Tell how judges agree with people, and with each other.")
+@click.argument("votes", type=click.Path())
+@click.option("--dataset", metavar="FILE", help="A rubric dataset with people's labels, where the votes hold none.")
+@click.option(
+    "--bootstrap",
+    type=click.Choice(_METHODS),
+    metavar="[bca]",
+    help="Give every number its interval: percentile, or bca.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="How many times items are drawn again.",
+)
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True, metavar="LEVEL", help="The level of the intervals."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The same seed gives the same bytes; without one it is told.",
+)
+@click.option("--per-judge", is_flag=True, help="Tell of each judge.")
+@click.option(
+    "--cannot-assess", type=_MODES, default="exclude", show_default=True, help="What CANNOT_ASSESS counts as."
+)
+@click.option("--na", "na_mode", type=_MODES, default="exclude", show_default=True, help="What an NA option counts as.")
+@click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
+@click.option("--slices", is_flag=True, help="Tell of each tag.")
+@click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
+@click.option("--json", metavar="PATH", help="Write the result as JSON; `-` is standard output.")
+@click.option("--markdown", metavar="PATH", help="Write the result as Markdown; `-` is standard output.")
+def command(
+    *,
+    votes: str,
+    dataset: str | None,
+    verbose: bool,
+    json: str | None,
+    markdown: str | None,
+    seed: int | None,
+    **options: Any,
+) -> None:
+    """Tell how judges agree with people, and with each other.
+
+    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. Exit codes: 0 done, 2 bad input.
+    """
+    given = {"json": json, "markdown": markdown}
+    destinations = tuple(Destination(name, path) for name, path in given.items() if path is not None)
+    rendering = Rendering(destinations, LEVELS[0], include_input=False)
+    rendering.check()
+    result = _result(votes, dataset, seed, options)
+    for warning in result.warnings:
+        warn(visible(warning))
+    for destination in destinations:
+        text = result.to_json() if destination.format == "json" else alignment_markdown(result)
+        deliver((text.encode(),), destination)
+    if rendering.takes_stdout:
+        return
+    draw(lambda console: alignment_console(result, console))
+    if verbose:
+        say("\n" + result.summary(verbose=True))
+    if result.bootstrap is not None and seed is None:
+        note(f"drawn with seed {result.bootstrap.seed}")
+
+
+def _result(votes: str, dataset: str | None, seed: int | None, options: dict[str, Any]) -> MetricsResult:
+    labels = None if dataset is None else RubricDataset.load(dataset)
+    held = Votes.load(votes)
+    return compute_metrics(
+        held,
+        labels,
+        bootstrap=options["bootstrap"] or False,
+        n_bootstrap=options["replicates"],
+        per_judge=options["per_judge"],
+        cannot_assess=options["cannot_assess"],
+        na_mode=options["na_mode"],
+        confidence_level=options["confidence"],
+        seed=seed,
+        cluster=options["cluster"],
+        per_slice=options["slices"],
+    )

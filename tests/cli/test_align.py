@@ -1,0 +1,222 @@
+"""`deemster align`, and `deemster validate` for the files it reads and writes."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from deemster.alignment import MetricsResult
+from tests.cli.world import called
+
+RUBRIC = {
+    "name": "support",
+    "version": "2",
+    "criteria": [
+        {"name": "facts", "weight": 10, "requirement": "Every claim is supported by the context."},
+        {"name": "padding", "weight": -4, "requirement": "The answer repeats itself."},
+        {
+            "name": "depth",
+            "weight": 6,
+            "requirement": "How deep is the answer?",
+            "scale_type": "ordinal",
+            "options": [{"label": "poor", "value": 0}, {"label": "fair", "value": 0.5}, {"label": "good", "value": 1}],
+        },
+    ],
+}
+TRUTH = {
+    "q1": ["MET", "UNMET", "good"],
+    "q2": ["UNMET", "MET", "fair"],
+    "q3": ["MET", "MET", "fair"],
+    "q4": ["UNMET", "UNMET", "poor"],
+}
+SAID = {
+    "q1": {"a": ["MET", "UNMET", "good"], "b": ["MET", "MET", "fair"]},
+    "q2": {"a": ["UNMET", "MET", "fair"], "b": ["MET", "CANNOT_ASSESS", "CANNOT_ASSESS"]},
+    "q3": {"a": ["MET", "UNMET", "poor"], "b": ["MET", "MET", "fair"]},
+    "q4": {"a": ["UNMET", "UNMET", "fair"], "b": ["UNMET", "UNMET", "poor"]},
+}
+
+
+def votes(*, labelled=True):
+    items = [
+        {"id": name, "tags": ["even" if place % 2 else "odd"], "metadata": {"author": f"w{place // 2}"}, "votes": said}
+        | ({"ground_truth": TRUTH[name]} if labelled else {})
+        for place, (name, said) in enumerate(copy.deepcopy(SAID).items())
+    ]
+    head = {"schema_version": "deemster.votes.v1", "rubric": RUBRIC, "judges": [{"id": "a"}, {"id": "b"}]}
+    return head | {"items": items}
+
+
+def labels():
+    items = [{"id": name, "submission": "text", "ground_truth": truth} for name, truth in TRUTH.items()]
+    return {"schema_version": "deemster.rubric_dataset.v1", "name": "essays", "prompt": "Write.", "rubric": RUBRIC} | {
+        "items": items
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {"votes.json": votes(), "bare.json": votes(labelled=False), "labels.json": labels(), "rubric.json": RUBRIC}
+    for name, value in files.items():
+        (tmp_path / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return tmp_path
+
+
+def aligned(*argv):
+    result = called("align", *argv)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def test_the_terminal_shows_the_answer_first(folder):
+    shown = aligned("votes.json").stdout
+    assert shown.startswith("Judge alignment\nCan this judge be trusted? ")
+    assert "The numbers rest on " in shown
+    assert "12 pairs" in shown
+
+
+def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error(folder):
+    result = aligned("votes.json", "--json", "-", "--per-judge")
+    value = json.loads(result.stdout)
+    assert value["schema_version"] == "deemster.alignment.v1"
+    assert sorted(value["per_judge"]) == ["a", "b"]
+    assert [f"warning: {warning}" for warning in value["warnings"]] == [
+        line for line in result.stderr.splitlines() if line.startswith("warning: ")
+    ]
+
+
+@pytest.mark.parametrize("flags", [("--bootstrap",), ("--bootstrap", "bca"), ("--bootstrap", "percentile")])
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_bootstrap_stands_alone_or_with_its_method(folder, flags, place):
+    words = [*flags, "--replicates", "20", "--seed", "7"]
+    words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
+    value = json.loads(aligned(*words, "--json", "-").stdout)
+    assert value["bootstrap"]["method"] == (flags[1] if len(flags) > 1 else "percentile")
+    assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (20, 7)
+    assert value["intervals"]["mean_kappa"]["n_bootstrap"] <= 20
+
+
+def test_a_lone_bootstrap_before_the_votes_does_not_take_them_for_a_method(folder):
+    assert json.loads(aligned("--bootstrap", "votes.json", "--json", "-").stdout)["bootstrap"]["n_bootstrap"] == 1000
+
+
+def test_the_same_seed_gives_the_same_bytes(folder):
+    words = ("votes.json", "--bootstrap", "--seed", "3", "--per-judge", "--slices", "--markdown", "a.md", "--json")
+    aligned(*words, "first.json")
+    first = (folder / "a.md").read_bytes()
+    aligned(*words, "second.json")
+    assert (folder / "first.json").read_bytes() == (folder / "second.json").read_bytes()
+    assert (folder / "a.md").read_bytes() == first
+    assert first.startswith(b"# Judge alignment\n")
+
+
+def test_a_seed_that_was_drawn_is_told(folder):
+    result = aligned("votes.json", "--bootstrap", "--replicates", "10")
+    assert "drawn with seed " in result.stderr
+
+
+def test_labels_may_come_from_a_rubric_dataset(folder):
+    inside = json.loads(aligned("votes.json", "--json", "-").stdout)
+    outside = json.loads(aligned("bare.json", "--dataset", "labels.json", "--json", "-").stdout)
+    assert inside == outside
+
+
+def test_modes_cluster_and_slices_reach_the_result(folder):
+    flags = ("--cannot-assess", "as_unmet", "--na", "as_unmet", "--cluster", "author", "--slices")
+    value = json.loads(aligned("votes.json", *flags, "--bootstrap", "--replicates", "10", "--json", "-").stdout)
+    assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
+    assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
+    assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
+
+
+def test_verbose_adds_the_plain_summary(folder):
+    shown = aligned("votes.json", "--per-judge", "--verbose").stdout
+    assert "\nJUDGE ALIGNMENT\n" in shown
+    assert "a, binary votes (rows are the truth):" in shown
+
+
+def test_a_written_result_is_read_back(folder):
+    aligned("votes.json", "--json", "result.json")
+    assert MetricsResult.from_file("result.json").n_items == 4
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (("bare.json",), "ground truth"),
+        (("none.json",), "There is no such file."),
+        (("votes.json", "--dataset", "none.json"), "There is no such file."),
+        (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'percentile', 'bca'."),
+        (("votes.json", "--confidence", "2", "--bootstrap"), "2.0"),
+        (("votes.json", "--na", "as_category"), "depth"),
+        (("votes.json", "--cluster", "writer"), "writer"),
+        (("votes.json", "--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("votes.json", "--json", "-", "--markdown", "-"), "Only one report can go to standard output."),
+        (("votes.json", "--bootstrap", "--seed", "-4"), "-4 is not in the range x>=0."),
+        (("votes.json", "--replicates", "0"), "0 is not in the range x>=1."),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_exit_code_2(folder, argv, part):
+    result = called("align", *argv)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert part in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_every_unknown_label_is_listed_with_its_line(folder):
+    bad = votes()
+    bad["items"][0]["ground_truth"] = ["MET", "UNMET", "goood"]
+    bad["items"][2]["votes"]["a"][0] = "MAYBE"
+    (folder / "votes.json").write_text(json.dumps(bad, indent=1), encoding="utf-8")
+    result = called("align", "votes.json")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 2
+    assert all("votes.json:" in line for line in result.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("file", "start"),
+    [
+        ("votes.json", "votes.json: votes, 4 items, 2 judges, 4 labelled"),
+        ("labels.json", "labels.json: rubric dataset `essays`, 4 items, 4 labelled; fingerprint "),
+        ("rubric.json", "rubric.json: rubric `support`, 3 criteria"),
+        ("criteria.json", "criteria.json: rubric, 3 criteria"),
+        ("votes.jsonl", "votes.jsonl: votes, 4 items, 2 judges, 4 labelled"),
+        ("labels.jsonl", "labels.jsonl: rubric dataset `essays`, 4 items, 4 labelled; fingerprint "),
+    ],
+)
+def test_validate_tells_what_a_file_is(folder, file, start):
+    (folder / "criteria.json").write_text(json.dumps(RUBRIC["criteria"]), encoding="utf-8")
+    for name, value in (("votes", votes()), ("labels", labels())):
+        items = value.pop("items")
+        lines = "".join(f"{json.dumps(line)}\n" for line in (value, *items))
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    result = called("validate", file)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "part"),
+    [
+        ("rubric.json", "criterions", "`criterions`"),
+        ("labels.json", "promt", "`promt`"),
+        ("votes.json", "judgs", "`judgs`"),
+    ],
+)
+def test_validate_refuses_unknown_keys(folder, name, key, part):
+    value = json.loads((folder / name).read_text()) | {key: 1}
+    (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    result = called("validate", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert part in result.stderr
+
+
+def test_validate_knows_results_of_alignment(folder):
+    aligned("votes.json", "--json", "result.json")
+    assert (
+        called("validate", "result.json").stdout == "result.json: result of alignment, 4 items, 3 criteria, 12 pairs\n"
+    )
