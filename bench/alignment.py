@@ -1,0 +1,108 @@
+"""compute_metrics against autorubric on the same votes: CPU seconds of both, their ratio, and peak memory.
+
+Both sides start from votes that are loaded already, in a process of their own, and compute every judge's metrics. With
+replicates, autorubric gives three intervals and ours all of them. CPU seconds count all threads and children. Ours is
+the best of three after a small run; autorubric, which takes minutes, runs once. Numbers that both define alike must be
+equal, or the script stops.
+
+Usage: .venv/bin/python bench/alignment.py [--full]
+       (--full: 10,000 items with 1,000 replicates, some ten minutes, in place of 1,000 items)
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import environments
+import panels
+
+HERE = Path(__file__).parent
+REPEATS = 3
+REPLICATES = 1_000
+PROMISE_MB = 300
+SAME = ("macro_accuracy", "mean_kappa", "criterion_f1", "score_rmse", "n_items", "n_samples")
+# Items, replicates, how many times less CPU than autorubric is the goal.
+STATISTICS, QUICK, FULL = (10_000, 0, 20), (1_000, REPLICATES, 300), (10_000, REPLICATES, 1_000)
+
+
+def ours(path, replicates):
+    """Runs in a process of its own: prints CPU seconds, peak memory and headline numbers."""
+    from deemster.alignment import compute_metrics
+    from deemster.dataset import Votes
+
+    def measured(votes):
+        start = time.process_time()
+        result = compute_metrics(
+            votes, None, bootstrap=replicates > 0, n_bootstrap=max(replicates, 1), per_judge=True, seed=42
+        )
+        return time.process_time() - start, result
+
+    measured(Votes.parse(panels.votes_value(50)))
+    start = time.process_time()
+    votes = Votes.load(path)
+    loading = time.process_time() - start
+    loaded_mb = peak_mb()
+    runs = [measured(votes) for _ in range(REPEATS)]
+    result = runs[0][1]
+    told = {"cpu": min(spent for spent, _ in runs), "loading": loading, "loaded_mb": loaded_mb, "peak_mb": peak_mb()}
+    told |= {name: getattr(result, name) for name in SAME} | {"intervals": intervals(json.loads(result.to_json()))}
+    if result.bootstrap is not None:
+        told |= {name: getattr(result.bootstrap, name) for name in ("accuracy_ci", "kappa_ci", "rmse_ci")}
+    print(json.dumps(told))
+
+
+def intervals(value):
+    """How many numbers of a result, as a plain value, have an interval."""
+    if isinstance(value, list):
+        return sum(map(intervals, value))
+    if not isinstance(value, dict):
+        return 0
+    here = sum(one["ci"] is not None for one in (value.get("intervals") or {}).values())
+    return here + sum(intervals(one) for name, one in value.items() if name != "intervals")
+
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def answer(*command):
+    return json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
+
+
+def race(items, replicates, goal, folder):
+    path = folder / f"votes-{items}.json"
+    path.write_text(json.dumps(panels.votes_value(items)))
+    mine = answer(sys.executable, __file__, "--ours", path, replicates)
+    peer = answer(environments.python("autorubric"), HERE / "peers" / "alignment_autorubric.py", path, replicates)
+    for name in SAME:
+        if abs(mine[name] - peer[name]) > 1e-9:
+            sys.exit(f"{name}: ours {mine[name]}, autorubric {peer[name]}")
+    form = f"{replicates:,} replicates, {mine['intervals']} intervals" if replicates else "no bootstrap"
+    print(
+        f"{items:,} items x {len(panels.KINDS)} criteria x {len(panels.SKILLS)} judges, {form}: "
+        f"deemster {mine['cpu']:.3f} CPU s, autorubric {peer['cpu']:.1f}, {peer['cpu'] / mine['cpu']:,.0f} times "
+        f"(goal {goal:,}); peak {mine['peak_mb']:.0f} MB, {mine['loaded_mb']:.0f} of them after loading "
+        f"(promise {PROMISE_MB}), autorubric {peer['peak_mb']:.0f} MB; loading {mine['loading']:.2f} CPU s",
+        flush=True,
+    )
+    for name in ("accuracy_ci", "kappa_ci", "rmse_ci") if replicates else ():
+        ends = [", ".join(f"{end:.4f}" for end in side[name]) for side in (mine, peer)]
+        print(f"  {name}: [{ends[0]}], autorubric [{ends[1]}]", flush=True)
+
+
+def main():
+    if "--ours" in sys.argv:
+        ours(Path(sys.argv[2]), int(sys.argv[3]))
+        return
+    environments.environment("autorubric")
+    with tempfile.TemporaryDirectory(prefix="deemster-alignment-") as folder:
+        for form in (STATISTICS, FULL if "--full" in sys.argv else QUICK):
+            race(*form, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
