@@ -329,34 +329,41 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_autorubric_warns_of_is_warned_of_and_nothing_else_of_that_kind(peer, seed):
-    value = votes_file(seed)
-    theirs = peer.answer(value, [{}])["results"][0]
-    if "error" in theirs:
-        pytest.skip("autorubric has no result")
-    codes = {code for text, code in CODES.items() if any(text in warning for warning in theirs["warnings"])}
-    warned = {warning.split(":")[0].split()[0] for warning in compute_metrics(Votes.parse(value), None).warnings}
-    assert warned & set(CODES.values()) == codes
+def test_what_autorubric_warns_of_is_warned_of_and_nothing_else_of_that_kind(peer):
+    compared = 0
+    for seed in SEEDS:
+        value = votes_file(seed)
+        theirs = peer.answer(value, [{}])["results"][0]
+        if "error" in theirs:
+            continue
+        compared += 1
+        codes = {code for text, code in CODES.items() if any(text in warning for warning in theirs["warnings"])}
+        warned = {warning.split(":")[0].split()[0] for warning in compute_metrics(Votes.parse(value), None).warnings}
+        assert warned & set(CODES.values()) == codes, seed
+    assert compared >= 20
 
 
 POOLED = ("scale_type", "n_points", "exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
 MET = ("kappa", "phi", "precision", "recall", "f1")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_pools_of_mixed_rubrics_are_those_of_autorubric_where_truth_does_not_abstain(peer, seed):
+def test_pools_of_mixed_rubrics_are_those_of_autorubric_where_truth_does_not_abstain(peer):
     # Truth that abstains is counted as UNMET or 0 there, and all modes are one: see the deliberate differences.
-    value = votes_file(seed, rubrics=2)
-    for item in value["items"]:
-        if "CANNOT_ASSESS" in item.get("ground_truth", ()):
-            del item["ground_truth"]
-    theirs = peer.answer(value, [{}])["results"][0]
-    if "error" in theirs or not theirs["pooled_by_scale"]:
-        pytest.skip("autorubric has no pools")
-    if len({item["rubric"] for item in value["items"] if "ground_truth" in item and "votes" in item}) < 2:
-        pytest.skip("the items that count share one rubric")
-    ours = plain(compute_metrics(Votes.parse(value), None))
+    compared = 0
+    for seed in SEEDS:
+        value = votes_file(seed, rubrics=2)
+        for item in value["items"]:
+            if "CANNOT_ASSESS" in item.get("ground_truth", ()):
+                del item["ground_truth"]
+        theirs = peer.answer(value, [{}])["results"][0]
+        counting = {item["rubric"] for item in value["items"] if "ground_truth" in item and "votes" in item}
+        if "error" not in theirs and theirs["pooled_by_scale"] and len(counting) > 1:
+            compared += 1
+            same_pools(plain(compute_metrics(Votes.parse(value), None)), theirs)
+    assert compared >= 15
+
+
+def same_pools(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert ours["n_items"] == theirs["n_items"]
     assert ours["criterion_accuracy"] == approx(theirs["criterion_accuracy"])
     held = {pool["scale_type"]: pool for pool in ours["pooled_by_scale"]}
