@@ -52,6 +52,8 @@ def _described(entry: Entry) -> str:
     expected = "`expected_output`" if entry.reads_expected else ""
     keys = [f"`metadata.{key}`" for key in entry.reads]
     lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'only the output'}."]
+    if entry.prompt is not None:
+        lines += ["", "Prompt:", *(f"  {line}".rstrip() for line in entry.prompt.splitlines())]
     return "\n".join(lines)
 
 

@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import click
 
 from deemster.cli.console import note, progress_shown, show_report, warn
 from deemster.cli.main import complain, leave
+from deemster.cli.rehearsal import show_rehearsal
 from deemster.cli.rendering import Rendering, rendering_options
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
@@ -21,6 +23,8 @@ from deemster.report.sections import decimals, verdict
 from deemster.run.stopping import Stop
 from deemster.run.suite import load_suite
 from deemster.summary import Decision, read_allowance
+
+CACHE = ".deemster/answers.jsonl"
 
 
 @click.command("run", short_help="Run a suite, print the report, apply the gate.")
@@ -43,6 +47,20 @@ from deemster.summary import Decision, read_allowance
 @click.option("--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once.")
 @rendering_options
 @click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
+@click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more.")
+@click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens.")
+@click.option(
+    "--cache",
+    metavar="FILE",
+    default=CACHE,
+    show_default=True,
+    help="Where the models' answers are kept and looked up first.",
+)
+@click.option("--no-cache", is_flag=True, help="Ask the models anew, and keep nothing.")
+@click.option(
+    "--offline", is_flag=True, help="Ask nothing over the network: recordings, cache and embedded models only."
+)
+@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
 @click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no report on the terminal.")
 def command(
@@ -56,6 +74,12 @@ def command(
     concurrency: int | None,
     rendering: Rendering,
     max_unscored: str | None,
+    budget_usd: float | None,
+    budget_tokens: int | None,
+    cache: str,
+    no_cache: bool,
+    offline: bool,
+    dry_run: bool,
     strict: bool,
     quiet: bool,
 ) -> None:
@@ -73,9 +97,17 @@ def command(
         strict=strict,
         allowance=read_allowance(max_unscored) if max_unscored is not None else None,
         discreet=rendering.level != LEVELS[0],
+        cache=None if no_cache else Path(cache),
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        offline=offline,
+        calls=not dry_run,
     )
     rendering.check()
-    job = job_of_suite(load_suite(suite, calls_target=outputs is None), overrides)
+    job = job_of_suite(load_suite(suite, calls_target=outputs is None and not dry_run), overrides)
+    if dry_run:
+        show_rehearsal(job)
+        return
     stop = Stop()
     with _interruptible(stop), progress_shown(quiet=quiet) as progress:
         report = finished(run(job, stop=stop, warn=warn, progress=progress))

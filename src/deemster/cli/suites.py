@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, InputError, MissingExtraError, OutputsError
 from deemster.evaluation import DELTA, Job, planned, spellings
+from deemster.evaluation.asking import Asking, budget_faults, completed
+from deemster.model import Role, read_models
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.importing import imported
 from deemster.run.plan import Target
 from deemster.run.suite import Suite
-from deemster.summary import NONE_UNSCORED, Allowance, read_gate, with_allowance
+from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
@@ -32,6 +37,11 @@ class Overrides(NamedTuple):
     strict: bool = False
     allowance: Allowance | None = None
     discreet: bool = False
+    cache: Path | None = None
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    offline: bool = False
+    calls: bool = True
 
 
 def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
@@ -45,14 +55,17 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     parts = _Parts()
     metrics = parts.made(lambda: _metrics(suite, overrides))
     gate = parts.made(lambda: read_gate(suite.gate, place=lambda path: suite.document.where(("gate", *path))))
+    parts.made(lambda: _aggregator(suite))
     dataset = parts.made(lambda: Dataset.load(suite.dataset))
     target = parts.made(lambda: _target(suite, overrides))
-    if metrics is None or gate is None or dataset is None or target is None:
+    asking = parts.made(lambda: _asking(suite, overrides, metrics or ()))
+    if metrics is None or gate is None or dataset is None or target is None or asking is None or parts.failed:
         raise parts.error()
     if overrides.allowance is not None:
         gate = with_allowance(gate, overrides.allowance)
     if overrides.metrics:
         gate = gate._replace(idle=frozenset(spellings(_suite_metrics(suite))))
+    aggregator = _aggregator(suite, metrics=spellings(metrics), idle=gate.idle)
     try:
         plan = planned(
             dataset,
@@ -75,6 +88,20 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         strict=overrides.strict,
         allowance=gate.allowance or NONE_UNSCORED,
         discreet=overrides.discreet,
+        asking=asking,
+        aggregator=aggregator,
+    )
+
+
+def _aggregator(
+    suite: Suite, *, metrics: Mapping[str, str] | None = None, idle: frozenset[str] = frozenset()
+) -> Aggregator | None:
+    """The suite's aggregator; whether it fits the metrics is told once these are known."""
+    if suite.aggregator is None:
+        return None
+    where = suite.document.where
+    return read_aggregator(
+        suite.aggregator, place=lambda path: where(("aggregator", *path)), metrics=metrics, idle=idle
     )
 
 
@@ -91,6 +118,11 @@ class _Parts:
         except InputError as error:
             self._errors.append(error)
             return None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a part could not be made."""
+        return bool(self._errors)
 
     def error(self) -> InputError:
         """What to tell: the one error as it is, or the faults of several together."""
@@ -126,6 +158,46 @@ def _suite_metrics(suite: Suite) -> tuple[Metric, ...]:
 def _placed(error: ConfigurationError, suite: Suite, path: tuple[str | int, ...]) -> list[Fault]:
     where = suite.document.where(path)
     return [fault._replace(where=fault.where or where) for fault in error.faults]
+
+
+def roles_of_suite(suite: Suite, *, calls: bool = True) -> dict[str, Role]:
+    """The models of a suite.
+
+    Args:
+        suite: The suite.
+        calls: Whether they are going to be asked; otherwise keys and variables need not be set.
+
+    Raises:
+        ConfigurationError: Something in its `models` section cannot be used.
+    """
+    return read_models(
+        suite.models,
+        place=suite.document.where,
+        environ=os.environ,
+        folder=suite.folder,
+        load=lambda path: imported(path, called="The client", search=suite.folder),
+        calls=calls,
+    )
+
+
+def _asking(suite: Suite, overrides: Overrides, metrics: tuple[Metric, ...]) -> Asking:
+    scorers = [metric for metric in metrics if hasattr(metric, "script")]
+    faults = budget_faults(overrides.budget_usd, overrides.budget_tokens)
+    if faults:
+        raise ConfigurationError(faults)
+    if suite.models is None and not scorers:
+        return Asking()
+    asking = Asking(
+        roles_of_suite(suite, calls=overrides.calls),
+        overrides.cache,
+        None if overrides.budget_usd is None else Decimal(str(overrides.budget_usd)),
+        overrides.budget_tokens,
+        overrides.offline,
+    )
+    try:
+        return completed(asking, scorers)
+    except ConfigurationError as error:
+        raise ConfigurationError(_placed(error, suite, ("metrics",))) from None
 
 
 def _target(suite: Suite, overrides: Overrides) -> Target:

@@ -108,7 +108,8 @@ def _suite(file: str) -> str:
     rules = 0
     if job.gate is not None:
         rules = len(job.gate.rules)
-        unknown_names(job.gate, metrics=spellings(plan.metrics), cohorts=sorted(tags, key=str))
+        names, cohorts = spellings(plan.metrics), sorted(tags, key=str)
+        unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=job.aggregator is not None)
     return (
         f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
         f"{counted(len(plan.metrics), 'metric')}, "

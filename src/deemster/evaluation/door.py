@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,6 +16,7 @@ from deemster.evaluation.running import finished, run
 from deemster.report import Report, redacted
 from deemster.run.clock import Clock
 from deemster.run.suite import CONCURRENCY, SEED
+from deemster.summary import Aggregator
 from deemster.target.saved import SavedOutputs
 
 
@@ -32,6 +34,12 @@ def evaluate(
     delta: float = DELTA,
     strict: bool = False,
     max_unscored: int | str = 0,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    aggregator: Aggregator | str | Mapping[str, Any] | None = None,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -51,6 +59,13 @@ def evaluate(
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error instead of a warning.
         max_unscored: Marks that may stay unscored before the run counts as incomplete: a count, or a share like `2%`.
+        models: Models by role, such as `judge` and `embedding`: a client, or a map as in a suite's `models` section.
+        cache: A file in which the models' answers are kept, and looked up first.
+        budget_usd: US dollars that the models must not cost more than.
+        budget_tokens: Tokens that the models must not use more of.
+        offline: Whether nothing may be asked over the network.
+        aggregator: Makes one success and one score of each execution's marks: an aggregator such as ``AtLeast(2)``, or
+            what a suite's `aggregator` section would say.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -69,6 +84,12 @@ def evaluate(
         delta=delta,
         strict=strict,
         max_unscored=max_unscored,
+        models=models,
+        cache=cache,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        offline=offline,
+        aggregator=aggregator,
     )
     return _shown(finished(run(job, clock=clock, warn=_warner(inspect.currentframe()))))
 

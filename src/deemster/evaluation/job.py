@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.evaluation.asking import Asking, asking_of, completed
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.plan import Plan, Target
 from deemster.run.suite import CONCURRENCY, SEED
-from deemster.summary import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate
+from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
@@ -31,6 +33,8 @@ class Job(NamedTuple):
         strict: Whether something absent in a sample is an error.
         allowance: How many marks may stay unscored before the run counts as incomplete.
         discreet: Whether warnings leave out what a sample says.
+        asking: How its metrics may ask models.
+        aggregator: Makes one result of each execution's marks; None where nobody asked for one.
     """
 
     plan: Plan
@@ -41,6 +45,8 @@ class Job(NamedTuple):
     strict: bool = False
     allowance: Allowance = NONE_UNSCORED
     discreet: bool = False
+    asking: Asking = Asking()
+    aggregator: Aggregator | None = None
 
 
 def job_of(
@@ -57,6 +63,12 @@ def job_of(
     delta: float = DELTA,
     strict: bool = False,
     max_unscored: int | str = 0,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    aggregator: Aggregator | str | Mapping[str, Any] | None = None,
 ) -> Job:
     """Resolve and check everything a run is told; see ``evaluate``.
 
@@ -78,7 +90,18 @@ def job_of(
     )
     rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
-    return Job(plan, gate=rules, seed=seed, delta=delta, strict=strict, allowance=allowance)
+    asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
+    asking = completed(asking, plan.scorers)
+    return Job(
+        plan,
+        gate=rules,
+        seed=seed,
+        delta=delta,
+        strict=strict,
+        allowance=allowance,
+        asking=asking,
+        aggregator=None if aggregator is None else aggregator_of(aggregator, metrics=spellings(resolved)),
+    )
 
 
 def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:

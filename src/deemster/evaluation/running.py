@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
+from deemster.evaluation.asking import opened
 from deemster.evaluation.job import Job, spellings
 from deemster.records import Execution, MetricCard, Sample
 from deemster.report import Report, RunNote, assemble
@@ -16,9 +17,10 @@ from deemster.run import catalog
 from deemster.run.clock import Clock, clock_of_environment
 from deemster.run.engine import perform
 from deemster.run.plan import survey
+from deemster.run.settling import Settling
 from deemster.run.stopping import Stop
 from deemster.store import Spool
-from deemster.summary import Allowance, Tally, Totals, decide, summarize, unknown_names
+from deemster.summary import Allowance, Tally, Totals, aggregator_name, decide, summarize, unknown_names
 
 _T = TypeVar("_T")
 
@@ -49,11 +51,12 @@ async def run(
         progress: Told how far the run is.
 
     Raises:
-        InputError: A sample is malformed for a metric, or the gate names something unknown.
+        InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
+            a mark.
     """
     plan, clock, stop = job.plan, clock or clock_of_environment(), stop or Stop()
     cards = [catalog.card(metric, threshold=plan.thresholds.get(metric.name)) for metric in plan.metrics]
-    tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions)
+    tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
 
     def tag(position: int, sample: Sample) -> None:
         tally.tag(position, sample.tags)
@@ -62,17 +65,24 @@ async def run(
         warn(warning)
     names = spellings(plan.metrics)
     if job.gate is not None:
-        unknown_names(job.gate, metrics=names, cohorts=[name for name, _ in tally.cohorts])
+        cohorts = [name for name, _ in tally.cohorts]
+        unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=job.aggregator is not None)
     spool = Spool(samples=len(plan.dataset), repetitions=plan.repetitions)
     counter = _Counter(len(spool), progress)
 
-    def sink(executions: Sequence[Execution]) -> None:
+    def keep(executions: Sequence[Execution]) -> None:
         tally.add(executions)
         spool.add(executions)
+
+    settling = Settling(plan, keep)
+
+    def sink(executions: Sequence[Execution]) -> None:
+        settling.add(executions)
         counter.add(executions)
 
     started, began = clock.now(), clock.elapsed_s()
-    await perform(plan, sink=sink, clock=clock, stop=stop)
+    await _performed(job, sink=sink, clock=clock, stop=stop, warn=warn)
+    settling.finish()
     ended, finished_s = clock.now(), clock.elapsed_s()
     summary = summarize(tally, delta=job.delta)
     missing = _missing(summary.totals, stop, job.allowance)
@@ -89,6 +99,19 @@ async def run(
     )
     decision = None if job.gate is None else decide(job.gate, summary, metrics=names)
     return assemble(run=note, dataset=plan.dataset, tally=tally, summary=summary, executions=spool, gate=decision)
+
+
+async def _performed(
+    job: Job, *, sink: Callable[[Sequence[Execution]], None], clock: Clock, stop: Stop, warn: Callable[[str], None]
+) -> None:
+    """Run the plan, with a gateway to the models where a metric asks one."""
+    if not job.plan.scorers:
+        await perform(job.plan, sink=sink, clock=clock, stop=stop)
+        return
+    async with opened(job.asking, clock=clock, seed=job.seed, on_stop=stop.request) as gateway:
+        await perform(job.plan, sink=sink, clock=clock, stop=stop, ask=gateway.answers)
+        for note in gateway.notes:
+            warn(note)
 
 
 def _missing(totals: Totals, stop: Stop, allowance: Allowance) -> str | None:
@@ -135,7 +158,8 @@ def _in_a_loop() -> bool:
 def _run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
     """A run's id: when it started, and a digest of what it was."""
     facts = (job.plan.dataset.fingerprint, *(card.identity for card in cards), job.seed, job.suite, _written(started))
-    digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
+    digest = hashlib.sha256(repr(facts + further).encode()).hexdigest()
     return f"{started:%Y%m%dT%H%M%SZ}-{digest[:6]}"
 
 

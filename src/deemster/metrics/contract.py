@@ -82,6 +82,10 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         k = getattr(self, "k", None)
         return self.alias if k is None else f"{self.short or self.alias}@{k}"
 
+    def defaults(self) -> dict[str, Any]:
+        """What options are that were not given, where the class alone does not say it."""
+        return {"name": self.default_name(), "threshold": self.pass_mark}
+
     def __str__(self) -> str:
         return spec_of(self)
 

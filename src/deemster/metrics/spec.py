@@ -35,11 +35,11 @@ def spec_of(metric: Measure) -> str:
     >>> spec_of(ExactMatch(threshold=0.7, name="strict"))
     'exact-match(name=strict,threshold=0.7)'
     """
-    default_name = metric.default_name()
+    defaults = metric.defaults()
     given = {}
     for field in msgspec.structs.fields(metric):
         value = getattr(metric, field.name)
-        default = {"name": default_name, "threshold": metric.pass_mark}.get(field.name, _default(field))
+        default = defaults.get(field.name, _default(field))
         if field.name != "k" and value != default:
             given[field.name] = value
     k = getattr(metric, "k", None)

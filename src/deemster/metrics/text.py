@@ -71,6 +71,17 @@ def words(text: str) -> list[Any]:
     return _WORD.findall(unicodedata.normalize("NFC", text).lower())
 
 
+def text_words(text: str) -> list[str]:
+    """Word tokens, always as strings.
+
+    >>> text_words("snake_case x2")
+    ['snake', 'case', 'x2']
+    """
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
 def word_pair(first: str, second: str) -> tuple[list[Any], list[Any]]:
     """The word tokens of two texts, of one type, so that they can be compared with each other."""
     if first.isascii() == second.isascii():

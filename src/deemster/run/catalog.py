@@ -19,7 +19,7 @@ from deemster.records import Metric, MetricCard
 from deemster.run.adjusted import OPTIONS, Adjusted
 from deemster.run.guard import Caught
 from deemster.run.importing import imported
-from deemster.run.table import CORE, PLACES, SHORT
+from deemster.run.table import CORE, PLACES, PRESETS, SHORT
 
 GROUP = "deemster.metrics"
 _ROOMS = ("deemster.metrics.", "deemster.judges.")
@@ -47,6 +47,7 @@ class Entry(NamedTuple):
         reads_expected: Whether it reads `expected_output`.
         core: Whether it is one of the fifteen.
         quotes: The details that may repeat text of a sample or output.
+        prompt: What it asks a model, where it asks one and needs no option for that.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Entry(NamedTuple):
     reads_expected: bool
     core: bool
     quotes: frozenset[str]
+    prompt: str | None = None
 
 
 def parse(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
@@ -185,7 +187,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
 
 def entries() -> tuple[Entry, ...]:
     """The metrics of this package, by family, in the order of the table."""
-    return tuple(_entry(alias) for alias in PLACES)
+    return tuple(_entry(alias) for alias in (*PLACES, *PRESETS))
 
 
 def describe(name: str) -> Entry:
@@ -196,13 +198,13 @@ def describe(name: str) -> Entry:
     """
     head = parse_spec(name).name
     alias = SHORT.get(head, head)
-    if alias not in PLACES:
+    if alias not in PLACES and alias not in PRESETS:
         raise _unknown(head, _plugins())
     return _entry(alias)
 
 
 def _entry(alias: str) -> Entry:
-    metric = _class(alias)
+    metric = _class(PRESETS.get(alias, alias))
     annotations = {
         name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
     }
@@ -223,7 +225,18 @@ def _entry(alias: str) -> Entry:
         reads_expected=metric.reads_expected,
         core=alias in CORE,
         quotes=metric.quotes,
+        prompt=_prompt(alias, metric),
     )
+
+
+def _prompt(alias: str, metric: type[Measure]) -> str | None:
+    if not hasattr(metric, "prompt_text"):
+        return None
+    try:
+        return str(parse(alias).prompt_text())  # type: ignore[attr-defined]
+    except ConfigurationError:
+        # It cannot be made without options.
+        return None
 
 
 def _default(field: Any) -> Any:
@@ -261,6 +274,8 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     alias = SHORT.get(name, name)
     if alias in PLACES:
         return cast("Metric", _ours(alias, name, options))
+    if alias in PRESETS:
+        return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
     if name in plugins:
         plugin = plugins[name]
         return _custom(imported(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
@@ -333,7 +348,7 @@ def _plugins() -> Mapping[str, EntryPoint]:
     faults = []
     for point in entry_points(group=GROUP):
         other = found.setdefault(point.name, point)
-        if point.name in PLACES or point.name in SHORT:
+        if point.name in PLACES or point.name in SHORT or point.name in PRESETS:
             faults.append(Fault(f"The plug-in `{point.value}` calls its metric `{point.name}`, which is taken."))
         elif other.value != point.value:
             faults.append(
@@ -345,4 +360,6 @@ def _plugins() -> Mapping[str, EntryPoint]:
 
 
 def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError:
-    return ConfigurationError(f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *SHORT, *plugins])}")
+    return ConfigurationError(
+        f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])}"
+    )

@@ -10,7 +10,7 @@ from deemster.records import Execution, Mark, Output
 from deemster.run.batch import Batch, Work, execution_of
 from deemster.run.marking import failed_marks, marks_of, with_threshold
 from deemster.run.plan import Plan
-from deemster.run.playing import Ask, played, played_together
+from deemster.run.playing import Ask, played, played_together, repeated
 from deemster.run.stopping import DRAIN_S, Stop
 
 LIVE = 1024
@@ -28,11 +28,12 @@ class Judging:
     """
 
     def __init__(self, plan: Plan, sink: Callable[[Sequence[Execution]], None], *, ask: Ask, stop: Stop) -> None:
-        self.plan, self.sink, self.ask, self.stop = plan, sink, ask, stop
+        self.plan, self.sink, self.stop = plan, sink, stop
         self.plain = [metric for metric in plan.metrics if metric not in plan.scorers]
         self.finished: list[Execution] = []
         self.live: set[asyncio.Task[Any]] = set()
         self.room = asyncio.Semaphore(LIVE)
+        self.asks = [repeated(ask, repetition) for repetition in range(plan.repetitions)]
 
     async def judge(self, answered: asyncio.Queue[Batch | None]) -> None:
         """Mark batches as they come, until None comes."""
@@ -75,7 +76,9 @@ class Judging:
             return {}
         samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
         return {
-            scorer.name: self._start(tasks, played_together(scorer, samples, outputs, ask=self.ask), holds_room=False)
+            scorer.name: self._start(
+                tasks, played_together(scorer, samples, outputs, ask=self.asks[0]), holds_room=False
+            )
             for scorer in self.plan.scorers
             if hasattr(scorer, "script_many")
         }
@@ -98,10 +101,11 @@ class Judging:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
         alone = [scorer for scorer in self.plan.scorers if scorer.name not in shared]
         found: dict[str, Mark] = {}
+        ask = self.asks[work.repetition]
         if len(alone) == 1:
-            found[alone[0].name] = await played(alone[0], work.sample, output, ask=self.ask)
+            found[alone[0].name] = await played(alone[0], work.sample, output, ask=ask)
         elif alone:
-            marks = await asyncio.gather(*(played(each, work.sample, output, ask=self.ask) for each in alone))
+            marks = await asyncio.gather(*(played(each, work.sample, output, ask=ask) for each in alone))
             found.update(zip((each.name for each in alone), marks, strict=True))
         for name, (task, place) in shared.items():
             found[name] = (await asyncio.shield(task))[place]

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from deemster.records import Ask as Question
 from deemster.records import Mark, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.usage import added, divided
 from deemster.run.guard import Caught
@@ -14,6 +15,29 @@ from deemster.run.marking import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
 _T = TypeVar("_T")
+# More than any metric asks of one output.
+SAMPLES = 1_000
+
+
+def repeated(ask: Ask, repetition: int) -> Ask:
+    """What answers the requests of one repetition: the same question is another one in each.
+
+    So a judge that is asked about the same output again answers anew, and its noise is seen.
+    """
+    if repetition == 0:
+        return ask
+
+    async def again(requests: Sequence[Request]) -> Sequence[Reply]:
+        return await ask(
+            [
+                msgspec.structs.replace(each, sample=each.sample + repetition * SAMPLES)
+                if isinstance(each, Question)
+                else each
+                for each in requests
+            ]
+        )
+
+    return again
 
 
 async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:

@@ -23,9 +23,11 @@ KEYS = (
     "dataset",
     "target",
     "metrics",
+    "models",
     "repetitions",
     "seed",
     "limits",
+    "aggregator",
     "gate",
 )
 _TARGETS = ("python", "outputs")
@@ -45,10 +47,12 @@ class Suite(NamedTuple):
         dataset: The dataset's path.
         target: What kind of target, and which; None where saved outputs are given on the command line.
         metrics: Metric entries, still to be resolved.
+        models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
         seed: For everything that draws.
         concurrency: How many calls of the target may be under way at once.
         gate: The gate section as plain data.
+        aggregator: The aggregator section as plain data; None where there is none.
     """
 
     document: Document
@@ -57,10 +61,12 @@ class Suite(NamedTuple):
     dataset: str
     target: tuple[Literal["python", "outputs"], str] | None
     metrics: Sequence[Any]
+    models: Any
     repetitions: int | None
     seed: int
     concurrency: int
     gate: Any
+    aggregator: Any = None
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
@@ -109,10 +115,12 @@ class _Reader:
             dataset=str(self.folder / self._text(root, "dataset")),
             target=self._target(root["target"]) if "target" in root else None,
             metrics=metrics if isinstance(metrics, list) else [],
+            models=root.get("models"),
             repetitions=self._count(root, ("repetitions",), None),
             seed=self._seed(root),
             concurrency=self._count(limits, ("limits", "concurrency"), CONCURRENCY) or CONCURRENCY,
             gate=root.get("gate", {}),
+            aggregator=self._declared(root, "aggregator"),
         )
 
     def _target(self, value: Any) -> tuple[Literal["python", "outputs"], str] | None:
@@ -140,6 +148,12 @@ class _Reader:
             return default or ""
 
         return _VARIABLE.sub(value, text)
+
+    def _declared(self, root: Mapping[str, Any], key: str) -> Any:
+        """A section that another room reads; one that is there and says nothing is a mistake."""
+        if key in root and root[key] is None:
+            self._fault((key,), f"`{key}` is empty.")
+        return root.get(key)
 
     def _text(self, root: Mapping[str, Any], key: str, *, default: str | None = None) -> str:
         value = root.get(key, default)

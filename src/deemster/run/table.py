@@ -49,6 +49,33 @@ TABLE: dict[str, dict[str, str]] = {
         "no-pending-approvals": "metrics.trajectory:NoPendingApprovals",
         "approval-gated": "metrics.trajectory:ApprovalGated",
     },
+    "judge": {
+        "llm-as-judge": "judges.answer:LlmAsJudge",
+        "refusal-quality": "judges.refusal:RefusalQuality",
+        "pairwise": "judges.pairwise:Pairwise",
+        "g-eval": "judges.geval:GEval",
+        "claim-faithfulness": "judges.claims:ClaimFaithfulness",
+    },
+}
+# Ready-made judges: an alias, and the metric that takes it as its `preset`.
+PRESETS: dict[str, str] = {
+    "completeness": "g-eval",
+    "groundedness": "g-eval",
+    "redundancy": "g-eval",
+    "language-consistency": "g-eval",
+    "refusal-alignment": "g-eval",
+    "context-sufficiency": "g-eval",
+    "faithfulness": "g-eval",
+    "answer-relevancy": "g-eval",
+    "context-precision": "g-eval",
+    "context-recall": "g-eval",
+    "coherence": "g-eval",
+    "consistency": "g-eval",
+    "fluency": "g-eval",
+    "relevance": "g-eval",
+    "query-completeness": "g-eval",
+    "query-groundedness": "g-eval",
+    "query-redundancy": "g-eval",
 }
 SHORT = {
     "hit": "retrieval-hit-at-k",
@@ -74,6 +101,8 @@ CORE = frozenset(
         "answer-containment-at-k",
         "ordinal-distance",
         "citation-groundedness",
+        "llm-as-judge",
+        "refusal-quality",
     }
 )
 PLACES = {alias: place for group in TABLE.values() for alias, place in group.items()}

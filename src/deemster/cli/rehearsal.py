@@ -1,0 +1,39 @@
+"""What `--dry-run` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from deemster.evaluation import Job, finished
+from deemster.evaluation.asking import opened, rehearsed
+from deemster.model.rules import Planned
+
+
+def show_rehearsal(job: Job) -> None:
+    """Print what a run would ask of models, and what that costs at most; ask nothing."""
+    planned = finished(_planned(job)) if job.plan.scorers else {}
+    asked = {role: plan for role, plan in planned.items() if plan.calls}
+    if not asked:
+        click.echo("No model would be asked.")
+        return
+    for role, plan in asked.items():
+        click.echo(f"{role}: {_told(plan)}")
+    if len(asked) > 1:
+        costs = [plan.cost_usd for plan in asked.values() if plan.cost_usd is not None]
+        whole = f"at most ${sum(costs):.4f}" if len(costs) == len(asked) else "price unknown"
+        click.echo(f"all: {sum(plan.calls for plan in asked.values()):,} requests, {whole}")
+    click.echo("Counted without answers: what a script asks after its first round is not in it.")
+
+
+async def _planned(job: Job) -> Mapping[str, Planned]:
+    async with opened(job.asking, clock=None, seed=job.seed, dry_run=True) as gateway:
+        await rehearsed(job.plan, gateway)
+        return gateway.planned
+
+
+def _told(plan: Planned) -> str:
+    price = "price unknown" if plan.cost_usd is None else f"at most ${plan.cost_usd:.4f}"
+    tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
+    return f"{plan.calls:,} requests, {tokens}, {price}"

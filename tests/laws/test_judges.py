@@ -1,0 +1,100 @@
+"""Laws that hold for every judge, whatever the models reply."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.judges.answer import LlmAsJudge
+from deemster.judges.pairwise import Pairwise
+from deemster.judges.refusal import LABELS, RefusalQuality
+from deemster.records import CAUSES, Answer, MetricScore, Output, Sample, Silence, Unscored
+
+SIZES = (1, 2, 3, 5)
+SAMPLE = Sample("s", {"question": "q"}, "yes", {"refusal_expected": False, "baseline_output": "no"})
+OUTPUT = Output("maybe")
+JUDGES = {
+    f"{made.alias} {size} {combine}": made(models=[f"m{place}" for place in range(size)], combine=combine)
+    for made in (LlmAsJudge, RefusalQuality, Pairwise)
+    for size in SIZES
+    for combine in ("mean", "median", "majority")
+}
+few = settings(max_examples=20, deadline=None)
+
+silences = st.builds(
+    Silence,
+    cause=st.sampled_from(["model_failed", "rate_limited", "not_run", "unreadable"]),
+    message=st.text(max_size=9),
+)
+scores = st.floats(0, 1)
+verdicts = st.fixed_dictionaries({"reason": st.just("r"), "score": scores}) | st.fixed_dictionaries(
+    {"reason": st.just("r"), "refusal": st.sampled_from(LABELS), "score": scores}
+)
+winners = st.fixed_dictionaries({"reason": st.just("r"), "winner": st.sampled_from(["A", "B", "tie"])})
+noise = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(["{}", '{"score": 7}', "0.9"])
+answers = st.builds(Answer, text=noise | (verdicts | winners).map(json.dumps), model=st.none() | st.just("m"))
+
+
+def played(judge, choose):
+    """The mark of a judge whose every request gets what a function says; and how often it asked."""
+    script, rounds = judge.script(SAMPLE, OUTPUT), 0
+    try:
+        requests = next(script)
+        while True:
+            rounds += 1
+            requests = script.send([choose(request) for request in requests])
+    except StopIteration as stop:
+        return stop.value, rounds
+
+
+def good(judge, score=0.5):
+    extra = {"refusal-quality": {"refusal": "appropriate", "score": score}, "pairwise": {"winner": "tie"}}
+    return Answer(text=json.dumps({"reason": "r", **extra.get(judge.alias, {"score": score})}))
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+@few
+@given(data=st.data())
+def test_whatever_is_replied_a_judge_ends_with_a_mark_after_at_most_two_rounds(judge, data):
+    mark, rounds = played(judge, lambda _: data.draw(answers | silences))
+    assert rounds <= 2
+    assert isinstance(mark, (MetricScore, Unscored))
+    if isinstance(mark, MetricScore):
+        assert 0 <= mark.score <= 1
+        assert mark.details["prompt_hash"] == judge.prompt_hash
+    else:
+        assert mark.cause in CAUSES
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+@pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
+def test_a_panel_of_silence_is_unscored_and_never_a_zero(judge, cause):
+    mark, rounds = played(judge, lambda _: Silence(cause=cause, message="No."))
+    alone = len(judge.models) == 1 or cause == "not_run"
+    assert mark.cause == (cause if alone else "no_quorum")
+    assert rounds == 1
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+def test_a_score_needs_more_than_half_of_the_panel(judge):
+    size = len(judge.models)
+    for speaking in range(size + 1):
+        voices = set(judge.models[:speaking])
+        mark, _ = played(
+            judge,
+            lambda ask, voices=voices: good(judge) if ask.role in voices else Silence(cause="model_failed", message=""),
+        )
+        assert isinstance(mark, MetricScore) == (2 * speaking > size)
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+def test_members_that_agree_are_what_they_agree_on(judge):
+    mark, rounds = played(judge, lambda _: good(judge))
+    assert (mark.score, rounds) == (0.5, 1)
+    assert mark.details.get("agreement", 1.0) == 1.0
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+def test_the_same_pair_is_asked_the_same_way(judge):
+    assert next(judge.script(SAMPLE, OUTPUT)) == next(judge.script(SAMPLE, OUTPUT))
