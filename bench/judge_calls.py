@@ -1,0 +1,199 @@
+"""Judge calls at concurrency 64 against a local server in a process of its own, in calls per CPU second of the client.
+
+The bare aiohttp client posts bodies that are ready and reads replies without looking at them. The gateway answers
+questions that are ready, with an empty cache on disk, limits, retries, usage and prices. The judge is the whole way:
+its script and prompt, the gateway, the verdict read strictly, the mark. The peers post the same prompts with their own
+client and read the score. Imports and connections are left out, a small run comes first, all take turns, and the best
+of three counts. All must read the same scores.
+
+Usage: .venv/bin/python bench/judge_calls.py [calls] [calls of a peer]
+"""
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import aiohttp
+from environments import python, version
+
+from deemster.judges.answer import LlmAsJudge
+from deemster.model.cache import Cache
+from deemster.model.dialect import Dialect
+from deemster.model.gateway import Gateway
+from deemster.model.openai import OpenAIChat
+from deemster.model.price import Price
+from deemster.model.roles import Role
+from deemster.records import Output, Sample
+from deemster.run.playing import played
+
+HERE = Path(__file__).parent
+CONCURRENCY = 64
+REPEATS = 3
+WARMING = 100
+MODEL = "bench-model"
+BARE = "bare aiohttp"
+# Of the rate of the bare client, and as a multiple of the peers' rates.
+LEAST_SHARE = 0.5
+GOALS = {"openai": 5, "litellm": 10}
+
+
+def cases(count):
+    return [
+        (
+            Sample(
+                id=f"s{number:05d}",
+                input={"question": f"How long do I have to return item {number}?"},
+                expected_output=f"{number % 60} days after delivery",
+            ),
+            Output(f"You can send it back within {number % 60} days of getting it."),
+        )
+        for number in range(count)
+    ]
+
+
+def asks(given):
+    """The first question of the judge about each case."""
+    return [next(LlmAsJudge().script(*case))[0] for case in given]
+
+
+async def worked(function, items):
+    """What a function makes of every item, 64 at a time."""
+    rest = iter(enumerate(items))
+    results = [None] * len(items)
+
+    async def worker():
+        for place, item in rest:
+            results[place] = await function(item)
+
+    await asyncio.gather(*(worker() for _ in range(CONCURRENCY)))
+    return results
+
+
+async def timed(function, items):
+    await worked(function, items[:WARMING])
+    start = time.process_time()
+    results = await worked(function, items[WARMING:])
+    return time.process_time() - start, results
+
+
+async def bare(url, bodies):
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"}) as session:
+
+        async def post(body):
+            async with session.post(f"{url}/chat/completions", data=body) as response:
+                return await response.read()
+
+        seconds, replies = await timed(post, bodies)
+    return seconds, [json.loads(json.loads(reply)["choices"][0]["message"]["content"])["score"] for reply in replies]
+
+
+async def ours(url, items, folder, function):
+    """What a function of the gateway makes of every item."""
+    cache = Cache(folder / "cache.jsonl")
+    prices = {"bench": Price(Decimal("0.15"), Decimal("0.60"))}
+    client = OpenAIChat(url, MODEL, api_key="sk-bench-0123456789")
+    role = Role(client=client, concurrency=CONCURRENCY, prices=prices)
+    try:
+        async with Gateway({"judge": role}, cache=cache) as gateway:
+            seconds, results = await timed(function(gateway), items)
+            if gateway.spent["judge"].calls != len(items):
+                sys.exit(f"the gateway counted {gateway.spent['judge'].calls} calls, not {len(items)}")
+    finally:
+        cache.close()
+        cache.path.unlink()
+    return seconds, results
+
+
+async def asked(url, questions, folder):
+    def function(gateway):
+        async def answer(ask):
+            return (await gateway.answers([ask]))[0]
+
+        return answer
+
+    seconds, answers = await ours(url, questions, folder, function)
+    return seconds, [json.loads(answer.text)["score"] for answer in answers]
+
+
+async def judged(url, given, folder):
+    judge = LlmAsJudge()
+
+    def function(gateway):
+        async def mark(case):
+            return await played(judge, *case, ask=gateway.answers)
+
+        return mark
+
+    seconds, marks = await ours(url, given, folder, function)
+    return seconds, [mark.score for mark in marks]
+
+
+def peer(name, url, folder):
+    """The CPU seconds a peer says it took, and the scores it read."""
+    script = HERE / "peers" / f"judge_calls_{name}.py"
+    told = subprocess.run(
+        [python(name), script, url, folder / "bodies.json"], check=True, capture_output=True, text=True
+    )
+    answer = json.loads(told.stdout.splitlines()[-1])
+    return answer["seconds"], answer["scores"]
+
+
+def line(name, count, seconds, note=""):
+    rate, each = count / seconds, seconds / count * 1e6
+    print(
+        f"{name:<18} {count:>7,} calls {seconds:>8.2f} CPU s {rate:>8,.0f} per CPU s {each:>7,.0f} µs{note}", flush=True
+    )
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    count_of_peer = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
+    given = cases(count + WARMING)
+    questions = asks(given)
+    bodies = [json.dumps(Dialect().fields(ask, model=MODEL, extra={})).encode() for ask in questions]
+    command = [sys.executable, "-m", "deemster.testing.server", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            url = server.stdout.readline().strip()
+            with tempfile.TemporaryDirectory(prefix="deemster-bench-") as name:
+                compare(url, given, questions, bodies, count_of_peer + WARMING, Path(name))
+        finally:
+            server.terminate()
+
+
+def compare(url, given, questions, bodies, few, folder):
+    (folder / "bodies.json").write_bytes(b"[" + b",".join(bodies[:few]) + b"]")
+    # What the benchmark itself holds is not to be walked over by the collector, on either side.
+    gc.collect()
+    gc.freeze()
+    best = {}
+    for _ in range(REPEATS):
+        turns = {
+            BARE: asyncio.run(bare(url, bodies)),
+            "gateway": asyncio.run(asked(url, questions, folder)),
+            "judge": asyncio.run(judged(url, given, folder)),
+        }
+        turns |= {name: peer(name, url, folder) for name in GOALS}
+        for name, (seconds, scores) in turns.items():
+            if scores != turns[BARE][1][: len(scores)]:
+                sys.exit(f"{name} read other scores than the bare client")
+            best[name] = min(best.get(name, (float("inf"), 0)), (seconds, len(scores)))
+    rates = {name: count / seconds for name, (seconds, count) in best.items()}
+    for name, (seconds, count) in best.items():
+        note = ""
+        if name in ("gateway", "judge"):
+            note = f"  {rates[name] / rates[BARE]:.2f} of the bare client's rate (goal {LEAST_SHARE})"
+        elif name in GOALS:
+            note = f"  the judge is {rates['judge'] / rates[name]:.1f} times faster (goal {GOALS[name]})"
+        line(f"{name} {version(name)}" if name in GOALS else name, count, seconds, note)
+
+
+if __name__ == "__main__":
+    main()

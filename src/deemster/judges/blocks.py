@@ -1,0 +1,60 @@
+"""Untrusted text within a prompt: between marker lines that the text cannot write itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+DIGITS = 16
+
+
+def nonce_of(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
+    """Sixteen hexadecimal digits that follow from the texts and occur in none of them.
+
+    A text that tries to hold its own nonce changes it by doing so, and the counter is raised until no text holds it.
+
+    Args:
+        texts: Everything untrusted in one call.
+        about: What else tells this call from others, such as a seed, a criterion or a judge.
+
+    Raises:
+        UnicodeEncodeError: A text holds a lone surrogate.
+
+    >>> nonce_of(["Give 1.0"]) == nonce_of(["Give 1.0"]), nonce_of(["a", "b"]) == nonce_of(["ab", ""])
+    (True, False)
+    """
+    every = list(texts)
+    parts = [part.encode() for part in (*map(str, about), "", *every)]
+    content = b"".join([b"%d:%b" % (len(part), part) for part in parts])
+    counter = 0
+    while True:
+        nonce = hashlib.sha256(b"%b#%d" % (content, counter)).hexdigest()[:DIGITS]
+        for text in every:
+            if nonce in text:
+                break
+        else:
+            return nonce
+        counter += 1
+
+
+def block(label: str, text: str, *, nonce: str) -> str:
+    r"""A text between its two marker lines.
+
+    >>> block("answer", "Paris.", nonce="00ff00ff00ff00ff")
+    '<<< answer 00ff00ff00ff00ff\nParis.\n>>> answer 00ff00ff00ff00ff'
+    """
+    return f"<<< {label} {nonce}\n{text}\n>>> {label} {nonce}"
+
+
+def blocks(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tuple[dict[str, str], str]:
+    """Every text in a block of its own, by label, and the nonce they share.
+
+    Args:
+        texts: Untrusted texts by label; a label is one word of ours.
+        about: What else tells this call from others.
+
+    Raises:
+        UnicodeEncodeError: A text holds a lone surrogate.
+    """
+    nonce = nonce_of(texts.values(), about=about)
+    return {label: block(label, text, nonce=nonce) for label, text in texts.items()}, nonce

@@ -1,0 +1,391 @@
+"""G-Eval: one quality, judged by steps on a rubric of whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.judges.answer import ALTERNATIVES
+from deemster.judges.bands import TENTHS, bands
+from deemster.judges.case import question_of, reference_of
+from deemster.judges.context import passages_of, sample_passages
+from deemster.judges.contract import Asking, Told, asked
+from deemster.judges.definition import (
+    MOST_STEPS,
+    Preset,
+    checked_examples,
+    checked_fields,
+    checked_steps,
+    checked_text,
+    preset,
+)
+from deemster.judges.expectation import expected_score
+from deemster.judges.panel import SEED, Member, Panelled, Vote, settled, spread_of
+from deemster.judges.reference import reference_declines, reference_prompt
+from deemster.judges.reply import Unreadable, entries_of, whole_number, words
+from deemster.judges.wording import (
+    STEPS_SCHEMA,
+    Quality,
+    messages_of,
+    prompt_of,
+    prompt_of_steps,
+    steps_messages,
+    verdict_schema,
+)
+from deemster.metrics.contract import text_of
+from deemster.metrics.option import flag, one_of
+from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script, Silence
+
+SCORINGS = ("integer", "logprobs", "samples")
+AUTO = "auto"
+DEFAULT_FIELDS = ("input", "actual_output")
+REFUSAL = "refusal-alignment"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one reply says.
+
+    Attributes:
+        value: On the rubric; an expectation lies between its whole numbers.
+        reason: Why, in the judge's words.
+        mass: The probability that the rubric's numbers cover, where the value is an expectation.
+        fallback: Why the value is no expectation, where it should be one.
+    """
+
+    value: float
+    reason: str
+    mass: float | None = None
+    fallback: str | None = None
+
+
+class GEval(Panelled, frozen=True, kw_only=True):
+    """How much an output has of one quality, in the eyes of a model that goes step by step.
+
+    The quality is a `preset`, or `steps`, or `criteria` in free text, from which the first model writes the steps:
+    once, since the request is the same for every sample and the cache answers all further ones. What is given beside a
+    preset takes the place of the preset's own.
+    `fields` are shown to the judge: `input` (`input.question`, else the whole input as JSON), `expected_output`,
+    `actual_output`, and `context`: the texts in `output.retrieved`, else `input.context`, else `metadata.context`, a
+    text or a list of texts or of maps with a `text`. `rubric` is a list of bands `{range: [low, high], outcome}` that
+    cover neighbouring whole numbers, 0 to 10 unless given. The score is (value - low) / (high - low); where
+    `higher_is_better` is false it passes at or below the threshold. `strict` makes everything but the best value the
+    worst; of an expectation the nearest whole number counts.
+    `scoring` is `integer`, the number the judge wrote; `logprobs`, its expectation over what the judge might have
+    written; or `samples`, the mean over `samples` answers. An expectation without log-probabilities is the number
+    written, and says so. A number off the rubric is asked for once more and then unscored. `few_shot` is a list of
+    cases with their `score` and `reason`, `info` what else the judge should know. `refusal_check` first looks whether
+    the reference declines to answer (`metadata.refusal_expected`, else the model is asked) and then judges
+    `refusal-alignment` in place of this quality. `models`, `samples`, `combine`, `weights`, `quorum`, `temperature`: as
+    of llm-as-judge; `combine` is `majority` for whole numbers and `mean` for expectations unless told.
+    Details: rubric_value, rubric_range, scoring, judge_reason, model, prompt_hash; steps where a model wrote them; mass
+    or fallback with logprobs; judged_as and reference_refuses with refusal_check; of a panel votes, spread, agreement.
+    Example: an answer that leaves out one of the things asked for has completeness 2 of 1 to 3, a score of 0.5.
+    """
+
+    alias: ClassVar[str] = "g-eval"
+    quotes: ClassVar[frozenset[str]] = frozenset({"judge_reason", "votes"})
+    reads: ClassVar[frozenset[str]] = frozenset({"context", "refusal_expected"})
+    reads_expected: ClassVar[bool] = False
+
+    combine: str = AUTO
+    preset: str | None = None
+    criteria: str | None = None
+    steps: Sequence[str] | None = None
+    fields: Sequence[str] | None = None
+    rubric: Sequence[Any] | None = None
+    higher_is_better: bool | None = None
+    strict: bool = False
+    scoring: str = "integer"
+    few_shot: Sequence[Any] = ()
+    info: str | None = None
+    refusal_check: bool = False
+
+    def __post_init__(self) -> None:
+        defaults = self.defaults()
+        for option, unsaid in (("threshold", None), ("higher_is_better", None), ("combine", AUTO)):
+            if getattr(self, option) == unsaid:
+                msgspec.structs.force_setattr(self, option, defaults[option])
+        super().__post_init__()
+
+    def defaults(self) -> dict[str, Any]:
+        """What options are that were not given: a preset has its own pass mark and polarity."""
+        given = self.given
+        return {
+            "name": self.default_name(),
+            "threshold": self.pass_mark if given is None else given.threshold,
+            "higher_is_better": given is None or given.higher_is_better,
+            "combine": "majority" if self.scoring == "integer" else "mean",
+        }
+
+    def default_name(self) -> str:
+        """The name where none was given: the preset's, else the alias."""
+        return self.preset or self.alias
+
+    @property
+    def given(self) -> Preset | None:
+        """The ready-made quality this one begins with."""
+        return None if self.preset is None else preset(self.preset)
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is missing or out of range.
+        """
+        super().validate()
+        put, called = msgspec.structs.force_setattr, self.alias
+        one_of(self.scoring, SCORINGS, option="scoring", metric=called)
+        for option in ("higher_is_better", "strict", "refusal_check"):
+            flag(getattr(self, option), option=option, metric=called)
+        if self.criteria is not None and self.steps is not None:
+            raise ConfigurationError(f"{called} takes `criteria` or `steps`, not both.")
+        if self.criteria is None and self.steps is None and self.preset is None:
+            raise ConfigurationError(f"{called} needs a `preset`, `criteria` or `steps`: it says what is judged.")
+        for option in ("criteria", "info"):
+            if getattr(self, option) is not None:
+                put(self, option, checked_text(getattr(self, option), option=option, metric=called))
+        if self.steps is not None:
+            put(self, "steps", checked_steps(self.steps, metric=called))
+        if self.fields is not None:
+            put(self, "fields", checked_fields(self.fields, metric=called))
+        if self.rubric is not None:
+            put(self, "rubric", bands(self.rubric, metric=called))
+        quality = self.quality
+        examples = checked_examples(
+            self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=called
+        )
+        put(self, "few_shot", examples)
+        self._check_scoring()
+        self._check_refusal()
+
+    def _check_scoring(self) -> None:
+        if self.scoring == "samples" and self.samples == 1:
+            raise ConfigurationError(
+                f"`scoring: samples` of {self.alias} needs `samples`, how many answers are asked for, such as 5."
+            )
+        if self.scoring != "integer" and self.combine == "majority":
+            raise ConfigurationError(
+                f"`combine: majority` of {self.alias} is for whole numbers; with `scoring: {self.scoring}` say `mean`."
+            )
+        if self.scoring == "samples" and self.combine not in ("mean", "weighted"):
+            raise ConfigurationError(
+                f"`scoring: samples` of {self.alias} is a mean: `combine` is `mean` or `weighted`, no `{self.combine}`."
+            )
+
+    def _check_refusal(self) -> None:
+        if not self.refusal_check:
+            return
+        mine, other = self.quality, preset(REFUSAL)
+        ends = other.rubric[0].range[0], other.rubric[-1].range[1]
+        if (mine.low, mine.high) != ends or not self.higher_is_better:
+            raise ConfigurationError(
+                f"`refusal_check` of {self.alias} needs a rubric from {ends[0]} to {ends[1]} where higher is better, "
+                f"as `{REFUSAL}` has it, which takes its place."
+            )
+
+    @property
+    def quality(self) -> Quality:
+        """What is judged, with the preset's part in it."""
+        given = self.given
+        steps = self.steps
+        if steps is None and self.criteria is None and given is not None:
+            steps = given.steps
+        rubric = self.rubric if self.rubric is not None else given.rubric if given else TENTHS
+        fields = self.fields if self.fields is not None else given.fields if given else DEFAULT_FIELDS
+        return Quality(
+            about=self.criteria or (given.about if given else self._called()),
+            steps=None if steps is None else tuple(steps),
+            rubric=tuple(rubric),
+            fields=tuple(fields),
+            higher_is_better=bool(self.higher_is_better),
+            info=self.info,
+            examples=tuple(self.few_shot),
+        )
+
+    def prompt_text(self) -> str:
+        """The whole prompt, as a person reads it; the prompts of its other requests follow."""
+        quality = self.quality
+        texts = [prompt_of(quality)]
+        if quality.steps is None:
+            texts.append(prompt_of_steps(quality))
+        if self.refusal_check:
+            texts += [reference_prompt().text, prompt_of(refusal_quality(quality))]
+        return "\n\n".join(texts)
+
+    def expect(self, sample: Sample) -> dict[str, str]:
+        """The texts that the sample itself brings, by field.
+
+        Raises:
+            Fault: One is missing or cannot be read.
+        """
+        fields = {*self.quality.fields, *(preset(REFUSAL).fields if self.refusal_check else ())}
+        if "context" in fields:
+            # A context may also come with the output, so that none here is no fault yet.
+            sample_passages(sample)
+        readers = {"input": question_of, "expected_output": reference_of}
+        return {field: read(sample) for field, read in readers.items() if field in fields}
+
+    def trial(self, sample: Sample, output: Output) -> Script:
+        """Ask every member for a score on the rubric, and mark.
+
+        Raises:
+            Fault: The sample or output cannot be read.
+            Silent: Too few members gave a usable answer.
+        """
+        quality = self.quality
+        beside: dict[str, Any] = {}
+        texts: dict[str, str | tuple[str, ...]] = {**self.expect(sample), "actual_output": text_of(output)}
+        if self.refusal_check:
+            refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
+            beside["reference_refuses"] = refuses
+            if refuses:
+                quality = refusal_quality(quality)
+                beside["judged_as"] = REFUSAL
+        if "context" in quality.fields:
+            texts["context"] = passages_of(sample, output)
+        steps = quality.steps
+        if steps is None:
+            steps = (yield from self._steps(quality)).value
+            beside["steps"] = list(steps)
+        heard = yield from self.polled(
+            messages_of(quality, steps, {field: texts[field] for field in quality.fields}),
+            schema=verdict_schema(quality.low, quality.high),
+            read=lambda answer: self.verdict_of(answer, quality),
+            logprobs=ALTERNATIVES if self.scoring == "logprobs" else 0,
+        )
+        votes = [_vote_of(member, told) for member, told in heard]
+        value, details = self.verdict(votes, higher_is_better=quality.higher_is_better)
+        spoken = [told for _, told in heard if isinstance(told, Told)]
+        speaker = next((told for told in spoken if told.value.value == value), spoken[0])
+        return self._marked(
+            value,
+            {
+                "judge_reason": speaker.value.reason,
+                "model": speaker.answer.model,
+                "prompt_hash": self.prompt_hash,
+                **self._weighing([told.value for told in spoken]),
+                **beside,
+                **details,
+            },
+            quality,
+        )
+
+    def verdict_of(self, answer: Answer, quality: Quality) -> Verdict:
+        """What one answer says.
+
+        Args:
+            answer: The reply.
+            quality: What was judged.
+
+        Raises:
+            Unreadable: It is not a reason and a whole number of the rubric.
+        """
+        entries = entries_of(answer, ("reason", "score"))
+        reason = words(entries, "reason")
+        value = whole_number(entries, "score", low=quality.low, high=quality.high)
+        if self.scoring != "logprobs":
+            return Verdict(value, reason)
+        expected = expected_score(answer, low=quality.low, high=quality.high)
+        if expected.value is None:
+            return Verdict(value, reason, fallback=expected.missing)
+        return Verdict(expected.value, reason, mass=expected.mass)
+
+    def settle(self, marks: Sequence[Mark]) -> list[Mark]:
+        """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
+
+        Args:
+            marks: The marks of this metric over a run.
+        """
+        if self.combine != "dawid-skene":
+            return list(marks)
+        quality = self.quality
+        weighed = settled([_unit_votes(mark, quality) for mark in marks], classed=quality.native)
+        return [self._resettled(mark, other, quality) for mark, other in zip(marks, weighed, strict=True)]
+
+    def _resettled(self, mark: Mark, weighed: Mark, quality: Quality) -> Mark:
+        if not isinstance(mark, MetricScore) or not isinstance(weighed, MetricScore):
+            return mark
+        if "weights" not in weighed.details:
+            return mark
+        value = quality.value(weighed.score)
+        values = [vote["score"] for vote in mark.details["votes"] if "score" in vote]
+        details = {**mark.details, **spread_of(values, value), "weights": weighed.details["weights"]}
+        return msgspec.structs.replace(self._marked(value, details, quality), usage=mark.usage)
+
+    def _called(self) -> str:
+        return self.name if self.name not in ("", self.alias) else "what the steps look at."
+
+    def _steps(self, quality: Quality) -> Asking[Told[tuple[str, ...]]]:
+        ask = Ask(
+            messages=steps_messages(quality),
+            schema=STEPS_SCHEMA,
+            role=self.models[0],
+            seed=SEED,
+            max_tokens=self.max_tokens,
+        )
+        return (yield from asked(ask, steps_of))
+
+    def _weighing(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        if self.scoring != "logprobs":
+            return {"scoring": self.scoring}
+        fallback = next((verdict.fallback for verdict in verdicts if verdict.fallback is not None), None)
+        masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
+        found = {"scoring": "logprobs" if masses else "integer", "mass": min(masses, default=None)}
+        return found if fallback is None else {**found, "fallback": fallback}
+
+    def _marked(self, value: float, details: Mapping[str, Any], quality: Quality) -> MetricScore:
+        score = quality.placed(value)
+        native = quality.native(score)
+        if self.strict:
+            best, worst = (quality.high, quality.low) if quality.higher_is_better else (quality.low, quality.high)
+            native = best if native == best else worst
+            score = quality.placed(native)
+        return MetricScore(
+            score,
+            {"rubric_value": value, "rubric_range": [quality.low, quality.high], **details},
+            float(native),
+            self.threshold,  # type: ignore[arg-type]
+            quality.higher_is_better,
+        )
+
+
+def steps_of(answer: Answer) -> tuple[str, ...]:
+    """The steps that a model wrote.
+
+    Raises:
+        Unreadable: They are no list of texts, or too many.
+    """
+    steps = entries_of(answer, ("steps",))["steps"]
+    if type(steps) is not list or not 1 <= len(steps) <= MOST_STEPS:
+        raise Unreadable(f"`steps` are 1 to {MOST_STEPS} texts.")
+    if not all(type(step) is str and step.strip() for step in steps):
+        raise Unreadable("`steps` are texts that are not blank.")
+    return tuple(step.strip() for step in steps)
+
+
+def refusal_quality(quality: Quality) -> Quality:
+    """The quality that takes another's place where the reference declines to answer."""
+    given = preset(REFUSAL)
+    return Quality(about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info)
+
+
+def _vote_of(member: Member, told: Told[Verdict] | Silence) -> Vote:
+    if isinstance(told, Silence):
+        return Vote(member=member, silence=told, usage=told.usage)
+    return Vote(
+        member=member, value=told.value.value, reason=told.value.reason, model=told.answer.model, usage=told.usage
+    )
+
+
+def _unit_votes(mark: Mark, quality: Quality) -> Mark:
+    """A mark whose votes lie between 0 and 1, as they are weighed."""
+    if not isinstance(mark, MetricScore):
+        return mark
+    votes = [
+        {**vote, "score": quality.placed(vote["score"])} if "score" in vote else vote
+        for vote in mark.details.get("votes", ())
+    ]
+    return msgspec.structs.replace(mark, details={**mark.details, "votes": votes})

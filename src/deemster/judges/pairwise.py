@@ -1,0 +1,224 @@
+"""Two outputs against each other, in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.judges.blocks import blocks
+from deemster.judges.case import question_of, reference_of, whole
+from deemster.judges.contract import Asking, Told, asked_all
+from deemster.judges.panel import Member, Panelled, Vote, settled
+from deemster.judges.prompts import Prompt, checked_template, filled, prompt
+from deemster.judges.reply import choice, entries_of, words
+from deemster.metrics.contract import absent, kind, shown, text_of
+from deemster.metrics.option import one_of
+from deemster.records import Answer, Mark, Message, MetricScore, Output, Sample, Script, Silence, freeze
+from deemster.records.usage import added
+
+KEYS = ("reason", "winner")
+WINNERS = ("A", "B", "tie")
+SIDES = ("auto", "expected", "baseline")
+PLACES = ("question", "answer_a", "answer_b", "criteria")
+CRITERIA = (
+    "it answers the question more correctly and completely. Between answers that are equally right and complete, "
+    "the clearer one is better."
+)
+WIN, TIE, LOSS = 1.0, 0.5, 0.0
+SCHEMA: Any = freeze(
+    {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(WINNERS)}},
+        "required": list(KEYS),
+        "additionalProperties": False,
+    }
+)
+
+
+class Verdict(NamedTuple):
+    """What one reply says."""
+
+    winner: str
+    reason: str
+
+
+class Rival(NamedTuple):
+    """What an output is compared with."""
+
+    question: str
+    text: str
+    side: str
+
+
+class Pairwise(Panelled, frozen=True, kw_only=True):
+    """Whether the output is better than another one, asked in both orders.
+
+    Compares the output's text with `metadata.baseline_output`, a text, else with `expected_output`; `against` says
+    which of the two it must be (`baseline`, `expected`; `auto` takes the first that is there). Reads also
+    `input.question`, else the whole input as JSON. The judge sees the pair twice, each of the two first once, and names
+    a winner or a tie. A preference held in both orders scores 1 for the output and 0 against it; everything else is a
+    tie and scores 0.5: a preference that flips with the order is one for a place, not for an answer. Two equal texts
+    tie without a question. The threshold of 0.5 passes what is not worse; 1.0 passes only what is better. Half a
+    comparison says nothing: a member that is silent in one order is silent.
+    `criteria` says what better means. `samples`, `models`, `combine`, `weights`, `quorum`, `temperature`: as of
+    llm-as-judge. `template` takes the place of the case's text, with places for {{question}}, {{answer_a}},
+    {{answer_b}} and {{criteria}}.
+    Details: against, preference, consistent (whether the two orders agree), favoured (the place that won both times),
+    judge_reason, model, prompt_hash; of a panel also votes, spread, agreement.
+    Example: the output wins when shown first and loses when shown second: 0.5, favoured `first`.
+    """
+
+    alias: ClassVar[str] = "pairwise"
+    quotes: ClassVar[frozenset[str]] = frozenset({"judge_reason", "votes"})
+    reads: ClassVar[frozenset[str]] = frozenset({"baseline_output"})
+
+    against: str = "auto"
+    criteria: str = CRITERIA
+    template: str | None = None
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is out of range.
+        """
+        super().validate()
+        one_of(self.against, SIDES, option="against", metric=self.alias)
+        if not isinstance(self.criteria, str) or not self.criteria.strip():
+            raise ConfigurationError(f"`criteria` of {self.alias} is text, not {shown(self.criteria)}.")
+        checked_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the judge is told."""
+        return prompt("pairwise", template=self.template)
+
+    def prompt_text(self) -> str:
+        """The whole prompt, as a person reads it."""
+        return filled(self.prompt.text, {"criteria": self.criteria})
+
+    def expect(self, sample: Sample) -> Rival:
+        """The question and the text that the output is compared with.
+
+        Raises:
+            Fault: There is none, or it is no text.
+        """
+        question = question_of(sample)
+        baseline = sample.metadata.get("baseline_output")
+        if self.against == "expected" or (self.against == "auto" and baseline is None):
+            return Rival(question, reference_of(sample), "expected")
+        if not isinstance(baseline, str):
+            found = kind(baseline) if "baseline_output" in sample.metadata else "absent"
+            raise absent(f"`metadata.baseline_output` is text; here it is {found}.")
+        return Rival(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
+
+    def trial(self, sample: Sample, output: Output) -> Script:
+        """Ask every member in both orders, and mark.
+
+        Raises:
+            Fault: The sample or output cannot be read.
+            Silent: Too few members gave a usable answer.
+        """
+        rival = self.expect(sample)
+        text = text_of(output)
+        fixed = {"against": rival.side, "prompt_hash": self.prompt_hash}
+        if text == rival.text:
+            return self.mark(TIE, {**fixed, "preference": "tie", "consistent": True, "identical": True})
+        votes = yield from self.compared(rival.question, text, rival.text)
+        score, details = self.verdict(votes)
+        spoken = next(vote for vote in votes if vote.silence is None)
+        found = {"preference": preferred(score), "judge_reason": spoken.reason, "model": spoken.model, **details}
+        return self.mark(score, {**fixed, **_orders(votes), **found})
+
+    def compared(self, question: str, first: str, second: str) -> Asking[list[Vote]]:
+        """The votes on two texts: 1 where the first is better in both orders, 0 where the second is, else 0.5.
+
+        Args:
+            question: What both answer.
+            first: A text.
+            second: Another.
+
+        Returns:
+            One vote for each member; its label is what it said of the first text in each order, as `win/loss`.
+        """
+        members = self.members
+        orders = [
+            *self.asks(self._messages(question, first, second), schema=SCHEMA, members=members),
+            *self.asks(self._messages(question, second, first), schema=SCHEMA, members=members),
+        ]
+        heard = yield from asked_all(orders, verdict_of)
+        return [
+            vote_of(member, ahead, behind)
+            for member, ahead, behind in zip(members, heard[: len(members)], heard[len(members) :], strict=True)
+        ]
+
+    def settle(self, marks: Sequence[Mark]) -> list[Mark]:
+        """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
+
+        Args:
+            marks: The marks of this metric over a run.
+        """
+        if self.combine != "dawid-skene":
+            return list(marks)
+        return [
+            msgspec.structs.replace(mark, details={**mark.details, "preference": preferred(mark.score)})
+            if isinstance(mark, MetricScore)
+            else mark
+            for mark in settled(marks, classed=lambda score: score)
+        ]
+
+    def _messages(self, question: str, a: str, b: str) -> tuple[Message, ...]:
+        values, nonce = blocks({"question": question, "answer_a": a, "answer_b": b})
+        return self.prompt.messages({**values, "criteria": self.criteria}, nonce=nonce)
+
+
+def preferred(score: float) -> str:
+    """Which of the two a score prefers.
+
+    >>> preferred(1.0), preferred(0.5), preferred(0.25)
+    ('output', 'tie', 'other')
+    """
+    return "output" if score > TIE else "other" if score < TIE else "tie"
+
+
+def verdict_of(answer: Answer) -> Verdict:
+    """What one answer says.
+
+    Raises:
+        Unreadable: It is not exactly a reason and a winner.
+    """
+    entries = entries_of(answer, KEYS)
+    return Verdict(choice(entries, "winner", WINNERS), words(entries, "reason"))
+
+
+def vote_of(member: Member, ahead: Told[Verdict] | Silence, behind: Told[Verdict] | Silence) -> Vote:
+    """One member's two replies as its vote.
+
+    Args:
+        member: Who.
+        ahead: Its reply with the first text shown first.
+        behind: Its reply with the first text shown second.
+    """
+    usage = added(told.usage for told in (ahead, behind) if told.usage is not None)
+    if isinstance(ahead, Silence):
+        return Vote(member=member, silence=ahead, usage=usage)
+    if isinstance(behind, Silence):
+        return Vote(member=member, silence=behind, usage=usage)
+    words_of = {"A": ("win", "loss"), "B": ("loss", "win"), "tie": ("tie", "tie")}
+    one, other = words_of[ahead.value.winner][0], words_of[behind.value.winner][1]
+    value = {("win", "win"): WIN, ("loss", "loss"): LOSS}.get((one, other), TIE)
+    reason = ahead.value.reason if one == other else f"{ahead.value.reason} / {behind.value.reason}"
+    return Vote(
+        member=member, value=value, reason=reason, model=ahead.answer.model, label=f"{one}/{other}", usage=usage
+    )
+
+
+def _orders(votes: list[Vote]) -> dict[str, Any]:
+    """Whether all members held to their preference, and the place that those who did not favoured."""
+    labels = [vote.label for vote in votes if vote.label is not None]
+    places = {label: place for label, place in (("win/loss", "first"), ("loss/win", "second")) if label in labels}
+    favoured = next(iter(places.values())) if len(places) == 1 else None
+    return {"consistent": all(label in {"win/win", "loss/loss", "tie/tie"} for label in labels), "favoured": favoured}

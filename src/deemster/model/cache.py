@@ -1,0 +1,146 @@
+"""Answers kept on disk, found again by the hash of the request."""
+
+from __future__ import annotations
+
+import binascii
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from deemster.errors import ConfigurationError, Fault, counted
+from deemster.model.stored import StoredVector, as_stored
+from deemster.records import Answer
+
+_HEAD, _MIDDLE, _VALUE = b'{"key":"', b'","check":"', b'","value":'
+_KEY = slice(len(_HEAD), len(_HEAD) + 64)
+_CHECK = slice(_KEY.stop + len(_MIDDLE), _KEY.stop + len(_MIDDLE) + 8)
+_BODY = _CHECK.stop + len(_VALUE)
+_encode = msgspec.json.Encoder().encode
+_answer = msgspec.json.Decoder(Answer).decode
+_vector = msgspec.json.Decoder(StoredVector).decode
+
+
+class Cache:
+    """Answers by key, in a file of JSON lines that is only ever appended to.
+
+    Each line carries a check sum. What a killed process left half-written, and what is damaged, is passed over and said
+    in `notes`. Several processes may append to one file: a line is written in one piece.
+
+    Args:
+        path: The file; made with its folder where there is none, readable by its owner only.
+
+    Attributes:
+        notes: What a person should know about the file.
+
+    Raises:
+        ConfigurationError: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.notes: list[str] = []
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._is_writable = True
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._file: BinaryIO = os.fdopen(os.open(self.path, flags, 0o600), "r+b", buffering=0)
+            self._ends_torn = self._index()
+        except OSError as error:
+            message = f"The cache cannot be opened: {error.strerror or error}."
+            raise ConfigurationError(Fault(message, str(path))) from None
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def answer(self, key: bytes) -> Answer | None:
+        """The answer kept under a key, or None."""
+        found = self._found(key, _answer)
+        return found if isinstance(found, Answer) else None
+
+    def vector(self, key: bytes) -> StoredVector | None:
+        """The vector kept under a key, or None."""
+        found = self._found(key, _vector)
+        return found if isinstance(found, StoredVector) else None
+
+    def keep(self, key: bytes, value: Answer | StoredVector) -> None:
+        """Append an answer or a vector; where that fails, say so and keep no more.
+
+        Args:
+            key: Its name.
+            value: What is kept; its cost and latency are not.
+        """
+        if not self._is_writable or key in self._places:
+            return
+        try:
+            body = _encode(as_stored(value) if isinstance(value, Answer) else value)
+        except UnicodeEncodeError:
+            return
+        name = key.hex().encode()
+        line = b"".join((_HEAD, name, _MIDDLE, _sum(name, body), _VALUE, body, b"}\n"))
+        torn = b"\n" if self._ends_torn else b""
+        try:
+            written = self._file.write(torn + line)
+            end = self._file.tell()
+        except OSError as error:
+            self._stop(error.strerror or str(error))
+            return
+        self._ends_torn = False
+        if written != len(torn) + len(line):
+            self._ends_torn = True
+            self._stop("the disk took only a part of a line")
+            return
+        self._places[key] = (end - len(line), len(line))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _stop(self, why: str) -> None:
+        self._is_writable = False
+        self.notes.append(f"{self.path}: nothing more is kept: {why}.")
+
+    def _index(self) -> bool:
+        """Note where each line stands; whether the file ends inside a line."""
+        at, odd, line = 0, 0, b"\n"
+        with self.path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"}\n") and line.startswith(_HEAD) and _is_whole(line):
+                    self._places[binascii.unhexlify(line[_KEY])] = (at, len(line))
+                elif line.strip() and line.endswith(b"\n"):
+                    odd += 1
+                at += len(line)
+        if odd:
+            self.notes.append(f"{self.path}: {counted(odd, 'line')} cannot be read and is passed over.")
+        if not line.endswith(b"\n"):
+            self.notes.append(f"{self.path}: the last line is incomplete and is passed over.")
+            return True
+        return False
+
+    def _found(self, key: bytes, decode: Any) -> Any:
+        place = self._places.get(key)
+        if place is None:
+            return None
+        self._file.seek(place[0])
+        line = self._file.read(place[1])
+        if line[_KEY] == key.hex().encode() and _is_whole(line):
+            try:
+                return decode(line[_BODY:-2])
+            except msgspec.MsgspecError:
+                pass
+        del self._places[key]
+        self.notes.append(f"{self.path}: the answer {key.hex()[:12]} is damaged and is asked for again.")
+        return None
+
+
+def _is_whole(line: bytes) -> bool:
+    return line[_CHECK] == _sum(line[_KEY], line[_BODY:-2])
+
+
+def _sum(name: bytes, body: bytes) -> bytes:
+    return b"%08x" % binascii.crc32(body, binascii.crc32(name))

@@ -1,0 +1,315 @@
+"""One role's way to its model: limits, circuit, budget, attempts, time-outs, usage and cost."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from deemster.model.budget import Most
+from deemster.model.circuit import Circuit
+from deemster.model.limits import Limiter
+from deemster.model.retry import Again, Enough, Tries
+from deemster.model.roles import Role
+from deemster.model.rules import Account, Rules
+from deemster.model.secrets import Secrets
+from deemster.model.trouble import Trouble
+from deemster.records import Silence, Usage
+from deemster.records.usage import added
+
+_V = TypeVar("_V")
+# What these statuses complain about is in the request; they say nothing about the endpoint.
+OF_THE_REQUEST = frozenset({400, 413, 422})
+
+
+class Reading(NamedTuple, Generic[_V]):
+    """What a client gave back, read."""
+
+    value: _V
+    usage: Usage | None
+    model: str | None
+
+
+class Answered(NamedTuple, Generic[_V]):
+    """A call that was answered, and what it used."""
+
+    value: _V
+    usage: Usage
+
+
+class Failed(NamedTuple):
+    """A call that was not, and what its last attempt came to, where there was one."""
+
+    silence: Silence
+    trouble: Trouble | None = None
+
+
+class Weight(NamedTuple):
+    """How heavy a request is.
+
+    Attributes:
+        prompt: Tokens sent, by estimate.
+        completion: Tokens received, at most.
+        most: Tokens sent, at most.
+    """
+
+    prompt: int = 0
+    completion: int = 0
+    most: int = 0
+
+
+WEIGHTLESS = Weight()
+NOTHING = Most()
+_ONE_CALL = Usage()
+
+
+class _Caught:
+    """Turns whatever a client raises into trouble; cancellation and interrupts pass through."""
+
+    __slots__ = ("_secrets", "trouble")
+
+    def __init__(self, secrets: Secrets) -> None:
+        self.trouble: Trouble | None = None
+        self._secrets = secrets
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, Trouble):
+            self.trouble = error
+        elif isinstance(error, TimeoutError):
+            self.trouble = Trouble("transport", "No reply came in time.", may_cost=True)
+        elif isinstance(error, (Exception, SystemExit)):
+            kind_of_trouble = "transport" if isinstance(error, OSError) else "refused"
+            message = f"{type(error).__name__}: {_text(error)}"
+            self.trouble = Trouble(kind_of_trouble, message, secrets=self._secrets)  # type: ignore[arg-type]
+        return self.trouble is not None
+
+
+def _text(error: BaseException) -> str:
+    shown = ", ".join(part if isinstance(part, str) else repr(part) for part in error.args[:3] if _is_plain(part))
+    return shown or "(no message)"
+
+
+def _is_plain(part: object) -> bool:
+    return isinstance(part, (str, int, float))
+
+
+class Caller(Generic[_V]):
+    """Makes the calls of one role.
+
+    Args:
+        role: The model and its settings.
+        method: The client's method.
+        read: Reads what the method gave for a request, or raises trouble of the kind `shape`.
+        circuit: The circuit of its endpoint.
+        rules: What the gateway's desks share.
+
+    Attributes:
+        account: What its calls have used.
+        limiter: Its limits.
+        weighs: Whether the weight of requests matters.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        method: Callable[[Any], Any],
+        read: Callable[[Any, Any], Reading[_V]],
+        *,
+        circuit: Circuit,
+        rules: Rules,
+    ) -> None:
+        self.role = role
+        self.account = Account()
+        low, high = role.bounds
+        self.limiter = Limiter(low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=rules.elapsed_s, sleep=rules.sleep)
+        self._read, self._circuit, self._rules = read, circuit, rules
+        self._policy = role.policy
+        self._prices = role.price_table
+        self._dearest = self._prices.dearest()
+        self._embeds = role.kind == "embedding"
+        self.weighs = self.limiter.counts_tokens or rules.budget is not None
+        self._executor: ThreadPoolExecutor | None = None
+        self._send = method if inspect.iscoroutinefunction(method) else self._threaded(method, high)
+
+    def most(self, weight: Weight) -> Most:
+        """The most a request may use."""
+        usd = NOTHING.usd if self._dearest is None else self._dearest.of(weight.most, weight.completion)
+        return Most(weight.most + weight.completion, usd)
+
+    async def call(self, payload: Any, *, key: bytes, weight: Weight = WEIGHTLESS) -> Answered[_V] | Failed:
+        """Make one call, with as many attempts as the role's settings allow.
+
+        Args:
+            payload: What the client's method is given.
+            key: The request's name.
+            weight: How heavy it is.
+        """
+        budget = self._rules.budget
+        most = NOTHING if budget is None else self.most(weight)
+        call = _Call(Tries(self._policy, seed=self._rules.seed, key=key), weight)
+        while True:
+            if budget is not None and not await budget.reserve(most):
+                self._rules.stop(budget.exhausted or "")
+                return self._failed(call, "not_run", budget.exhausted or "")
+            call.used = NOTHING
+            try:
+                step = await self._attempted(payload, call, most)
+            finally:
+                if budget is not None:
+                    budget.settle(most, call.used)
+            if not isinstance(step, Again):
+                return step
+            if self._rules.halted is not None:
+                return self._held_back(call)
+            await self._rules.sleep(step.wait_s)
+
+    async def _attempted(self, payload: Any, call: _Call, most: Most) -> Answered[_V] | Failed | Again:
+        rules = self._rules
+        tokens = call.weight.prompt + call.weight.completion
+        entered = await self.limiter.enter(tokens, first=call.started is None)
+        unused: float = tokens
+        try:
+            now = rules.elapsed_s()
+            if call.started is None:
+                call.started = now
+            left_s = call.tries.left_s(now - call.started)
+            if rules.halted is not None or left_s <= 0 or not self._circuit.admits(now):
+                return self._held_back(call)
+            is_probe = self._circuit.is_open
+            # Until the reply says otherwise, what is on its way may use the most.
+            call.used, unused = most, 0
+            is_settled = False
+            try:
+                reply = await self._sent(payload, left_s)
+                is_settled = True
+            finally:
+                if is_probe and not is_settled:
+                    self._circuit.undecided(now)
+            if isinstance(reply, Trouble):
+                return self._troubled(reply, call, entered, most, is_probe=is_probe)
+            self._circuit.succeeded()
+            self.limiter.answered()
+            latency_ms = max((rules.elapsed_s() - now) * 1000, 0.0) if rules.measures else None
+            usage = self._usage(reply.usage, reply.model or self.role.model, latency_ms)
+            if self.weighs:
+                call.used = _used(usage, most)
+                unused = tokens - tokens_of(usage, tokens)
+            total = (added([*call.spent, usage]) or usage) if call.spent else usage
+            self.account.add(total)
+            return Answered(reply.value, total)
+        finally:
+            self.limiter.leave(unused)
+
+    def _held_back(self, call: _Call) -> Failed:
+        """The end of a call that may not be sent, or not again."""
+        if call.trouble is not None:
+            return self._ended(call, call.tries.given_up(call.trouble))
+        return self._failed(call, "not_run", self._rules.halted or self._circuit.message)
+
+    async def _sent(self, payload: Any, timeout_s: float) -> Reading[_V] | Trouble:
+        with _Caught(self.role.secrets) as caught:
+            async with asyncio.timeout(timeout_s) as limit:
+                return self._read(await self._send(payload), payload)
+        if limit.expired():
+            return Trouble("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
+        if caught.trouble is None:
+            raise AssertionError
+        return caught.trouble
+
+    def _troubled(self, trouble: Trouble, call: _Call, entered: int, most: Most, *, is_probe: bool) -> Failed | Again:
+        call.trouble = trouble
+        if trouble.may_cost:
+            usage = self._usage(trouble.usage, self.role.model, None)
+            call.spent.append(usage)
+            call.used = _used(usage, most)
+        else:
+            call.used = NOTHING
+        now = self._rules.elapsed_s()
+        step = call.tries.after(trouble, elapsed_s=0.0 if call.started is None else now - call.started)
+        if trouble.kind == "limited":
+            self.limiter.slowed(entered, wait_s=step.wait_s if isinstance(step, Again) else 0.0)
+        if isinstance(step, Again) and not is_probe:
+            return step
+        if trouble.kind == "limited" or trouble.status in OF_THE_REQUEST:
+            if is_probe:
+                self._circuit.undecided(now)
+        else:
+            self._circuit.failed(trouble.message, now)
+        return self._ended(call, step if isinstance(step, Enough) else call.tries.given_up(trouble))
+
+    def _usage(self, told: Usage | None, model: str | None, latency_ms: float | None) -> Usage:
+        """What one attempt used: what the client tells, and what it leaves open filled in."""
+        usage = told or _ONE_CALL
+        changes: dict[str, Any] = {}
+        if usage.latency_ms is None and latency_ms is not None:
+            changes["latency_ms"] = latency_ms
+        if usage.model is None and model is not None:
+            changes["model"] = model
+        if usage.cost_usd is None and self._prices:
+            cost = self._prices.cost_of(usage, model=model, embeds=self._embeds)
+            if cost is not None:
+                changes |= {"cost_usd": cost, "cost_source": "derived"}
+        return msgspec.structs.replace(usage, **changes) if changes else usage
+
+    def _ended(self, call: _Call, enough: Enough) -> Failed:
+        return self._failed(call, enough.cause, enough.message)
+
+    def _failed(self, call: _Call, cause: Any, message: str) -> Failed:
+        usage = added(call.spent)
+        self.account.add(usage)
+        return Failed(Silence(cause=cause, message=message, usage=usage), call.trouble)
+
+    def _threaded(self, method: Callable[[Any], Any], workers: int) -> Callable[[Any], Awaitable[Any]]:
+        """A method that is not a coroutine, run in threads of the role's own."""
+        self._executor = executor = ThreadPoolExecutor(workers, thread_name_prefix="deemster-model")
+
+        async def send(payload: Any) -> Any:
+            found = await asyncio.get_running_loop().run_in_executor(executor, method, payload)
+            return await found if inspect.isawaitable(found) else found
+
+        return send
+
+    def close(self) -> None:
+        """Let go of threads and timers."""
+        self.limiter.close()
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class _Call:
+    """What one call has come to so far."""
+
+    __slots__ = ("spent", "started", "tries", "trouble", "used", "weight")
+
+    def __init__(self, tries: Tries, weight: Weight) -> None:
+        self.tries = tries
+        self.weight = weight
+        self.started: float | None = None
+        self.trouble: Trouble | None = None
+        self.spent: list[Usage] = []
+        self.used = NOTHING
+
+
+def tokens_of(usage: Usage, otherwise: int) -> int:
+    """All tokens of a usage; what is given for them where nobody reported any."""
+    if usage.total_tokens is not None:
+        return usage.total_tokens
+    known = [count for count in (usage.prompt_tokens, usage.completion_tokens) if count is not None]
+    return sum(known) if known else otherwise
+
+
+def _used(usage: Usage, most: Most) -> Most:
+    """What a usage takes from a budget; what it does not know counts at the most."""
+    return Most(tokens_of(usage, most.tokens), most.usd if usage.cost_usd is None else usage.cost_usd)

@@ -1,0 +1,188 @@
+"""The desk of a role that chats."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from deemster.documents.values import SURROGATE
+from deemster.errors import ConfigurationError
+from deemster.model.calling import WEIGHTLESS, Answered, Caller, Reading, Weight
+from deemster.model.keys import ask_key
+from deemster.model.recording import Recording, request_name
+from deemster.model.rules import Planned, Rules
+from deemster.model.stored import as_hit
+from deemster.model.trouble import Trouble
+from deemster.records import Answer, Ask, Silence
+
+# What an answer whose length nobody limits is counted at, where the most it may use is asked for.
+UNLIMITED = 32_768
+# Markers of roles and turns that a provider adds to each message.
+RECENT = 256
+_PER_MESSAGE = 16
+_encode = msgspec.json.Encoder().encode
+
+
+def read_answer(raw: Any, ask: Ask) -> Reading[Answer]:  # noqa: ARG001 - every reader is given the request
+    """What a chat client gave, read.
+
+    Raises:
+        Trouble: It is no answer.
+    """
+    if not isinstance(raw, Answer) or not isinstance(raw.text, str):
+        raise Trouble("shape", f"`complete` gives an Answer, not a {type(raw).__name__}.", may_cost=True)
+    if not raw.text.isascii() and SURROGATE.search(raw.text):
+        raw = msgspec.structs.replace(raw, text=SURROGATE.sub("\ufffd", raw.text))
+    return Reading(raw, raw.usage, raw.model)
+
+
+class ChatDesk:
+    """Answers the questions to one role: from its recording, the cache, or the model; the same question once at a time.
+
+    Args:
+        name: The role's name.
+        caller: Makes its calls; None where there is only a recording.
+        prefix: Stands before its questions in what is hashed.
+        is_cached: Whether its answers are kept in the cache.
+        may_call: Whether its model may be asked.
+        recording: Its recording.
+        rules: What the gateway's desks share.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        caller: Caller[Answer],
+        *,
+        prefix: bytes,
+        is_cached: bool,
+        may_call: bool,
+        recording: Recording | None,
+        rules: Rules,
+    ) -> None:
+        self.caller = caller
+        self.planned = Planned()
+        self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
+        self._cache = rules.cache if is_cached else None
+        self._may_call = may_call
+        self._secrets = caller.role.secrets
+        self._weighs = caller.weighs or rules.dry_run
+        self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
+        # The last answers: what many scripts ask alike, such as the steps of a metric, is asked once a run.
+        self._recent: dict[bytes, Answer] = {}
+
+    async def reply(self, ask: Ask) -> Answer | Silence:
+        """The answer to a question, or why there is none.
+
+        Args:
+            ask: The question.
+        """
+        try:
+            key = ask_key(self._prefix, ask)
+        except UnicodeEncodeError:
+            return Silence(cause="model_failed", message="The question holds a lone surrogate, which is no character.")
+        while (waiting := self._flying.get(key)) is not None:
+            waiter: asyncio.Future[Answer | Silence | None] = asyncio.get_running_loop().create_future()
+            waiting.append(waiter)
+            # None comes where whoever asked was cancelled: then another must ask.
+            if (found := await waiter) is not None:
+                return self._shared(found)
+        waiters = self._flying[key] = []
+        reply: Answer | Silence | None = None
+        try:
+            reply = await self._found(ask, key)
+            return reply
+        finally:
+            del self._flying[key]
+            for each in waiters:
+                if not each.done():
+                    each.set_result(reply)
+
+    async def _found(self, ask: Ask, key: bytes) -> Answer | Silence:
+        if self._recording is not None and (kept := self._recording.answer(ask)) is not None:
+            return self._hit(kept)
+        if self._cache is not None and (kept := self._cache.answer(key)) is not None:
+            return self._hit(self._recorded(ask, kept))
+        if (recent := self._recent.pop(key, None)) is not None:
+            self._recent[key] = recent
+            return self._hit(recent)
+        weight = weight_of(ask) if self._weighs else WEIGHTLESS
+        if self._rules.dry_run:
+            self._plan(weight)
+            return Silence(cause="not_run", message="This is a dry run: no model is asked.")
+        if not self._may_call:
+            return self._missing(ask)
+        done = await self.caller.call(ask, key=key, weight=weight)
+        if not isinstance(done, Answered):
+            return done.silence
+        answer = self._recorded(ask, self._cleaned(done))
+        if self._cache is not None:
+            self._cache.keep(key, answer)
+        else:
+            self._recent[key] = answer
+            if len(self._recent) > RECENT:
+                del self._recent[next(iter(self._recent))]
+        return answer
+
+    def _recorded(self, ask: Ask, answer: Answer) -> Answer:
+        if self._recording is not None:
+            try:
+                return self._recording.keep(ask, answer)
+            except ConfigurationError as error:
+                self._rules.refuse(str(error))
+        return answer
+
+    def _cleaned(self, done: Answered[Answer]) -> Answer:
+        """The answer with its usage, and without a key that the server may have echoed."""
+        answer = done.value
+        if not self._secrets:
+            return msgspec.structs.replace(answer, usage=done.usage)
+        thinking = None if answer.thinking is None else self._secrets.removed(answer.thinking)
+        text = self._secrets.removed(answer.text)
+        tokens = answer.tokens if text == answer.text else None
+        return msgspec.structs.replace(answer, usage=done.usage, text=text, thinking=thinking, tokens=tokens)
+
+    def _missing(self, ask: Ask) -> Silence:
+        if self.caller.role.client is None or self._recording is not None:
+            message = f"There is no recording of the request {request_name(ask)}. Record it first."
+        else:
+            message = f"`{self._name}` needs the network, and this run is offline: the request {request_name(ask)}."
+        self._rules.refuse(message)
+        return Silence(cause="not_run", message=message)
+
+    def _hit(self, kept: Answer) -> Answer:
+        answer = as_hit(kept)
+        self.caller.account.add(answer.usage)
+        return answer
+
+    def _shared(self, reply: Answer | Silence) -> Answer | Silence:
+        """The reply for one more that asked the same: what it used is counted once."""
+        if isinstance(reply, Answer):
+            return self._hit(reply)
+        return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None)
+
+    def _plan(self, weight: Weight) -> None:
+        self.planned.calls += 1
+        self.planned.prompt_tokens += weight.prompt
+        self.planned.completion_tokens += weight.completion
+        price = self.caller.role.price_table.find(self.caller.role.model)
+        if price is None or self.planned.cost_usd is None:
+            self.planned.cost_usd = None
+        else:
+            self.planned.cost_usd += price.of(weight.prompt, weight.completion)
+
+
+def weight_of(ask: Ask) -> Weight:
+    """How heavy a question is: 4 characters a token by estimate, one byte a token at most.
+
+    >>> from deemster.records import Message
+    >>> weight_of(Ask(messages=(Message("user", "How many?"),), max_tokens=10))
+    Weight(prompt=3, completion=10, most=25)
+    """
+    schema = "" if ask.schema is None else _encode(ask.schema).decode()
+    characters = len(schema) + sum(len(message.content) for message in ask.messages)
+    most = len(schema.encode()) + sum(len(message.content.encode()) + _PER_MESSAGE for message in ask.messages)
+    completion = UNLIMITED if ask.max_tokens is None else ask.max_tokens
+    return Weight(-(-characters // 4), completion, most)

@@ -1,0 +1,304 @@
+"""Posting JSON to one address over a connection pool that all clients of an event loop share."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http
+import math
+import urllib.parse
+import urllib.request
+import weakref
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+import yarl
+
+from deemster.errors import ConfigurationError
+from deemster.model.after import retry_after_s
+from deemster.model.secrets import NO_SECRETS, Secrets
+from deemster.model.trouble import Kind, Trouble
+
+LONGEST_REPLY = 4 * 2**20
+_LONGEST_COMPLAINT = 2**16
+# Common servers drop an idle connection after 5 s, and a request that is on its way just then fails.
+_IDLE_S = 4.0
+_RETRIED = frozenset({408, 409, 425})
+_HARD_QUOTA = (b"insufficient_quota", b"billing_hard_limit_reached", b"billing_not_active")
+_AZURE = ".openai.azure.com"
+
+
+class Shared:
+    """The connection pool of one event loop, and how many addresses use it."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.session = aiohttp.ClientSession(
+            # How many requests are under way is the gateway's to say.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ttl_dns_cache=300),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+
+# An aiohttp session belongs to the loop it was made in, so there is one for each, and it goes when the loop does.
+_POOLS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = weakref.WeakKeyDictionary()
+
+
+class Posted(NamedTuple):
+    """What came back.
+
+    Attributes:
+        status: The HTTP status.
+        body: The body; of a refusal, its first 64 KB.
+        headers: The headers.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class Endpoint:
+    """One address that JSON is posted to, one attempt a call.
+
+    Redirects are not followed: the key is for this address alone.
+
+    Args:
+        base_url: Where the API lives, such as `https://api.openai.com/v1`; a query is kept.
+        path: What is asked of it, such as `chat/completions`.
+        key: The API key, or None.
+        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+
+    Raises:
+        ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
+    """
+
+    def __init__(self, base_url: str, path: str, *, key: str | None, timeout_s: float | None = None) -> None:
+        whole = _address(base_url, path)
+        self._url = whole.with_user(None)
+        self.host = self._url.host or ""
+        key = (key or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigurationError(f"The API key for {self.host} holds a character that no HTTP header can carry.")
+        hidden = [
+            key,
+            whole.user or "",
+            whole.password or "",
+            *(value for name, value in self._url.query.items() if _hides(name)),
+        ]
+        self.secrets = Secrets(hidden) if any(hidden) else NO_SECRETS
+        self.url = shown(str(self._url))
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if key:
+            azure = self.host.endswith(_AZURE)
+            self._headers |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
+        elif whole.user is not None:
+            pair = f"{whole.user}:{whole.password or ''}".encode()
+            self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=math.inf)
+        self._timeout_s = timeout_s
+        self._proxy = _proxy(self._url)
+        self._held: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = weakref.WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+    async def post(self, body: bytes, *, longest: int = LONGEST_REPLY) -> Posted:
+        """Send a body, and wait for the whole reply.
+
+        Args:
+            body: JSON.
+            longest: The longest reply that is read.
+
+        Raises:
+            Trouble: There was no connection, no whole reply in time, or a reply too long to be read.
+        """
+        # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
+        try:
+            async with self._session().post(
+                self._url,
+                data=body,
+                headers=self._headers,
+                timeout=self._timeout,
+                proxy=self._proxy,
+                allow_redirects=False,
+            ) as response:
+                status = response.status
+                if status >= 300:
+                    return Posted(status, await _complaint(response), response.headers)
+                text = await _read(response, longest)
+                if text is not None:
+                    return Posted(status, text, response.headers)
+            trouble = self.trouble("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
+        except TimeoutError:
+            span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
+            trouble = self.trouble("transport", f"No whole reply {span}.", may_cost=True)
+        except aiohttp.ClientConnectorCertificateError as error:
+            trouble = self.trouble("refused", f"The certificate is not trusted: {error.certificate_error}")
+        except aiohttp.ClientConnectorError as error:
+            trouble = self.trouble("transport", f"No connection: {error.os_error.strerror or error.os_error}.")
+        except aiohttp.ClientPayloadError:
+            trouble = self.trouble("transport", "The reply broke off.", may_cost=True)
+        except (aiohttp.ClientError, OSError) as error:
+            told = "The connection was closed before a reply came"
+            cause = getattr(error, "strerror", None) or type(error).__name__
+            trouble = self.trouble("transport", f"{told} ({cause}).", may_cost=True)
+        raise trouble
+
+    def trouble(self, kind: Kind, message: str, *, status: int | None = None, may_cost: bool = False) -> Trouble:
+        """Trouble with this address."""
+        return Trouble(kind, f"{self.host}: {message}", status=status, may_cost=may_cost, secrets=self.secrets)
+
+    def refusal(self, posted: Posted) -> Trouble:
+        """What a status that is not of success comes to."""
+        status = posted.status
+        said = complaint(posted.body)
+        kind: Kind = "refused"
+        if status >= 500 or status in _RETRIED:
+            kind = "transport"
+        elif status == 429:
+            kind = "refused" if any(word in posted.body for word in _HARD_QUOTA) else "limited"
+        elif 300 <= status < 400:
+            said = f"redirects to {shown(posted.headers.get('Location', 'nowhere'))}, which is not followed"
+        elif status == 404 and "/v1" not in self._url.path:
+            said = f"{said} (base_url mostly ends with /v1; asked was {self.url})"
+        return Trouble(
+            kind,
+            f"{self.host} answered {status}{_phrase(status)}{': ' if said else '.'}{said}",
+            status=status,
+            retry_after_s=retry_after_s(posted.headers) if kind in ("limited", "transport") else None,
+            secrets=self.secrets,
+        )
+
+    async def close(self) -> None:
+        """Give the pool of this event loop back; the last to do so closes it."""
+        loop = asyncio.get_running_loop()
+        shared = self._held.pop(loop, None)
+        if shared is None:
+            return
+        shared.users -= 1
+        if shared.users == 0:
+            if _POOLS.get(loop) is shared:
+                del _POOLS[loop]
+            await shared.session.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        shared = self._held.get(loop)
+        if shared is None or shared.session.closed:
+            shared = _POOLS.get(loop)
+            if shared is None or shared.session.closed:
+                shared = _POOLS[loop] = Shared()
+            shared.users += 1
+            self._held[loop] = shared
+        return shared.session
+
+
+def complaint(body: bytes) -> str:
+    """What a provider says is wrong, from any of the forms of error bodies; its code stands behind it.
+
+    >>> complaint(b'{"error": {"message": "No such model.", "code": "model_not_found"}}')
+    'No such model. (model_not_found)'
+    >>> complaint(b'{"detail": "Not Found"}'), complaint(b"<html>")
+    ('Not Found', '<html>')
+    """
+    try:
+        told = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace").strip()
+    if isinstance(told, list) and told:
+        told = told[0]
+    if not isinstance(told, dict):
+        return str(told)
+    inner = told.get("error", told)
+    if not isinstance(inner, dict):
+        return str(inner)
+    message = next((inner[name] for name in ("message", "detail", "error", "title") if inner.get(name)), "")
+    text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
+    marks = [str(mark) for name in ("code", "param") if (mark := inner.get(name)) and str(mark) not in text]
+    return f"{text} ({', '.join(marks)})".strip() if marks else text
+
+
+def shown(url: str) -> str:
+    """A URL without credentials, and with the values of a query that may be secret hidden.
+
+    >>> shown("https://me:secret@host/v1?api-version=2024&key=abc")
+    'https://host/v1?api-version=2024&key=hidden'
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return "hidden"
+    query = urllib.parse.urlencode(
+        [(name, "hidden" if _hides(name) else value) for name, value in urllib.parse.parse_qsl(parts.query)]
+    )
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
+def _hides(name: str) -> bool:
+    return name.lower() not in ("api-version", "version", "alt", "model", "deployment")
+
+
+def _address(base_url: str, path: str) -> yarl.URL:
+    try:
+        base = yarl.URL(base_url.strip())
+        usable = base.scheme in ("http", "https") and bool(base.host) and base.port is not None
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            f"base_url is an address such as `https://api.openai.com/v1`, not `{shown(base_url)}`."
+        )
+    root = base.path.rstrip("/")
+    return base.with_path(root if root.endswith(f"/{path}") else f"{root}/{path}", keep_query=True)
+
+
+def _proxy(url: yarl.URL) -> str | None:
+    """The proxy the environment names for an address; loopback never goes through one."""
+    host = url.host or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1" or urllib.request.proxy_bypass(host):
+        return None
+    proxy = urllib.request.getproxies().get(url.scheme)
+    return proxy if proxy and proxy.startswith(("http://", "https://")) else None
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f" {http.HTTPStatus(status).phrase}"
+    except ValueError:
+        return ""
+
+
+async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
+    """The body; None where it is longer than may be, and then the rest stays unread and the connection is closed."""
+    if (response.content_length or 0) > longest:
+        response.close()
+        return None
+    content = response.content
+    first = await content.readany()
+    if content.at_eof():
+        return first if len(first) <= longest else None
+    parts, length = [first], len(first)
+    while chunk := await content.readany():
+        parts.append(chunk)
+        length += len(chunk)
+        if length > longest:
+            response.close()
+            return None
+    return b"".join(parts)
+
+
+async def _complaint(response: aiohttp.ClientResponse) -> bytes:
+    """The beginning of the body of a refusal; the status counts even where no body follows."""
+    parts, length = [], 0
+    try:
+        while length < _LONGEST_COMPLAINT and (chunk := await response.content.readany()):
+            parts.append(chunk)
+            length += len(chunk)
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        parts.append(b"")
+    if length >= _LONGEST_COMPLAINT:
+        response.close()
+    return b"".join(parts)[:_LONGEST_COMPLAINT]

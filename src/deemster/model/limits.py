@@ -1,0 +1,239 @@
+"""How many requests of a role may be under way, and how many a minute may bring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+MINUTE_S = 60.0
+_EPSILON = 1e-9
+
+
+class Bucket:
+    """An allowance that refills evenly and never lets more than its minute's worth pass in any minute.
+
+    What it holds when full is a small part of the minute's worth, and it refills by the rest. A piece larger than that
+    waits for a full bucket and leaves a debt.
+
+    Args:
+        per_minute: The allowance.
+        burst: What may pass at once.
+        now: The time on the caller's clock.
+    """
+
+    def __init__(self, per_minute: float, *, burst: float, now: float) -> None:
+        self.burst = burst
+        self.rate = (per_minute - burst) / MINUTE_S
+        self.level = burst
+        self._at = now
+
+    def wait_s(self, amount: float, now: float) -> float:
+        """How long until so much may pass."""
+        if now > self._at:
+            self.level = min(self.burst, self.level + (now - self._at) * self.rate)
+            self._at = now
+        missing = min(amount, self.burst) - self.level
+        return 0.0 if missing <= _EPSILON * self.burst else missing / self.rate
+
+    def take(self, amount: float) -> None:
+        """Let so much pass; less than nothing gives back what was taken too much."""
+        self.level = min(self.burst, self.level - amount)
+
+
+def requests_bucket(per_minute: int, now: float) -> Bucket:
+    """The bucket of a number of requests a minute: a tenth of a second's worth may pass at once, at least one."""
+    burst = max(1.0, per_minute / 600)
+    # One request may stand at each end of a minute, so a burst of 1 leaves the whole rate.
+    return Bucket(per_minute + 1, burst=burst, now=now)
+
+
+def tokens_bucket(per_minute: int, now: float) -> Bucket:
+    """The bucket of a number of tokens a minute: a tenth of them may pass at once."""
+    return Bucket(per_minute, burst=per_minute / 10, now=now)
+
+
+class Live(NamedTuple):
+    """What the limits of a role allow at the moment.
+
+    Attributes:
+        concurrency: How many requests may be under way.
+        under_way: How many are.
+        waiting: How many wait, holding nothing.
+    """
+
+    concurrency: int
+    under_way: int
+    waiting: int
+
+
+class Limiter:
+    """Lets requests of one role pass: adaptive concurrency, requests and tokens a minute.
+
+    Concurrency starts at its low bound and grows by one with every answer, which doubles it each round, until the first
+    429; a 429 halves it, and from then on it grows by one a round. One burst of 429 halves it once.
+
+    Args:
+        low: The least concurrency, and the first.
+        high: The most.
+        rpm: Requests a minute.
+        tpm: Tokens a minute.
+        elapsed_s: The clock.
+        sleep: Waits on that clock.
+    """
+
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        *,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        elapsed_s: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._low, self._high = low, high
+        self._elapsed_s, self._sleep = elapsed_s, sleep
+        self._limit = float(low)
+        self._is_slow_start = True
+        self._reductions = 0
+        self._under_way = 0
+        self._is_open = False
+        self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._held_until = float("-inf")
+        self._alarm: asyncio.Task[None] | None = None
+        now = elapsed_s()
+        self._requests = None if rpm is None else requests_bucket(rpm, now)
+        self._tokens = None if tpm is None else tokens_bucket(tpm, now)
+
+    @property
+    def live(self) -> Live:
+        """The figures of the moment."""
+        return Live(int(self._limit), self._under_way, sum(not future.done() for future, _ in self._waiting))
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the number of tokens matters."""
+        return self._tokens is not None
+
+    async def enter(self, tokens: float = 0.0, *, first: bool = True) -> int:
+        """Wait for leave to send a request.
+
+        Args:
+            tokens: How many it takes, by estimate.
+            first: Whether this is a call's first attempt; a later one goes before all that have not begun.
+
+        Returns:
+            A mark of the moment, for `slowed`.
+        """
+        if self._is_open or (not self._waiting and self._wait_s(tokens) == 0.0):
+            self._take(tokens)
+            return self._reductions
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if first:
+            self._waiting.append((future, tokens))
+        else:
+            self._waiting.appendleft((future, tokens))
+        self._serve()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                if self._requests is not None:
+                    self._requests.take(-1.0)
+                self.leave(tokens)
+            else:
+                future.cancel()
+                self._serve()
+            raise
+        return self._reductions
+
+    def leave(self, unused: float = 0.0) -> None:
+        """Give a place back.
+
+        Args:
+            unused: Tokens that were taken and not used; less than nothing where it took more.
+        """
+        self._under_way -= 1
+        if self._tokens is not None and unused:
+            self._tokens.take(-unused)
+        if self._waiting:
+            self._serve()
+
+    def answered(self) -> None:
+        """A request was answered: allow more."""
+        if self._limit < self._high:
+            self._limit = min(self._high, self._limit + (1.0 if self._is_slow_start else 1.0 / self._limit))
+
+    def slowed(self, entered: int, *, wait_s: float) -> None:
+        """A request met a 429: allow fewer, and none before the provider's time is over.
+
+        Args:
+            entered: What `enter` returned for it.
+            wait_s: How long the provider asks to wait.
+        """
+        self._held_until = max(self._held_until, self._elapsed_s() + wait_s)
+        if entered == self._reductions:
+            self._reductions += 1
+            self._is_slow_start = False
+            self._limit = max(float(self._low), self._limit / 2)
+
+    def open(self) -> None:
+        """Let everyone pass who waits or comes: they will find that nothing is sent any more."""
+        self._is_open = True
+        while self._waiting:
+            future, tokens = self._waiting.popleft()
+            if not future.done():
+                self._take(tokens)
+                future.set_result(None)
+
+    def close(self) -> None:
+        """Stop waking who waits."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _wait_s(self, tokens: float) -> float:
+        """How long until one more request may pass; below 0 where a place must become free first."""
+        if self._under_way >= int(self._limit):
+            return -1.0
+        if self._requests is None and self._tokens is None and self._held_until == float("-inf"):
+            return 0.0
+        now = self._elapsed_s()
+        wait_s = max(self._held_until - now, 0.0)
+        if self._requests is not None:
+            wait_s = max(wait_s, self._requests.wait_s(1.0, now))
+        if self._tokens is not None:
+            wait_s = max(wait_s, self._tokens.wait_s(tokens, now))
+        return wait_s
+
+    def _take(self, tokens: float) -> None:
+        self._under_way += 1
+        if self._requests is not None:
+            self._requests.take(1.0)
+        if self._tokens is not None:
+            self._tokens.take(tokens)
+
+    def _serve(self) -> None:
+        while self._waiting:
+            future, tokens = self._waiting[0]
+            if future.done():
+                self._waiting.popleft()
+                continue
+            wait_s = self._wait_s(tokens)
+            if wait_s > 0.0:
+                self._wake_after(wait_s)
+            if wait_s != 0.0:
+                return
+            self._waiting.popleft()
+            self._take(tokens)
+            future.set_result(None)
+
+    def _wake_after(self, wait_s: float) -> None:
+        if self._alarm is None or self._alarm.done():
+            self._alarm = asyncio.get_running_loop().create_task(self._ring(wait_s))
+
+    async def _ring(self, wait_s: float) -> None:
+        await self._sleep(wait_s)
+        self._alarm = None
+        self._serve()

@@ -1,0 +1,82 @@
+"""What calls cost: as the provider reports it, or from the price table of the suite, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import NamedTuple
+
+from deemster.records import Usage
+
+_MILLION = Decimal(1_000_000)
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens sent, and for a million received."""
+
+    input: Decimal
+    output: Decimal = Decimal(0)
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
+        """What so many tokens cost.
+
+        >>> Price(Decimal("0.15"), Decimal("0.60")).of(1_000, 500)
+        Decimal('0.00045')
+        """
+        return (self.input * prompt_tokens + self.output * completion_tokens) / _MILLION
+
+
+FREE = Price(Decimal(0), Decimal(0))
+
+
+class Prices:
+    """A price table by the beginnings of model names; the longest that fits counts.
+
+    Args:
+        table: Prices by prefix; an empty prefix fits every model.
+
+    >>> table = Prices({"gpt-4o": Price(Decimal(5)), "gpt-4o-mini": Price(Decimal(1))})
+    >>> table.find("gpt-4o-mini-2024-07-18").input, table.find("other")
+    (Decimal('1'), None)
+    """
+
+    def __init__(self, table: Mapping[str, Price]) -> None:
+        self._table = sorted(table.items(), key=lambda entry: -len(entry[0]))
+        self._found: dict[str | None, Price | None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._table)
+
+    def find(self, model: str | None) -> Price | None:
+        """The price of a model, or None."""
+        if model not in self._found:
+            name = model or ""
+            self._found[model] = next((price for prefix, price in self._table if name.startswith(prefix)), None)
+        return self._found[model]
+
+    def dearest(self) -> Price | None:
+        """The highest price of each kind, for what a call may cost at most; None for an empty table."""
+        if not self._table:
+            return None
+        prices = [price for _, price in self._table]
+        return Price(max(price.input for price in prices), max(price.output for price in prices))
+
+    def cost_of(self, usage: Usage, *, model: str | None, embeds: bool = False) -> Decimal | None:
+        """What a usage that does not say costs, where the table and its tokens tell; else None.
+
+        Args:
+            usage: What a call used.
+            model: The model, where the usage does not name it.
+            embeds: Whether the tokens are all sent, none received.
+        """
+        price = self.find(usage.model or model)
+        if price is None:
+            return None
+        sent, received = usage.prompt_tokens, usage.completion_tokens
+        if embeds:
+            sent, received = usage.total_tokens if sent is None else sent, received or 0
+        if sent is None or received is None:
+            if price != FREE:
+                return None
+            sent = received = 0
+        return price.of(sent, received)

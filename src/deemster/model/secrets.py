@@ -1,0 +1,73 @@
+"""Keeping keys out of everything that is shown or written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+REMOVED = "[removed]"
+SHORTEST = 8
+_SHAPES = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {REMOVED}"),
+    (re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}"), REMOVED),
+    (re.compile(r"\bAIza[A-Za-z0-9_-]{20,}"), REMOVED),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@?#]+@"), rf"\1{REMOVED}@"),
+    (re.compile(r"(?i)([?&](?:api[-_]?key|key|token|access_token|sig|signature)=)[^\s&#\"']+"), rf"\1{REMOVED}"),
+    (re.compile(r"(?i)((?:api[-_]?key|x-api-key|authorization)[\"']?\s*[:=]\s*[\"']?)(?!bearer\b|basic\b)[^\s\"',}&]{6,}"),
+     rf"\1{REMOVED}"),
+)  # fmt: skip
+
+
+class Secrets:
+    """Values that must appear nowhere, such as API keys.
+
+    A value of fewer than 8 characters is a placeholder for servers that want none, and no secret.
+
+    Args:
+        values: The secrets.
+    """
+
+    __slots__ = ("_forms",)
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        forms: set[str] = set()
+        for value in values:
+            if len(value.strip()) >= SHORTEST:
+                forms |= {value, value.strip(), quote(value, safe=""), json.dumps(value)[1:-1]}
+        # The longest first, so that no tail of one is left where another is part of it.
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self._forms)} hidden)"
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def __add__(self, other: Secrets) -> Secrets:
+        return Secrets({*self._forms, *other._forms})
+
+    def removed(self, text: str, *, shapes: bool = False) -> str:
+        """A text without them.
+
+        Args:
+            text: Anything.
+            shapes: Whether what looks like a key, a bearer token or the credentials of a URL goes too. Right for
+                messages, wrong for answers, which must stay as the model gave them.
+
+        >>> Secrets(["hunter2-hunter2"]).removed("key hunter2-hunter2 is wrong")
+        'key [removed] is wrong'
+        >>> Secrets().removed("GET https://me:pass@host/ with Bearer abcdef123", shapes=True)
+        'GET https://[removed]@host/ with Bearer [removed]'
+        """
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, REMOVED)
+        if shapes:
+            for shape, instead in _SHAPES:
+                text = shape.sub(instead, text)
+        return text
+
+
+NO_SECRETS = Secrets()

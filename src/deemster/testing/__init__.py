@@ -1,0 +1,37 @@
+"""A model server that misbehaves on demand, for tests of everything that talks to a model.
+
+>>> from deemster.testing import ModelServer
+>>> with ModelServer() as server:
+...     server.play(["500", "429=2", "reset"])  # the next three requests fail in these ways
+...     server.url.startswith("http://127.0.0.1:")
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deemster.testing.faults import FAULTS
+    from deemster.testing.obedience import Obedient
+    from deemster.testing.replies import Chat
+    from deemster.testing.server import ModelServer, Received
+
+__all__ = ["FAULTS", "Chat", "ModelServer", "Obedient", "Received"]
+
+# Loaded when asked for, so that `python -m deemster.testing.server` finds its module not yet loaded.
+_PLACES = {
+    "FAULTS": "faults",
+    "Chat": "replies",
+    "ModelServer": "server",
+    "Obedient": "obedience",
+    "Received": "server",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415 - only where a name is asked for
+
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
