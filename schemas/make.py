@@ -11,9 +11,10 @@ import msgspec
 import rubrics
 
 from deemster.alignment.models import MetricsResult
+from deemster.model import section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import NoScore, Report, Score
-from deemster.summary import rules
+from deemster.summary import declared, rules
 
 HERE = Path(__file__).parent
 
@@ -76,7 +77,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
     """A suite."""
 
     dataset: str
-    metrics: list[str | dict[str, Any]]
+    metrics: list[str | dict[str, Any]] = []
     schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
     name: str | None = None
     description: str | None = None
@@ -85,6 +86,9 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
     seed: int | None = None
     limits: LimitsSection | None = None
     gate: dict[str, Any] | None = None
+    aggregator: Any = None
+    group: str | None = None
+    models: dict[str, dict[str, Any]] | None = None
 
 
 def schemas() -> dict[str, str]:
@@ -110,12 +114,36 @@ def _written(kind: type) -> str:
         keys = {key: {} for key in rules.KEYS}
         gate = {"type": "object", "properties": keys, "additionalProperties": False}
         parts["SuiteFile"]["properties"]["gate"] = gate
+        parts["SuiteFile"]["properties"]["aggregator"] = _aggregator()
+        role = {"type": "object", "properties": {key: {} for key in section.KEYS}, "additionalProperties": False}
+        parts["SuiteFile"]["properties"]["models"] = {"type": "object", "additionalProperties": role}
+        parts["SuiteFile"]["anyOf"] = [{"required": ["metrics"]}, {"required": ["group"]}]
     if kind is OutputsFile:
         # Names and shorthand that are read beside the canonical ones.
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": dict(sorted(parts.items()))}
     return _text(_trimmed(schema))
+
+
+def _aggregator() -> dict[str, Any]:
+    by_metric = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}}
+    value = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}}
+    keys = {
+        "weighted": {
+            "kind": {"const": "weighted"},
+            "weights": by_metric,
+            "score_mapping": {"type": "object", "additionalProperties": {**value, "minProperties": 1}},
+        },
+        "plain": {"kind": {"enum": list(declared.PLAIN)}},
+        "at least": {"at-least": {"type": "integer", "minimum": 1}},
+        "critical": {"critical": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+    }
+    maps = [
+        {"type": "object", "properties": known, "required": list(known), "additionalProperties": False}
+        for known in keys.values()
+    ]
+    return {"anyOf": [{"enum": list(declared.PLAIN)}, *maps]}
 
 
 def _text(schema: Any) -> str:

@@ -64,6 +64,21 @@ from deemster.evaluation import (
 from deemster.evaluation import (
     evaluate_async as evaluate_async,
 )
+from deemster.judges.answer import (
+    LlmAsJudge as LlmAsJudge,
+)
+from deemster.judges.claims import (
+    ClaimFaithfulness as ClaimFaithfulness,
+)
+from deemster.judges.geval import (
+    GEval as GEval,
+)
+from deemster.judges.pairwise import (
+    Pairwise as Pairwise,
+)
+from deemster.judges.refusal import (
+    RefusalQuality as RefusalQuality,
+)
 from deemster.metrics.citation import (
     CitationGroundedness as CitationGroundedness,
 )
@@ -142,6 +157,12 @@ from deemster.metrics.retrieval import (
 from deemster.metrics.retrieval import (
     RetrievalRPrecision as RetrievalRPrecision,
 )
+from deemster.metrics.semantic import (
+    BertscoreLike as BertscoreLike,
+)
+from deemster.metrics.semantic import (
+    CosineEmbedding as CosineEmbedding,
+)
 from deemster.metrics.structure import (
     JsonSchema as JsonSchema,
 )
@@ -175,8 +196,47 @@ from deemster.metrics.translation import (
 from deemster.metrics.translation import (
     Chrf as Chrf,
 )
+from deemster.model import (
+    ChatClient as ChatClient,
+)
+from deemster.model import (
+    EmbeddingClient as EmbeddingClient,
+)
+from deemster.model import (
+    FakeChat as FakeChat,
+)
+from deemster.model import (
+    FakeEmbedding as FakeEmbedding,
+)
+from deemster.model import (
+    Price as Price,
+)
+from deemster.model import (
+    Role as Role,
+)
+from deemster.model import (
+    Trouble as Trouble,
+)
+from deemster.model.openai import (
+    OpenAIChat as OpenAIChat,
+)
+from deemster.model.openai import (
+    OpenAIEmbedding as OpenAIEmbedding,
+)
+from deemster.records import (
+    Answer as Answer,
+)
+from deemster.records import (
+    Ask as Ask,
+)
+from deemster.records import (
+    Embed as Embed,
+)
 from deemster.records import (
     Invocation as Invocation,
+)
+from deemster.records import (
+    Message as Message,
 )
 from deemster.records import (
     Metric as Metric,
@@ -194,6 +254,15 @@ from deemster.records import (
     Sample as Sample,
 )
 from deemster.records import (
+    Scorer as Scorer,
+)
+from deemster.records import (
+    Silence as Silence,
+)
+from deemster.records import (
+    Token as Token,
+)
+from deemster.records import (
     ToolCall as ToolCall,
 )
 from deemster.records import (
@@ -204,6 +273,9 @@ from deemster.records import (
 )
 from deemster.records import (
     Usage as Usage,
+)
+from deemster.records import (
+    Vectors as Vectors,
 )
 from deemster.report import (
     Report as Report,
@@ -237,6 +309,30 @@ from deemster.rubrics import (
 )
 from deemster.run.catalog import (
     parse as parse,
+)
+from deemster.summary import (
+    AggregationResult as AggregationResult,
+)
+from deemster.summary import (
+    AtLeast as AtLeast,
+)
+from deemster.summary import (
+    Critical as Critical,
+)
+from deemster.summary import (
+    GeometricAggregator as GeometricAggregator,
+)
+from deemster.summary import (
+    MetricResult as MetricResult,
+)
+from deemster.summary import (
+    MetricsAggregator as MetricsAggregator,
+)
+from deemster.summary import (
+    MinAggregator as MinAggregator,
+)
+from deemster.summary import (
+    WeightedMetricsAggregator as WeightedMetricsAggregator,
 )
 from deemster.target.saved import (
     SavedOutputs as SavedOutputs,

@@ -71,6 +71,12 @@ CASES = {
         "Yes, as far as these labels show.",
     ),
     "many pairs left out": ({"coverage_stats": results.coverage(200, 80)}, "With care."),
+    "few items, on which an interval has no width": (
+        {"n_items": 29, "intervals": {"mean_kappa": results.resampled(1.0, 1.0, 1.0)}},
+        "With care.",
+    ),
+    "enough items": ({"n_items": 30}, "Yes, as far as these labels show."),
+    "few clusters": ({"warnings": ("few-clusters: 3 clusters only.",)}, "With care."),
     "no kappa at all": ({"mean_kappa": None, "intervals": None}, "These labels give no answer."),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,3 +106,35 @@ def test_whatever_a_suite_holds_it_is_read_or_refused_with_places(tmp_path_facto
     except ConfigurationError as error:
         found = [fault.where.startswith(str(path)) for fault in error.faults] or [False]
     assert all(found)
+
+
+def test_a_group_brings_its_metrics_and_its_aggregator(tmp_path):
+    file = tmp_path / "suite.yml"
+    file.write_text("dataset: d.yml\ngroup: query-transformation\nmetrics: [exact-match]\n")
+    suite = load_suite(file)
+    assert [next(iter(entry)) if not isinstance(entry, str) else entry for entry in suite.metrics] == [
+        "exact-match",
+        "query-completeness",
+        "query-groundedness",
+        "query-redundancy",
+    ]
+    assert suite.aggregator["kind"] == "weighted"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("group: generatoin\n", "suite.yml:2: No group is called `generatoin`. Did you mean `generation`?"),
+        (
+            "group: generation\naggregator: min\n",
+            "suite.yml:2: The group `generation` has an aggregator of its own; leave `aggregator` out.",
+        ),
+        ("group: 7\n", "suite.yml:2: `group` is non-blank text, not 7."),
+    ],
+)
+def test_a_group_that_cannot_be_used_is_said_with_its_line(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    Path("suite.yml").write_text(f"dataset: d.yml\n{text}")
+    with pytest.raises(ConfigurationError) as caught:
+        load_suite("suite.yml")
+    assert str(caught.value) == message

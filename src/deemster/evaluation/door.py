@@ -25,7 +25,8 @@ def evaluate(
     *,
     target: Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
-    metrics: Sequence[Any],
+    metrics: Sequence[Any] = (),
+    group: str | None = None,
     repetitions: int | None = None,
     thresholds: Mapping[str, float] | None = None,
     gate: Mapping[str, Any] | None = None,
@@ -51,6 +52,7 @@ def evaluate(
         target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
         outputs: Saved outputs in place of a target: a map of id to text, or a file.
         metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options.
+        group: A ready-made group of metrics with its aggregator, such as `generation`; `metrics` come beside it.
         repetitions: How often each sample is run; otherwise what the dataset says, or once.
         thresholds: Pass marks that replace the metrics' own, by metric name.
         gate: Rules as in a suite's `gate` section.
@@ -76,6 +78,7 @@ def evaluate(
         target=target,
         outputs=outputs,
         metrics=metrics,
+        group=group,
         repetitions=repetitions,
         thresholds=thresholds,
         gate=gate,

@@ -12,6 +12,7 @@ from deemster.errors import ConfigurationError, Fault, did_you_mean
 from deemster.evaluation.asking import Asking, asking_of, completed
 from deemster.records import Metric
 from deemster.run import catalog
+from deemster.run.grouping import with_group
 from deemster.run.plan import Plan, Target
 from deemster.run.suite import CONCURRENCY, SEED
 from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
@@ -54,7 +55,8 @@ def job_of(
     *,
     target: Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
-    metrics: Sequence[Any],
+    metrics: Sequence[Any] = (),
+    group: str | None = None,
     repetitions: int | None = None,
     thresholds: Mapping[str, float] | None = None,
     gate: Mapping[str, Any] | None = None,
@@ -79,6 +81,8 @@ def job_of(
         raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
     if type(seed) is not int or seed < 0:
         raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
+    if group is not None:
+        metrics, aggregator = with_group(group, metrics, aggregator)
     resolved = catalog.resolve_all(metrics)
     plan = planned(
         _dataset(dataset),

@@ -10,7 +10,16 @@ from rich.console import Console
 from deemster.alignment.layout import number, p_shown, percent
 from deemster.alignment.models import AnyCriterion, BootstrapResult, CriterionMetrics, MetricsResult
 from deemster.alignment.summary import ALPHA_NOTE, DEGENERATE, FLEISS_NOTE, NO_PAIRS, PHI_NOTE, criteria_counted, kinds
-from deemster.alignment.verdict import FULL_ENOUGH, MODERATE, SUBSTANTIAL, Verdict, kappa_ends, kappa_of, verdict
+from deemster.alignment.verdict import (
+    ENOUGH_ITEMS,
+    FULL_ENOUGH,
+    MODERATE,
+    SUBSTANTIAL,
+    Verdict,
+    kappa_ends,
+    kappa_of,
+    verdict,
+)
 from deemster.errors import counted
 from deemster.report.additions import additions
 from deemster.report.escape import LIMIT
@@ -30,9 +39,9 @@ _ANSWERS = {
 }
 _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
-    f'at {MODERATE} or above. "With care" is also the most that is said without an interval, with a criterion below '
-    f"{MODERATE} or without a kappa, with a significant bias of medium size or more, or with a coverage below "
-    f"{percent(FULL_ENOUGH)}."
+    f'at {MODERATE} or above. "With care" is also the most that is said without an interval, with fewer than '
+    f"{ENOUGH_ITEMS} items or 20 clusters, with a criterion below {MODERATE} or without a kappa, with a significant "
+    f"bias of medium size or more, or with a coverage below {percent(FULL_ENOUGH)}."
 )
 
 
@@ -89,6 +98,8 @@ def _why(result: MetricsResult, found: Verdict) -> str:
     words = {
         "no interval": "there is no interval",
         "moderate": f"{measured} {number(found.floor)}, below {SUBSTANTIAL}",
+        "few items": f"{counted(result.n_items, 'item')} only",
+        "few clusters": "there are few clusters",
         "weak criteria": f"{criteria_counted(len(found.weak))} below {MODERATE}",
         "undefined criteria": f"{criteria_counted(len(found.undefined))} without a kappa",
         "bias": "the bias is significant and not small",

@@ -9,6 +9,7 @@ from deemster.dataset import Dataset
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored
 from deemster.report.document import SCHEMA, Report, Stream
 from deemster.report.entries import (
+    AggregateMark,
     DatasetNote,
     ExecutionEntry,
     Failure,
@@ -66,6 +67,7 @@ def assemble(
         metrics=summary.metrics,
         histograms=summary.histograms,
         cohort_list=summary.cohorts,
+        aggregate=summary.aggregate,
         precision=summary.precision,
         samples=Stream(lambda: _samples(dataset, tally)),
         executions=entries,
@@ -91,7 +93,7 @@ def _samples(dataset: Dataset, tally: Tally) -> Iterator[SampleEntry]:
             score_mean=figures.score_mean,
             score_stdev=figures.score_stdev,
             metrics=figures.metrics,
-            aggregate=None,
+            aggregate=None if figures.aggregate is None else AggregateMark(*figures.aggregate),
             expected_output=sample.expected_output,
             input=sample.input,
         )

@@ -21,7 +21,7 @@ def job_summary(report: Report) -> str:
     for title, section in parts.items():
         if title.startswith(("Per-metric", "Cohorts")) and section.table is not None:
             blocks += [f"### {joined(section.title)}", table(section.table)]
-        elif title.startswith("Macro-F1"):
+        elif title.startswith(("Macro-F1", "Aggregate success-rate")):
             blocks.append(f"**{joined(section.title)}** {' '.join(joined(line) for line in section.lines)}")
     failing = (entry for entry in report.samples if entry.passed < entry.repetitions)
     rows = [

@@ -66,6 +66,9 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all(set(entry.marks) == names for entry in report.executions)
     order = [(entry.id, place) for entry in report.samples for place in range(entry.repetitions)]
     complete = complete and order == [(entry.id, entry.repetition) for entry in report.executions]
+    bare = report.aggregate is None
+    complete = complete and all((cohort.aggregate is None) is bare for cohort in report.cohort_list)
+    complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)
     if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
         message = f"`privacy` names a level ({listing(LEVELS)}) and what it removed; this report names something else."
         raise ReportError(Fault(message, where))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from deemster.errors import counted
 from deemster.report.document import Report
 from deemster.report.entries import ExecutionEntry, Failure, SampleEntry, Score
-from deemster.summary import Decision, Interval, MetricFigures, UsageTotals
+from deemster.summary import Aggregate, Decision, Interval, MetricFigures, UsageTotals
 
 SHOWN = 50
 FEW = 20
@@ -61,6 +61,7 @@ def sections(report: Report) -> list[Section]:
         _headline(report),
         _metrics(report),
         _macro_f1(report),
+        *(() if report.aggregate is None else (_aggregate(report, report.aggregate), _aggregate_samples(report))),
         _cohorts(report),
         _histograms(report),
         _usage(report),
@@ -156,6 +157,39 @@ def _macro_f1(report: Report) -> Section:
             (f"Run pass-rate (every metric passed): {report.pass_rate:.4f}", f", 95% interval {whole}."),
         ],
     )
+
+
+def _aggregate(report: Report, whole: Aggregate) -> Section:
+    rows = [
+        (
+            Data(cohort.label),
+            str(cohort.samples),
+            decimals(cohort.aggregate.success_rate),
+            span(cohort.aggregate.interval),
+            decimals(cohort.aggregate.mean_score),
+        )
+        for cohort in report.cohort_list
+        if cohort.aggregate is not None
+    ]
+    mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {span(whole.mean_score_interval)}."
+    return Section(
+        (f"Aggregate success-rate: {whole.success_rate:.4f}",),
+        [("95% interval ", span(whole.interval), "."), (mean,), ("Aggregator: ", Data(whole.aggregator), ".")],
+        Table(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
+    )
+
+
+def _aggregate_samples(report: Report) -> Section:
+    """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
+    found: dict[str, list[Line]] = {"fail": [], "pass": []}
+    for entry in report.samples:
+        if entry.aggregate is not None:
+            status = "pass" if entry.aggregate.success else "fail"
+            if len(found[status]) < SHOWN:
+                found[status].append((Data(entry.id), status, decimals(entry.aggregate.score)))
+    rows = [*found["fail"], *found["pass"]][:SHOWN]
+    after = _rest(report.totals.samples, rows)
+    return Section(("Aggregate by sample",), table=Table(("sample", "aggregate", "score"), rows), after=after)
 
 
 def _cohorts(report: Report) -> Section:

@@ -22,6 +22,7 @@ COLUMNS = (
     "cause",
     "message",
 )
+AGGREGATE = ("aggregate_success", "aggregate_score")
 
 
 def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
@@ -31,13 +32,14 @@ def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
         report: What to write.
         raw: Leave cells that a spreadsheet would take for a formula as they are.
     """
-    yield _row(list(COLUMNS))
+    yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
     executions = iter(report.executions)
     for sample in report.samples:
+        whole = [_truth(sample.aggregate.success), number(sample.aggregate.score)] if sample.aggregate else []
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
-                yield _row(_cells(sample, execution.repetition, name, execution.marks[name], raw=raw))
+                yield _row([*_cells(sample, execution.repetition, name, execution.marks[name], raw=raw), *whole])
 
 
 def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *, raw: bool) -> list[str]:
@@ -50,8 +52,12 @@ def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *
         cell(metric, raw=raw),
     ]
     if isinstance(mark, Score):
-        return [*row, number(mark.score), number(mark.threshold), "true" if mark.success else "false", "", ""]
+        return [*row, number(mark.score), number(mark.threshold), _truth(mark.success), "", ""]
     return [*row, "", "", "", mark.unscored.cause, cell(mark.unscored.message or "", raw=raw)]
+
+
+def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written
+    return "true" if value else "false"
 
 
 def _row(cells: list[str]) -> str:

@@ -214,6 +214,10 @@ def _entry(alias: str) -> Entry:
         for field in msgspec.structs.fields(metric)
     )
     doc = inspect.getdoc(metric) or ""
+    if alias in PRESETS:
+        from deemster.judges.definition import preset  # noqa: PLC0415 - reads its file
+
+        doc = f"{preset(alias).about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
     return Entry(
         name=alias,
         short=metric.short,

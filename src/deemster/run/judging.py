@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from deemster.records import Execution, Mark, Output
+from deemster.records import Execution, Mark, Output, Sample
 from deemster.run.batch import Batch, Work, execution_of
 from deemster.run.marking import failed_marks, marks_of, with_threshold
 from deemster.run.plan import Plan
@@ -52,7 +53,7 @@ class Judging:
         samples = [work.sample for work in batch.works]
         rows = await asyncio.to_thread(marks_of, self.plain, samples, batch.answers, thresholds=self.plan.thresholds)
         together = self._together(batch, tasks)
-        place = 0
+        places: Counter[int] = Counter()
         for work, answer, row in zip(batch.works, batch.answers, rows, strict=True):
             if not isinstance(answer, Output):
                 self.finished.append(execution_of(work, answer, failed_marks(answer, len(self.plan.metrics))))
@@ -61,26 +62,28 @@ class Judging:
             if self.stop.requested:
                 self.room.release()
                 return
-            shared = {name: (task, place) for name, task in together.items()}
+            place = places[work.repetition]
+            places[work.repetition] += 1
+            shared = {name: (columns[work.repetition], place) for name, columns in together.items()}
             self._start(tasks, self._finish(work, answer, row, shared))
-            place += 1
 
-    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> dict[str, asyncio.Task[list[Mark]]]:
-        """The scripts that mark a whole batch, under way."""
-        pairs = [
-            (work.sample, answer)
-            for work, answer in zip(batch.works, batch.answers, strict=True)
-            if isinstance(answer, Output)
-        ]
-        if not pairs:
-            return {}
-        samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
+    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> dict[str, dict[int, asyncio.Task[list[Mark]]]]:
+        """The scripts that mark a whole batch, under way: by scorer, one for each repetition."""
+        scorers = [scorer for scorer in self.plan.scorers if hasattr(scorer, "script_many")]
+        pairs: dict[int, tuple[list[Sample], list[Output]]] = {}
+        for work, answer in zip(batch.works, batch.answers, strict=True) if scorers else ():
+            if isinstance(answer, Output):
+                samples, outputs = pairs.setdefault(work.repetition, ([], []))
+                samples.append(work.sample)
+                outputs.append(answer)
         return {
-            scorer.name: self._start(
-                tasks, played_together(scorer, samples, outputs, ask=self.asks[0]), holds_room=False
-            )
-            for scorer in self.plan.scorers
-            if hasattr(scorer, "script_many")
+            scorer.name: {
+                repetition: self._start(
+                    tasks, played_together(scorer, *each, ask=self.asks[repetition]), holds_room=False
+                )
+                for repetition, each in pairs.items()
+            }
+            for scorer in scorers
         }
 
     def _start(self, tasks: asyncio.TaskGroup, work: Any, *, holds_room: bool = True) -> asyncio.Task[Any]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
 from deemster.records import Ask as Question
-from deemster.records import Mark, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records import Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.usage import added, divided
 from deemster.run.guard import Caught
 from deemster.run.marking import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
-_T = TypeVar("_T")
 # More than any metric asks of one output.
 SAMPLES = 1_000
+# More than any script needs: one that goes on asking would never let its run end.
+ROUNDS = 1_000
 
 
 def repeated(ask: Ask, repetition: int) -> Ask:
@@ -76,17 +77,46 @@ async def played_together(metric: Any, samples: Sequence[Sample], outputs: Seque
     return [Unscored("metric_failed", caught.message, share) for share in shares]
 
 
-async def _result(script: Generator[Sequence[Request], Sequence[Reply], _T], ask: Ask, spent: list[Usage]) -> _T:
+async def _result(script: Any, ask: Ask, spent: list[Usage]) -> Any:
+    """What a script returns in the end.
+
+    Raises:
+        TypeError: It is no script, or yields what is no list of requests.
+        RuntimeError: It never ends.
+    """
+    if not isinstance(script, Generator):
+        _close(script)
+        raise TypeError(f"A script is a generator that yields lists of requests, not a {type(script).__name__}.")
     try:
         requests = next(script)
-        while True:
-            replies = await ask(requests)
+        for _ in range(ROUNDS):
+            replies = await ask(_checked(requests))
             spent += [reply.usage for reply in replies if reply.usage is not None]
             requests = script.send(replies)
     except StopIteration as stop:
-        value: _T = stop.value
-        return value
+        return stop.value
     finally:
+        _close(script)
+    raise RuntimeError(f"The script went on asking after {ROUNDS} rounds.")
+
+
+def _checked(requests: Any) -> Sequence[Request]:
+    """One round of requests; whatever else a script yields reaches no model.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(requests, (list, tuple)):
+        raise TypeError(f"A script yields lists of requests (`Ask`, `Embed`), not a {type(requests).__name__}.")
+    for request in requests:
+        if not isinstance(request, (Question, Embed)):
+            raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
+    return requests
+
+
+def _close(script: Any) -> None:
+    """End a script; what it raises then must not stand in for a cancellation that ends it."""
+    with Caught():
         script.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,10 +40,18 @@ class Stop:
 
     async def wait(self) -> None:
         """Return once somebody asks."""
-        loop = asyncio.get_running_loop()
         asked = asyncio.Event()
-        self.on_request(lambda: loop.call_soon_threadsafe(asked.set))
+        self.call_in(asyncio.get_running_loop(), asked.set)
         await asked.wait()
+
+    def call_in(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], object]) -> None:
+        """Call back in an event loop when somebody asks; a loop that has ended needs no waking."""
+
+        def told() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(wake)
+
+        self.on_request(told)
 
 
 async def until_done(callers: Sequence[asyncio.Task[Any]], stop: Stop) -> None:

@@ -22,6 +22,7 @@ KEYS = (
     "description",
     "dataset",
     "target",
+    "group",
     "metrics",
     "models",
     "repetitions",
@@ -104,9 +105,12 @@ class _Reader:
         version = root.get("schema_version", SCHEMA)
         if version != SCHEMA:
             self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {_shown(version)}.")
-        metrics = root.get("metrics", [])
-        if not isinstance(metrics, list) or not metrics:
+        metrics, aggregator = root.get("metrics", []), self._declared(root, "aggregator")
+        if not isinstance(metrics, list) or not (metrics or "group" in root):
             self._fault(("metrics",), "`metrics` is a list of at least one metric.")
+            metrics = []
+        if "group" in root:
+            metrics, aggregator = self._grouped(root, metrics, aggregator)
         limits = self._map(root.get("limits", {}), ("limits",), "`limits`", _LIMITS)
         return Suite(
             document=self.document,
@@ -114,14 +118,25 @@ class _Reader:
             name=self._text(root, "name", default=path.stem),
             dataset=str(self.folder / self._text(root, "dataset")),
             target=self._target(root["target"]) if "target" in root else None,
-            metrics=metrics if isinstance(metrics, list) else [],
+            metrics=metrics,
             models=root.get("models"),
             repetitions=self._count(root, ("repetitions",), None),
             seed=self._seed(root),
             concurrency=self._count(limits, ("limits", "concurrency"), CONCURRENCY) or CONCURRENCY,
             gate=root.get("gate", {}),
-            aggregator=self._declared(root, "aggregator"),
+            aggregator=aggregator,
         )
+
+    def _grouped(self, root: Mapping[str, Any], metrics: list[Any], aggregator: Any) -> tuple[list[Any], Any]:
+        name = self._text(root, "group")
+        if name:
+            from deemster.run.grouping import with_group  # noqa: PLC0415 - few suites have one
+
+            try:
+                return with_group(name, metrics, aggregator)
+            except ConfigurationError as error:
+                self.faults += [fault._replace(where=self.document.where(("group",))) for fault in error.faults]
+        return metrics, aggregator
 
     def _target(self, value: Any) -> tuple[Literal["python", "outputs"], str] | None:
         before = len(self.faults)

@@ -49,6 +49,10 @@ TABLE: dict[str, dict[str, str]] = {
         "no-pending-approvals": "metrics.trajectory:NoPendingApprovals",
         "approval-gated": "metrics.trajectory:ApprovalGated",
     },
+    "semantic": {
+        "cosine-embedding": "metrics.semantic:CosineEmbedding",
+        "bertscore-like": "metrics.semantic:BertscoreLike",
+    },
     "judge": {
         "llm-as-judge": "judges.answer:LlmAsJudge",
         "refusal-quality": "judges.refusal:RefusalQuality",

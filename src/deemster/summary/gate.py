@@ -13,6 +13,7 @@ from deemster.summary.overall import UNTAGGED, Cohort, Summary
 from deemster.summary.rules import EVERY, Gate, Rule
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
+_AGGREGATES = ("aggregate_success", "aggregate_score")
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +67,16 @@ class _Reading(NamedTuple):
     partial: str = ""
 
 
-def unknown_names(gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str | None]) -> None:
-    """Refuse rules about metrics or cohorts that the run does not have.
+def unknown_names(
+    gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str | None], aggregates: bool = False
+) -> None:
+    """Refuse rules about metrics, cohorts or an aggregate that the run does not have.
 
     Args:
         gate: The rules.
         metrics: Names of the run's metrics, and other spellings of them, by name.
         cohorts: The dataset's tags; None stands for samples without one.
+        aggregates: Whether the run has an aggregator.
 
     Raises:
         ConfigurationError: A rule names something unknown; all are listed.
@@ -85,6 +89,9 @@ def unknown_names(gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str |
             faults.append(
                 Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
             )
+        if rule.quantity in _AGGREGATES and not aggregates:
+            key = f"min_{rule.quantity}"
+            faults.append(Fault(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
         if rule.cohort not in (None, EVERY, *labels):
             known = did_you_mean(str(rule.cohort), labels)
             faults.append(
@@ -155,7 +162,18 @@ def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> 
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
     if rule.quantity == "macro_f1":
         return _Reading(part.macro_f1, part.macro_f1_interval)
+    if rule.quantity in _AGGREGATES:
+        return _aggregate_reading(rule, part)
     return _Reading(part.pass_rate, part.pass_rate_interval)
+
+
+def _aggregate_reading(rule: Rule, part: Summary | Cohort) -> _Reading:
+    aggregate = part.aggregate
+    if aggregate is None:
+        return _Reading(None, missing="the run has no aggregator")
+    if rule.quantity == "aggregate_success":
+        return _Reading(aggregate.success_rate, aggregate.interval)
+    return _Reading(aggregate.mean_score, aggregate.mean_score_interval)
 
 
 def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 import msgspec
@@ -9,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.stats import clustered_wilson
-from deemster.summary.figures import NOT_RUN, SCORED, Bin, Figures, MetricFigures, figures, histogram
+from deemster.summary.figures import (
+    NOT_RUN,
+    SCORED,
+    Bin,
+    Figures,
+    MetricFigures,
+    figures,
+    histogram,
+    mean_interval,
+    sample_means,
+)
 from deemster.summary.interval import Interval, ends
 from deemster.summary.precision import Precision, precision
 from deemster.summary.spending import Cost, RunUsage, cost, run_usage
@@ -20,12 +31,21 @@ _T = TypeVar("_T")
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an aggregator of several metrics makes of the run."""
+    """What an aggregator of several metrics makes of the run.
+
+    Attributes:
+        aggregator: Which one it is.
+        success_rate: The share of executions that it lets pass; without repetitions, of samples.
+        interval: Wilson's 95 % interval of it, clustered by sample.
+        mean_score: The mean of its scores over all executions.
+        mean_score_interval: A 95 % interval of it over per-sample means; None below two samples.
+    """
 
     aggregator: str
     success_rate: float
     interval: Interval
     mean_score: float
+    mean_score_interval: Interval | None
 
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +90,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, MetricFigures]
     histograms: dict[str, tuple[Bin, ...]]
     cohorts: tuple[Cohort, ...]
+    aggregate: Aggregate | None
     precision: Precision | None
     usage: RunUsage
     cost: Cost | None
@@ -102,6 +123,7 @@ def summarize(tally: Tally, *, delta: float = 0.05) -> Summary:
             name: histogram(tally.scores[:, :, place], tally.causes[:, :, place]) for place, name in enumerate(names)
         },
         cohorts=tuple(_cohort(tally, name, positions) for name, positions in tally.cohorts),
+        aggregate=_aggregate(tally, slice(None)),
         precision=precision(tally.passed.all(axis=2).sum(axis=1), repetitions=tally.repetitions, delta=delta),
         usage=run_usage(tally.target_spending, spending),
         cost=cost([tally.target_spending, *tally.scoring_spending]),
@@ -156,6 +178,22 @@ def _cohort(tally: Tally, name: str | None, positions: NDArray[np.int64]) -> Coh
             card.name: Figures(**figures(scores[:, :, place], causes[:, :, place], passed[:, :, place]))
             for place, card in enumerate(tally.cards)
         },
+        aggregate=_aggregate(tally, positions),
+    )
+
+
+def _aggregate(tally: Tally, positions: NDArray[np.int64] | slice) -> Aggregate | None:
+    outcomes = tally.outcomes
+    if outcomes is None:
+        return None
+    successes, scores = outcomes.successes[positions], outcomes.scores[positions]
+    counts = successes.sum(axis=1)
+    return Aggregate(
+        aggregator=outcomes.name,
+        success_rate=int(counts.sum()) / successes.size,
+        interval=_known(_share(counts, tally.repetitions), len(counts)),
+        mean_score=math.fsum(scores.ravel().tolist()) / scores.size,
+        mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes))),
     )
 
 

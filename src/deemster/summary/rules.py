@@ -13,9 +13,10 @@ from deemster.errors import ConfigurationError, Fault, did_you_mean
 EVERY = "*"
 Place: TypeAlias = Callable[[tuple[str | int, ...]], str]
 
-KEYS = ("min_macro_f1", "min_pass_rate", "metrics", "cohorts", "max_unscored", "budget", "decision", "on")
+_AGGREGATE = ("min_aggregate_success", "min_aggregate_score")
+KEYS = ("min_macro_f1", "min_pass_rate", *_AGGREGATE, "metrics", "cohorts", "max_unscored", "budget", "decision", "on")
 _METRIC = ("min_pass_rate", "min_mean", "max_mean", "on")
-_COHORT = ("min_pass_rate", "min_macro_f1", "metrics", "min_samples", "on")
+_COHORT = ("min_pass_rate", "min_macro_f1", *_AGGREGATE, "metrics", "min_samples", "on")
 _BUDGET = ("max_cost_usd", "max_p95_latency_s")
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 

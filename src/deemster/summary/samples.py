@@ -44,6 +44,7 @@ class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         score_mean: Mean over repetitions of the mean score of the repetition's scored marks.
         score_stdev: Their standard deviation; None below two repetitions.
         metrics: Each metric over the repetitions.
+        aggregate: Whether the aggregate succeeded in every repetition, and its mean score; None without an aggregator.
     """
 
     repetitions: int
@@ -55,6 +56,7 @@ class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score_mean: float | None
     score_stdev: float | None
     metrics: dict[str, MetricSpread]
+    aggregate: tuple[bool, float] | None = None
 
 
 def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
@@ -70,6 +72,7 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
         unscored = (~scored).sum(axis=(1, 2)).tolist()
         columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
         wholes = _spreads(*_repetition_means(scores, scored))
+        aggregates = _aggregates(tally, block)
         for place, (count, whole) in enumerate(zip(passed, wholes, strict=True)):
             yield SampleFigures(
                 repetitions=repetitions,
@@ -81,7 +84,18 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
                 score_mean=whole.mean,
                 score_stdev=whole.stdev,
                 metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
+                aggregate=None if aggregates is None else aggregates[place],
             )
+
+
+def _aggregates(tally: Tally, block: slice) -> list[tuple[bool, float]] | None:
+    if tally.outcomes is None:
+        return None
+    successes, scores = tally.outcomes.successes[block], tally.outcomes.scores[block]
+    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    means = np.sort(scores, axis=1).sum(axis=1) / tally.repetitions
+    every: list[bool] = np.all(successes, axis=1).tolist()
+    return list(zip(every, _rounded(means), strict=True))
 
 
 def _interval(passed: int, repetitions: int) -> Interval:

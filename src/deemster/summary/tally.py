@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
+from deemster.summary.aggregators import Aggregator
 from deemster.summary.figures import NOT_RUN, SCORED
+from deemster.summary.outcomes import Outcomes
 from deemster.summary.spending import Spending
 
 _CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
@@ -22,9 +24,12 @@ class Tally:
         cards: The metrics, in the order of the suite.
         samples: How many samples the dataset has.
         repetitions: How often each is run.
+        aggregator: Makes one result of the marks of an execution, where the run has one.
     """
 
-    def __init__(self, cards: Sequence[MetricCard], *, samples: int, repetitions: int) -> None:
+    def __init__(
+        self, cards: Sequence[MetricCard], *, samples: int, repetitions: int, aggregator: Aggregator | None = None
+    ) -> None:
         shape = (samples, repetitions, len(cards))
         self.cards = tuple(cards)
         self.samples = samples
@@ -32,6 +37,10 @@ class Tally:
         self.scores: NDArray[np.float64] = np.zeros(shape)
         self.causes: NDArray[np.uint8] = np.full(shape, NOT_RUN, dtype=np.uint8)
         self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
+        self.outcomes: Outcomes | None = None
+        if aggregator is not None:
+            names = [card.name for card in cards]
+            self.outcomes = Outcomes(aggregator, names, samples=samples, repetitions=repetitions)
         self.target_failures = 0
         self.without_usage = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
@@ -61,7 +70,11 @@ class Tally:
         return found
 
     def add(self, executions: Sequence[Execution]) -> None:
-        """Count executions. The order in which they come changes nothing."""
+        """Count executions. The order in which they come changes nothing.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit a mark.
+        """
         at = (
             np.fromiter((execution.position for execution in executions), np.int64, len(executions)),
             np.fromiter((execution.repetition for execution in executions), np.int64, len(executions)),
@@ -73,6 +86,8 @@ class Tally:
             self.scores[*at, column] = scores
             self.causes[*at, column] = causes
             self.passed[*at, column] = passed
+        if self.outcomes is not None:
+            self.outcomes.add(executions)
 
     def _add_answer(self, execution: Execution) -> None:
         answer = execution.answer

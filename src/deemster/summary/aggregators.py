@@ -1,0 +1,256 @@
+"""Metric aggregators: from the marks of one execution to one success and one score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from deemster.errors import ConfigurationError, did_you_mean
+from deemster.records import Mark, MetricScore
+
+
+class MetricResult(msgspec.Struct, frozen=True, gc=False):
+    """One mark as aggregators see it.
+
+    Attributes:
+        score: Within [0, 1]; None only beside an error.
+        rubric_score: The value on the metric's own scale, where it has one.
+        success: Whether the metric passed.
+        threshold: The pass mark.
+        higher_is_better: Whether a higher score is a better one.
+        explanation: The reason a judge gave.
+        error: Why there is no score to count.
+
+    Raises:
+        ValueError: There is neither a score nor an error, or the score is outside [0, 1].
+    """
+
+    score: float | None = None
+    rubric_score: float | None = None
+    success: bool = False
+    threshold: float | None = None
+    higher_is_better: bool = True
+    explanation: str | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.score is None:
+            if self.error is None:
+                raise ValueError("A result has a score, or an error that says why it has none.")
+        elif not 0.0 <= self.score <= 1.0:
+            raise ValueError(f"A score is a finite number between 0 and 1, not {self.score!r}.")
+
+    @property
+    def quality(self) -> float:
+        """The score, turned round where a lower one is better; 0 where there is none.
+
+        >>> MetricResult(0.25, higher_is_better=False).quality
+        0.75
+        """
+        if self.score is None:
+            return 0.0
+        return self.score if self.higher_is_better else 1.0 - self.score
+
+
+NamedResults: TypeAlias = Mapping[str, MetricResult]
+
+
+def result_of(mark: Mark) -> MetricResult:
+    """The view of a mark; one that is unscored carries an error."""
+    if isinstance(mark, MetricScore):
+        reason = mark.details.get("reason")
+        return MetricResult(
+            mark.score,
+            mark.rubric_score,
+            mark.success,
+            mark.threshold,
+            mark.higher_is_better,
+            reason if isinstance(reason, str) else None,
+        )
+    return MetricResult(error=f"{mark.cause}: {mark.message}")
+
+
+class AggregationResult(msgspec.Struct, frozen=True, gc=False):
+    """What an aggregator makes of the results of one execution.
+
+    Raises:
+        ValueError: The score is not finite.
+    """
+
+    aggregate_success: bool
+    aggregate_score: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.aggregate_score):
+            raise ValueError(f"An aggregate score is a finite number, not {self.aggregate_score!r}.")
+
+
+class Aggregator(Protocol):
+    """Makes one result of several."""
+
+    def aggregate(self, named_results: NamedResults) -> AggregationResult:
+        """The aggregate of results by metric name."""
+        ...
+
+
+class MetricsAggregator:
+    """Succeeds where every metric does; the score is the mean quality.
+
+    Quality is the score, turned round where a lower one is better. A subclass may replace ``compute_success`` and
+    ``compute_score``; ``aggregate`` uses what it replaces.
+
+    >>> results = {"right": MetricResult(1.0, success=True), "wordy": MetricResult(0.25, None, True, 0.5, False)}
+    >>> MetricsAggregator().aggregate(results)
+    AggregationResult(aggregate_success=True, aggregate_score=0.875)
+    """
+
+    def compute_success(self, named_results: NamedResults) -> bool:
+        """Whether every metric succeeded; False for none at all."""
+        return bool(named_results) and all(result.success for result in named_results.values())
+
+    def compute_score(self, named_results: NamedResults) -> float:
+        """The mean quality of the results without an error; 0.0 for none at all."""
+        values = qualities(named_results)
+        return math.fsum(values) / len(values) if values else 0.0
+
+    def aggregate(self, named_results: NamedResults) -> AggregationResult:
+        """Success and score together.
+
+        Results that carry an error are left out of the score and force success to False, whatever the subclass. Where
+        nothing is left, the result is ``(False, 0.0)``.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit the results.
+            ValueError: A subclass computes a score that is not finite.
+        """
+        kept = {name: result for name, result in named_results.items() if result.error is None}
+        if not kept:
+            return AggregationResult(aggregate_success=False, aggregate_score=0.0)
+        whole = len(kept) == len(named_results)
+        return AggregationResult(whole and bool(self.compute_success(kept)), float(self.compute_score(kept)))
+
+    def __str__(self) -> str:
+        return _called(self, "and")
+
+
+class MinAggregator(MetricsAggregator):
+    """Succeeds where every metric does; the score is the weakest quality.
+
+    >>> MinAggregator().compute_score({"a": MetricResult(0.9), "b": MetricResult(0.75, higher_is_better=False)})
+    0.25
+    """
+
+    def compute_score(self, named_results: NamedResults) -> float:
+        """The least quality; 0.0 for none at all."""
+        return min(qualities(named_results), default=0.0)
+
+    def __str__(self) -> str:
+        return _called(self, "min")
+
+
+class GeometricAggregator(MetricsAggregator):
+    """Succeeds where every metric does; the score is the geometric mean of the qualities, 0 where one of them is.
+
+    >>> GeometricAggregator().compute_score({"a": MetricResult(1.0), "b": MetricResult(0.25)})
+    0.5
+    """
+
+    def compute_score(self, named_results: NamedResults) -> float:
+        """The geometric mean of the qualities; 0.0 for none at all."""
+        values = qualities(named_results)
+        low = min(values, default=0.0)
+        if low == 0.0:
+            return 0.0
+        # Logarithms, since a product of many small numbers is 0; their rounding must not leave the values' own range.
+        mean = math.exp(math.fsum(map(math.log, values)) / len(values))
+        return min(max(mean, low), max(values))
+
+    def __str__(self) -> str:
+        return _called(self, "geometric")
+
+
+class AtLeast(MetricsAggregator):
+    """Succeeds where at least so many metrics do; the score is the mean quality.
+
+    Args:
+        k: How many must succeed.
+
+    Raises:
+        ConfigurationError: That is no whole number of at least 1.
+
+    >>> AtLeast(1).compute_success({"a": MetricResult(1.0, success=True), "b": MetricResult(0.0)})
+    True
+    """
+
+    def __init__(self, k: int) -> None:
+        if type(k) is not int or k < 1:
+            raise ConfigurationError(f"`at-least` is a whole number of at least 1, not {k!r}.")
+        self.k = k
+
+    def compute_success(self, named_results: NamedResults) -> bool:
+        """Whether enough metrics succeeded."""
+        return sum(result.success for result in named_results.values()) >= self.k
+
+    def __str__(self) -> str:
+        return _called(self, f"at-least {self.k}")
+
+
+class Critical(MetricsAggregator):
+    """Succeeds where every critical metric does; the score is the mean quality of all.
+
+    Args:
+        names: The critical metrics.
+
+    Raises:
+        ConfigurationError: There is none, or a name is no text.
+
+    >>> Critical(["a"]).compute_success({"a": MetricResult(1.0, success=True), "b": MetricResult(0.0)})
+    True
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        given: list[Any] = [] if isinstance(names, str) else list(names)
+        if not given or not all(isinstance(name, str) and name for name in given):
+            raise ConfigurationError(f"`critical` is a list of metric names, not {names!r}.")
+        self.names = tuple(dict.fromkeys(given))
+
+    def compute_success(self, named_results: NamedResults) -> bool:
+        """Whether every critical metric succeeded; False for no results at all.
+
+        Raises:
+            ConfigurationError: A critical metric is not among the results.
+        """
+        if not named_results:
+            return False
+        for name in self.names:
+            if name not in named_results:
+                known = did_you_mean(name, named_results)
+                raise ConfigurationError(f"The critical metric `{name}` is not among the results. {known}")
+        return all(named_results[name].success for name in self.names)
+
+    def __str__(self) -> str:
+        return _called(self, f"critical {', '.join(self.names)}")
+
+
+def qualities(named_results: NamedResults) -> list[float]:
+    """The quality of every result without an error."""
+    return [result.quality for result in named_results.values() if result.error is None]
+
+
+def aggregator_name(aggregator: Aggregator) -> str:
+    """How reports call an aggregator: what a suite would say of it, or where user code stands."""
+    return str(aggregator) if isinstance(aggregator, MetricsAggregator) else import_path(type(aggregator))
+
+
+def import_path(thing: Any) -> str:
+    """Where a class or function stands, as `module:name`."""
+    return f"{getattr(thing, '__module__', '?')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+
+
+def _called(aggregator: MetricsAggregator, name: str) -> str:
+    """The name of an aggregator of the house; a subclass elsewhere does something else and is called by its place."""
+    kind = type(aggregator)
+    return name if kind.__module__.startswith(f"{__package__}.") else import_path(kind)
