@@ -35,7 +35,7 @@ def test_the_files_are_what_the_generator_writes(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    for name in ("votes.json", "labels.csv"):
+    for name in ("votes.json", "labels.csv", "verdicts.csv"):
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes(), f"run make_votes.py to refresh {name}"
 
 
@@ -47,6 +47,25 @@ def test_the_spreadsheet_holds_the_labels_of_the_votes_file():
         for row in csv.DictReader(file):
             sheet[row["id"]][row["person"]] = [row[name] for name in names]
     assert sheet == {item["id"]: item["annotations"] for item in value["items"] if "annotations" in item}
+
+
+def test_the_log_holds_the_verdicts_of_the_votes_file():
+    value = json.loads(VOTES.read_text("utf-8"))
+    names = [criterion["name"] for criterion in value["rubric"]["criteria"]]
+    log = defaultdict(list)
+    with (FOLDER / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            log[row["id"], row["judge"] or row["error"]].append([row[name] for name in names])
+    words = {
+        key: [[word for word in column if word] for column in zip(*attempts, strict=True)]
+        for key, attempts in log.items()
+    }
+    wanted = {(item["id"], item["error"]): [[] for _ in names] for item in value["items"] if "error" in item}
+    for item in value["items"]:
+        for judge, cells in item.get("votes", {}).items():
+            plain = [cell.get("verdict", "failed") if isinstance(cell, dict) else cell for cell in cells]
+            wanted[item["id"], judge] = [cell if isinstance(cell, list) else [cell] for cell in plain]
+    assert words == wanted
 
 
 def test_the_example_has_what_it_promises():

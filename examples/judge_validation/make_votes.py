@@ -1,4 +1,4 @@
-"""Writes `votes.json` and `labels.csv` of this folder: three judges and three people on the answers of a support bot.
+"""Writes the data of this folder: three judges and three people on the answers of a support bot.
 
 Everything comes from one seed and from `random.random` alone, which gives the same numbers on every machine. Run it
 with a folder to write elsewhere: `python make_votes.py [FOLDER]`.
@@ -192,11 +192,39 @@ def labels_text(rows: list[dict[str, Any]]) -> str:
     return sheet.getvalue()
 
 
+def attempts(cells: list[Any]) -> Iterator[list[str]]:
+    """The cells of a judge, a line for each time it was asked; blank where it was not asked again."""
+    for turn in range(max(len(cell) if isinstance(cell, list) else 1 for cell in cells)):
+        said = (cell[turn] if isinstance(cell, list) else None if turn else cell for cell in cells)
+        yield [_word(cell) for cell in said]
+
+
+def _word(cell: Any) -> str:
+    if isinstance(cell, dict):
+        return "failed" if "failure" in cell else cell["verdict"]
+    return cell or ""
+
+
+def verdicts_text(rows: list[dict[str, Any]]) -> str:
+    """What the judges said as a spreadsheet, a line for each answer, judge and attempt; probabilities are left out."""
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\n")
+    writer.writerow(["id", "conversation", "tags", "judge", "error", *(trait.name for trait in TRAITS)])
+    for row in rows:
+        head = [row["id"], row["metadata"]["conversation"], " ".join(row["tags"])]
+        if "error" in row:
+            writer.writerow([*head, "", row["error"], *("" for _ in TRAITS)])
+        for judge, cells in row.get("votes", {}).items():
+            writer.writerows([*head, judge, "", *said] for said in attempts(cells))
+    return sheet.getvalue()
+
+
 def main(folder: Path) -> None:
-    """Write both files to a folder."""
+    """Write the files to a folder."""
     rows = list(items(random.Random(SEED)))  # noqa: S311 - made-up data, not a secret
     (folder / "votes.json").write_text(votes_text(rows), encoding="utf-8", newline="\n")
     (folder / "labels.csv").write_text(labels_text(rows), encoding="utf-8", newline="\n")
+    (folder / "verdicts.csv").write_text(verdicts_text(rows), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
