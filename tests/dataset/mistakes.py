@@ -164,6 +164,7 @@ VOTES_FILES = [
     _item("ground truth of the wrong length", ground_truth=["MET"]),
     _item("ground truth as text", ground_truth="MET"),
     _item("annotations is a list", annotations=[["MET", "fair", None]]),
+    _item("annotations is an empty list", annotations=[]),
     _item("bad annotations", annotations={"ann": ["MET", "fare", None], " ": ["MET", "fair", None], "bob": 1}),
     _item("bad final", final=["MET", "fair", 3]),
     _item("bad numbers", penalty=-0.1, score="high"),

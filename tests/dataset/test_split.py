@@ -140,6 +140,12 @@ def test_a_size_that_leaves_a_part_empty_is_refused(train):
         essays(10).split(train)
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
+def test_a_seed_is_a_whole_number_from_0_on(seed):
+    with pytest.raises(DatasetError, match="seed is a whole number from 0 on, not"):
+        essays(10).split(3, seed=seed)
+
+
 def test_items_without_a_label_cannot_be_stratified_by_it():
     items = [{"id": f"e{at}", "submission": "x", "ground_truth": [None, None] if at else None} for at in range(3)]
     dataset = RubricDataset(items, rubric=RUBRIC)

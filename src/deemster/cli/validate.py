@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from deemster.alignment.models import MetricsResult
 from deemster.alignment.summary import criteria_counted
@@ -52,29 +55,37 @@ def _kind(file: str) -> str:
         return _kind_of_lines(file)
     value = read_document(file, error=InputError).value
     if not isinstance(value, dict):
-        is_rubric = (
-            isinstance(value, list) and value and isinstance(value[0], dict) and not _CRITERION.isdisjoint(value[0])
-        )
+        # Of all files only a rubric may be a list; who lists samples is told so by the reader of datasets.
+        is_rubric = isinstance(value, list) and value and isinstance(value[0], dict) and _SAMPLE.isdisjoint(value[0])
         return "rubric" if is_rubric else "dataset"
-    version = str(value.get("schema_version", ""))
-    for kind in _CHECKS:
-        if f".{kind.replace('-', '_')}." in version:
-            return kind
-    for kind, key in _KEYS:
-        if key in value and "samples" not in value:
-            return kind
-    return "dataset"
+    kind = _stated(value)
+    if kind is None and "samples" not in value:
+        kind = next((known for known, key in _KEYS if key in value), None)
+    return kind or "dataset"
+
+
+def _stated(facts: dict[str, Any]) -> str | None:
+    """The kind that a schema_version names."""
+    version = str(facts.get("schema_version", ""))
+    return next((kind for kind in _CHECKS if f".{kind.replace('-', '_')}." in version), None)
 
 
 def _kind_of_lines(file: str) -> str:
     try:
         with Path(file).open("rb") as lines:
-            head = lines.readline(64 * 1024) + lines.readline(64 * 1024)
+            first, second = lines.readline(_LONGEST), lines.readline(_LONGEST)
     except OSError:
         return "dataset"
-    if b"votes.v1" in head:
+    head = first + second
+    try:
+        header = msgspec.json.decode(first.removeprefix(codecs.BOM_UTF8))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        header = None
+    if isinstance(header, dict) and (stated := _stated(header)):
+        return stated
+    if isinstance(header, dict) and "judges" in header:
         return "votes"
-    if b'"submission"' in head:
+    if (isinstance(header, dict) and "rubric" in header) or b'"submission"' in head:
         return "rubric-dataset"
     has_input = b"input" in head and b"outputs.v1" not in head
     return "dataset" if has_input or b"output" not in head.replace(b"expected_output", b"") else "outputs"
@@ -96,7 +107,7 @@ def _outputs(file: str) -> str:
 
 
 def _suite(file: str) -> str:
-    job = job_of_suite(load_suite(file), Overrides())
+    job = job_of_suite(load_suite(file), Overrides(calls=False))
     plan = job.plan
     tags: set[str | None] = set()
 
@@ -152,7 +163,9 @@ def _called(name: str | None) -> str:
     return f" `{name}`" if name else ""
 
 
-_CRITERION = frozenset({"requirement", "criteria"})
+# As much of a line as is read to tell what a file is; a header with a long rubric is that long.
+_LONGEST = 4 * 2**20
+_SAMPLE = frozenset({"id", "input", "output"})
 _KEYS = (
     ("votes", "judges"),
     ("rubric-dataset", "items"),

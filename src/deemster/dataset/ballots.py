@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Literal
 
 from deemster.dataset.columns import Columns
 from deemster.dataset.embedded import book_of
@@ -28,6 +28,7 @@ from deemster.documents.values import Path, kind_of, thawed
 from deemster.errors import Fault, VotesError, did_you_mean
 from deemster.records import FrozenDict
 from deemster.rubrics.aggregation import Rules, rules_faults
+from deemster.rubrics.faults import located
 from deemster.rubrics.scoring import Scoring, scoring_faults
 
 ROOT_KEYS = ("schema_version", "name", "dataset_fingerprint", "rubric", "rubrics", "judges", "grading", ITEMS)
@@ -48,6 +49,7 @@ JUDGE_KEYS = ("id", "weight", "model")
 RULE_KEYS = ("aggregation", "ordinal_aggregation", "nominal_aggregation")
 SCORING_KEYS = ("abstention", "partial_credit", "normalize")
 _KNOWN = frozenset(ITEM_KEYS)
+Bound = Literal["above 0", "of at least 0", ""]
 
 
 def votes_of_file(path: str | FilePath) -> Votes:
@@ -155,7 +157,8 @@ class _Reader:
         known = (*RULE_KEYS, *SCORING_KEYS)
         wrong = [*key_findings(given, known, ("grading",), what="`grading`")]
         faults = (*rules_faults(given), *scoring_faults(given))
-        wrong += [Finding(("grading", *path), message) for path, message in faults]
+        paths = ((("grading", *path), message) for path, message in faults)
+        wrong += [Finding(path, located(path, message)) for path, message in paths]
         if wrong:
             self._found += wrong
             return Rules(), Scoring()
@@ -257,16 +260,19 @@ class _Reader:
             codes = columns.book.codes(row["ground_truth"], (*path, "ground_truth"), found)
             if codes is not None:
                 columns.state(codes)
-        if row.get("annotations"):
+        if row.get("annotations") is not None:
             columns.annotate(annotation_codes(columns.book, row["annotations"], (*path, "annotations"), found))
         if row.get("final") is not None:
             codes = columns.book.codes(row["final"], (*path, "final"), found)
             if codes is not None:
                 columns.record(codes)
-        for key in ("penalty", "score"):
-            if row.get(key) is not None and (wrong := _number_fault(row[key], positive=key == "penalty")):
+        bounds: tuple[tuple[str, Bound], ...] = (("penalty", "of at least 0"), ("score", ""))
+        for key, least in bounds:
+            if row.get(key) is None:
+                continue
+            if wrong := _number_fault(row[key], least=least):
                 found.append(Finding((*path, key), f"{key} is {wrong}"))
-            elif row.get(key) is not None:
+            else:
                 columns.note(key, float(row[key]))
 
     def _cast(self, columns: Columns, judge: Any, cells: Any, path: Path) -> None:
@@ -297,7 +303,7 @@ def _judge_findings(entry: Any, path: Path) -> list[Finding]:
             message = f"{shown}: `{entry['id']}` is no judge; votes of checks need no entry here."
             found.append(Finding((*path, "id"), message))
     weight = entry.get("weight", 1.0)
-    wrong = "a number above 0, not 0." if weight == 0 and weight is not False else _number_fault(weight, positive=True)
+    wrong = _number_fault(weight, least="above 0")
     if wrong:
         found.append(Finding((*path, "weight"), f"{shown}.weight is {wrong}"))
     if entry.get("model") is not None:
@@ -305,13 +311,13 @@ def _judge_findings(entry: Any, path: Path) -> list[Finding]:
     return found
 
 
-def _number_fault(value: Any, *, positive: bool) -> str | None:
+def _number_fault(value: Any, *, least: Bound) -> str | None:
     """What a number should be, where it is something else."""
-    wanted = "a finite number of at least 0" if positive else "a finite number"
+    wanted = f"a finite number {least}".rstrip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return f"{wanted}, not {kind_of(value)}."
     try:
-        good = math.isfinite(float(value)) and not (positive and value < 0)
+        good = math.isfinite(float(value)) and (not least or value > 0 or (value == 0 and least != "above 0"))
     except OverflowError:
         good = False
     return None if good else f"{wanted}, not {value!r:.40}."

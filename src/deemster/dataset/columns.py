@@ -146,7 +146,9 @@ class Columns:
             items=np.array(self.rows, dtype=np.intp),
             votes=votes,
             truth=truth,
-            labelled=stated | self._flags(itertools.chain.from_iterable(self._annotations.values())),
+            # A truth of nulls alone labels nothing.
+            labelled=(truth != MISSING).any(axis=1)
+            | self._flags(itertools.chain.from_iterable(self._annotations.values())),
             no_consensus=no_consensus,
             errored=self._flags(self._errors),
             penalties=self._floats("penalty", 0.0),

@@ -57,6 +57,26 @@ def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
     )
 
 
+def overruled(votes: Votes, dataset: RubricDataset) -> tuple[str, ...]:
+    """The items whose labels in the votes stand against other ones in the dataset, in the order of the votes.
+
+    Args:
+        votes: The votes, as they were before the dataset labelled any.
+        dataset: What was graded, with the same rubrics.
+    """
+    known = {item.id: item for item in dataset.items}
+    found = []
+    for block in votes.blocks:
+        book = Codebook(block.rubric)
+        own = block.truth.tolist()
+        for row in np.flatnonzero(block.labelled).tolist():
+            position = int(block.items[row])
+            item = known.get(votes.ids[position])
+            if item is not None and item.ground_truth is not None and _codes(book, item.ground_truth) != own[row]:
+                found.append(position)
+    return tuple(votes.ids[position] for position in sorted(found))
+
+
 def _difference(one: Rubric, other: Rubric) -> str | None:
     """The first criterion that two rubrics do not share, as a sentence; None where verdicts mean the same in both."""
     if one is other or one.criteria == other.criteria:
@@ -78,7 +98,8 @@ def _labelled(block: Block, matched: list[Any]) -> Block:
     book = Codebook(block.rubric)
     items = [matched[position] for position in block.items.tolist()]
     open_rows = ~block.labelled
-    truth, stated = block.truth.copy(), block.stated.copy()
+    # A truth of nulls alone gives way to what the dataset says.
+    truth, stated = block.truth.copy(), block.stated & ~open_rows
     annotated = np.zeros(len(block), dtype=np.bool_)
     for codes in block.annotations.values():
         annotated |= (codes != MISSING).any(axis=1)
@@ -89,7 +110,8 @@ def _labelled(block: Block, matched: list[Any]) -> Block:
             continue
         if open_rows[row] and item.ground_truth is not None:
             truth[row] = _codes(book, item.ground_truth)
-            stated[row] = labelled[row] = True
+            stated[row] = True
+            labelled[row] = bool((truth[row] != MISSING).any())
         if not annotated[row] and item.annotations:
             labelled[row] = True
             _annotate(annotations, book, row, item.annotations, size=len(block))

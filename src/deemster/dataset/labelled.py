@@ -207,7 +207,8 @@ class RubricDataset:
             seed: What everything random derives from; the order of the items has no part in it.
 
         Raises:
-            DatasetError: The size is no size of a part, an item has no label to stratify by, or no cluster.
+            DatasetError: The size is no size of a part, the seed no seed, or an item has no label to stratify by or no
+                cluster.
         """
         from deemster.dataset.split import split_positions  # noqa: PLC0415 - few who read a dataset divide it
 

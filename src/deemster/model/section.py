@@ -40,6 +40,8 @@ KEYS = (
     "record",
 )
 SOURCES = ("base_url", "client", "embedded", "replay")
+# The embedded judge answers one question at a time, and takes its time.
+LOCAL = {"concurrency": 1, "timeout_s": 300.0, "total_timeout_s": 3600.0}
 _COUNTS = {"rpm": 1, "tpm": 1, "batch": 1, "retries": 0}
 _SPANS = ("timeout_s", "total_timeout_s", "max_retry_after_s")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -167,6 +169,8 @@ class _Reader:
         if "model" in given:
             settings["model"] = given["model"]
         settings["prices"] = self._prices(name, given)
+        if settings["kind"] == "chat" and given.get("embedded", False) is not False:
+            settings = {**LOCAL, **settings}
         return settings
 
     def _kind(self, name: str, given: Mapping[str, Any]) -> Kind:

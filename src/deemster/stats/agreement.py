@@ -64,12 +64,16 @@ class Kappa(Agreement, frozen=True, kw_only=True):
 
 
 def confusion(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> Confusion:
-    """How often the first rater's label meets each of the second's.
+    """How often the first rater's label meets each of the second's: T_ij, the pairs (i, j).
+
+    Full agreement leaves all pairs on the diagonal. Without a pair every count is 0; it is never undefined.
 
     Args:
         a: Labels of the first rater (the truth); any hashable, None or NaN is missing.
         b: Labels of the second, paired with them.
         labels: The full scale in order; what occurs, sorted, where not given.
+
+    Reference: K. Pearson, On the theory of contingency and its relation to association and normal correlation (1904).
 
     Raises:
         ValueError: The sequences differ in length, or a label is none of ``labels``.
@@ -249,7 +253,10 @@ def disagreement_weights(weights: Weights, size: int) -> Floats:
         if weights not in {"linear", "quadratic"}:
             raise ValueError(f"Weights are None, `linear`, `quadratic` or a matrix, not {weights!r}.")
         return tables.disagreement(size, weights)  # type: ignore[arg-type]  # the two names that are left
-    matrix = np.asarray(weights, dtype=np.float64)
+    try:
+        matrix = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("Weights are None, `linear`, `quadratic` or a square matrix of numbers.") from None
     if matrix.shape != (size, size):
         raise ValueError(f"There are {size} labels, so weights are {size} × {size}, not {matrix.shape}.")
     if not np.isfinite(matrix).all() or (matrix < 0).any():

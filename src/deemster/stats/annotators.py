@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deemster.stats.labels import missing, unboxed
 from deemster.stats.multiplicity import benjamini_yekutieli
 
 _FEWEST_ANNOTATORS = 3
@@ -152,10 +153,11 @@ def _codes(rows: Sequence[ArrayLike | Sequence[Any]], *, ordinal: bool) -> NDArr
     places: dict[Any, float] = {}
 
     def number(label: Any) -> float:
-        if label is None or (isinstance(label, float) and math.isnan(label)):
+        if missing(label):
             return math.nan
         if not ordinal:
             return places.setdefault(label, float(len(places)))
+        label = unboxed(label)
         if not isinstance(label, int | float) or math.isinf(label):
             raise ValueError(f"Labels on a scale are numbers, not {label!r}.")
         return float(label)

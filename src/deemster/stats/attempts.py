@@ -41,12 +41,15 @@ def pass_at_k(correct: ArrayLike, *, attempts: ArrayLike, k: int, confidence: fl
     >>> round(pass_at_k(3, attempts=10, k=2).value, 4)
     0.5333
     """
-    right, every = np.broadcast_arrays(np.atleast_1d(correct), np.atleast_1d(attempts))
+    right, every = (np.atleast_1d(counts) for counts in (correct, attempts))
     for name, counts in (("correct", right), ("attempts", every)):
-        if counts.size and not np.array_equal(counts, np.floor(counts)):
+        if counts.size and (counts.dtype.kind not in "iuf" or not np.array_equal(counts, np.floor(counts))):
             raise ValueError(f"Attempts are counted in whole numbers; {name} holds others.")
-    if k < 1:
-        raise ValueError(f"At least one attempt counts, not k = {k!r}.")
+    if every.size not in (1, right.size) and right.size != 1:
+        raise ValueError(f"Each task has its attempts; there are {right.size} tasks and {every.size} attempts.")
+    right, every = np.broadcast_arrays(right, every)
+    if k < 1 or k != int(k):
+        raise ValueError(f"A whole number of attempts counts, at least one, not k = {k!r}.")
     if (right < 0).any() or (right > every).any():
         raise ValueError("Between none and all attempts of a task are correct.")
     if (every < k).any():

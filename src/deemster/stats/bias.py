@@ -38,8 +38,8 @@ def systematic_bias(
     """The mean of predicted - true with a t test, effect size and t interval.
 
     Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. Unpaired: Welch's t, sd = √((s²+s²)/2). An sd
-    up to 1e-12·max(1, largest absolute score) is rounding: it is told as 0, and p, d and interval are None. Without
-    values all is None; with one, only the mean is known. A direction is named beyond ±0.001; significant is p < 0.05.
+    up to 1e-12·max(1, largest absolute score) is rounding: it is told as 0, and p, d and interval are None. Undefined
+    (None): all without values; all but the mean with one. A direction is named beyond ±0.001; significant is p < 0.05.
 
     Args:
         predicted: Scores of the judge; None or NaN is missing.
@@ -73,7 +73,7 @@ def _paired(first: Floats, second: Floats, confidence: float) -> BiasResult:
     if n == 1:
         return _result(mean, None, n=1)
     spread = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
-    if spread <= _rounding(first, second):
+    if spread <= rounding(first, second):
         return _result(mean, 0.0, n=n)
     return _result(mean, spread, n=n, error=spread / math.sqrt(n), freedom=n - 1, confidence=confidence)
 
@@ -87,14 +87,19 @@ def _welch(first: Floats, second: Floats, confidence: float) -> BiasResult:
         return _result(mean, None, n=n)
     variances = float(np.var(first, ddof=1)), float(np.var(second, ddof=1))
     spread = math.sqrt(sum(variances) / 2)
-    if spread <= _rounding(first, second):
+    if spread <= rounding(first, second):
         return _result(mean, 0.0, n=n)
     a, b = variances[0] / len(first), variances[1] / len(second)
     freedom = (a + b) ** 2 / (a * a / (len(first) - 1) + b * b / (len(second) - 1))
     return _result(mean, spread, n=n, error=math.sqrt(a + b), freedom=freedom, confidence=confidence)
 
 
-def _rounding(first: Floats, second: Floats) -> float:
+def rounding(first: Floats, second: Floats) -> float:
+    """Up to where a standard deviation of differences is what rounding leaves of none: 1e-12·max(1, largest value).
+
+    >>> rounding(np.array([0.5]), np.array([-40.0]))
+    4e-11
+    """
     return 1e-12 * max(1.0, float(np.abs(first).max()), float(np.abs(second).max()))
 
 

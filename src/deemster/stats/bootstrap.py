@@ -60,11 +60,12 @@ def bootstrap(
 ) -> Bootstrap:
     """A statistic with its bootstrap interval, in one of two forms.
 
-    ``bootstrap(f, x, y)``: ``f`` is called with the resampled rows of every array and gives a number, or None where it
-    is undefined. ``bootstrap(f, table=T)``: row i of T holds what unit i adds to the sums a statistic is made of;
-    ``f`` takes sums [replicates, columns] and gives [replicates] numbers, NaN where undefined. All sums come from one
-    matrix product, so this form is some hundred times faster. A statistic that divides by the number of items must have
-    that number as a column of ones: with clusters it differs between replicates.
+    ``bootstrap(f, x, y)``: ``f`` is called with the resampled rows of every array and gives a number, None where it is
+    undefined, or a result that has one of the two as ``value``, as ``cohen_kappa`` does. ``bootstrap(f, table=T)``: row
+    i of T holds what unit i adds to the sums a statistic is made of; ``f`` takes sums [replicates, columns] and gives
+    [replicates] numbers, NaN where undefined. All sums come from one matrix product, so this form is some hundred times
+    faster. A statistic that divides by the number of items must have that number as a column of ones: with clusters it
+    differs between replicates.
 
     Replicate after replicate draws n of n units with replacement from ``default_rng(seed)``; with ``clusters`` whole
     clusters. Both forms draw the same units. Undefined: the value where ``f`` says so; the interval also where more
@@ -187,7 +188,8 @@ class _Rows:
 
     def _value(self, counts: NDArray[Any]) -> float:
         rows = np.repeat(self._order, counts[self._codes[self._order]])
-        value = self._statistic(*(array[rows] for array in self._data))
+        found = self._statistic(*(array[rows] for array in self._data))
+        value = getattr(found, "value", found)
         return math.nan if value is None else float(value)
 
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deemster.stats.bias import rounding
 from deemster.stats.intervals import ConfidenceInterval, checked_level, normal_quantile
 from deemster.stats.numbers import constant, pairs
 
@@ -118,7 +119,8 @@ def limits_of_agreement(
     """Bland and Altman's limits: mean difference ± z·sd, within which a share ``agreement`` of differences lies.
 
     The variance of a limit is sd²·(1/n + z²/(2(n-1))), its interval Student's with n - 1 degrees of freedom. All but
-    the mean is undefined (None) below two pairs; the mean as well without one.
+    the mean is undefined (None) below two pairs; the mean as well without one. Without spread (an sd up to
+    1e-12·max(1, largest absolute value) is rounding) both limits are the mean, and there are no intervals.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
@@ -146,6 +148,8 @@ def limits_of_agreement(
         empty = dict.fromkeys(("sd", "lower", "upper", "interval", "lower_interval", "upper_interval"))
         return LimitsOfAgreement(value=mean, n=n, missing=missing, **empty)
     sd = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
+    # What rounding leaves of equal differences is no spread.
+    sd = sd if sd > rounding(first, second) else 0.0
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     t = float(stdtrit(n - 1, (1 + confidence) / 2))

@@ -73,6 +73,9 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
         y: Numbers paired with them.
         confidence: The level of the interval (see ``fisher_interval``).
 
+    Reference: K. Pearson, Note on regression and inheritance in the case of two parents, Proceedings of the Royal
+    Society of London 58 (1895).
+
     Raises:
         ValueError: The sequences differ in length, or hold something that is no number or infinite.
 

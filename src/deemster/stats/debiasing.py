@@ -83,7 +83,8 @@ def ppi_mean(
         confidence: The level.
 
     Raises:
-        ValueError: Labels and predictions differ in number, a score is not finite, or the level is not in (0, 1).
+        ValueError: Labels and predictions differ in number, a score or the weight is not finite, or the level is not in
+            (0, 1).
 
     >>> result = ppi_mean([1, 0, 1, 1, 0, 1, 0, 1, 1, 1], [1, 0, 1, 0, 0, 1, 1, 1, 1, 1], [1] * 65 + [0] * 35)
     >>> round(result.lam, 4), round(result.value, 4)
@@ -95,6 +96,8 @@ def ppi_mean(
     others = finite_vector(unlabelled, name="unlabelled predictions")
     if known.size != y.size:
         raise ValueError(f"Each label has one prediction; there are {y.size} labels and {known.size} predictions.")
+    if lam is not None and not math.isfinite(lam):
+        raise ValueError(f"A fixed weight of the predictions is a finite number, not {lam!r}.")
     if not y.size:
         return PpiMean(value=None, n=0, n_unlabelled=others.size)
     weight = _best_weight(y, known, others) if lam is None else float(lam)
@@ -166,7 +169,7 @@ def _check_rates(**rates: float) -> None:
 
 def _check_sizes(**sizes: int) -> None:
     for name, count in sizes.items():
-        if count < 1:
+        if not 1 <= count < math.inf:
             raise ValueError(f"There is at least one item to count; {name} is {count!r}.")
 
 

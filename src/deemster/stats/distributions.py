@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Literal
 
@@ -194,7 +195,8 @@ def score_distribution(x: ArrayLike, *, bins: int = 10) -> Distribution:
     skewness, kurtosis = _shape(scores)
     histogram = None
     if n:
-        counts, edges = np.histogram(scores, bins=bins)
+        # Scores that differ by rounding leave no room for bins between them; around one score there is room.
+        counts, edges = np.histogram(scores[:1].repeat(n) if constant(scores) else scores, bins=bins)
         histogram = tuple(counts.tolist()), tuple(edges.tolist())
     return Distribution(
         n=n,
@@ -224,7 +226,7 @@ def _ends(first: Floats, second: Floats, scale: tuple[float, float] | str) -> tu
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 0.0)
     if scale == "data":
         return low, high
-    if isinstance(scale, str) or len(scale) != 2 or not scale[0] < scale[1]:
+    if isinstance(scale, str) or len(scale) != 2 or not -math.inf < scale[0] < scale[1] < math.inf:
         raise ValueError(f'A scale is its two ends, the lower first, or "data", not {scale!r}.')
     if len(every) and not scale[0] <= low <= high <= scale[1]:
         off = low if low < scale[0] else high

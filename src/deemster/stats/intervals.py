@@ -83,7 +83,7 @@ def wilson(successes: float, n: float, *, confidence: float = 0.95) -> Proportio
     >>> round(interval.lower, 4), round(interval.upper, 4)
     (0.2307, 0.8824)
     """
-    _check_counts(successes, n)
+    successes, n = _counts(successes, n)
     z = normal_quantile(confidence)
     if n == 0:
         return Proportion(value=None, n=n, interval=None)
@@ -110,8 +110,7 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Prop
     >>> round(interval.lower, 4), round(interval.upper, 4)
     (0.1466, 0.9473)
     """
-    _check_counts(successes, n)
-    _check_whole(successes, n)
+    successes, n = _whole(*_counts(successes, n))
     checked_level(confidence)
     if n == 0:
         return Proportion(value=None, n=n, interval=None)
@@ -142,8 +141,8 @@ def newcombe(x1: float, n1: float, x2: float, n2: float, *, confidence: float = 
     >>> round(result.value, 4), round(result.interval.lower, 4), round(result.interval.upper, 4)
     (0.2, 0.0524, 0.3339)
     """
-    _check_counts(x1, n1)
-    _check_counts(x2, n2)
+    x1, n1 = _counts(x1, n1)
+    x2, n2 = _counts(x2, n2)
     z = normal_quantile(confidence)
     first, second = (x1 / n1 if n1 else None), (x2 / n2 if n2 else None)
     if first is None or second is None:
@@ -218,12 +217,19 @@ def _wilson_ends(successes: float, n: float, z: float) -> tuple[float, float]:
     return lower, upper
 
 
-def _check_counts(successes: float, n: float) -> None:
+def _counts(successes: float, n: float) -> tuple[float, float]:
+    """The two counts, checked, as plain numbers whatever type of number they come in."""
     if not 0 <= successes <= n < math.inf:
         raise ValueError(f"There are between 0 and n = {n} successes, not {successes}.")
+    return _plain(successes), _plain(n)
 
 
-def _check_whole(*counts: float) -> None:
+def _plain(count: float) -> float:
+    return int(count) if isinstance(count, int | np.integer) else float(count)
+
+
+def _whole(*counts: float) -> tuple[int, ...]:
     for count in counts:
         if count != int(count):
             raise ValueError(f"An exact interval needs whole counts, not {count!r}.")
+    return tuple(map(int, counts))

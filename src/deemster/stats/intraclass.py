@@ -82,7 +82,7 @@ def icc(ratings: ArrayLike, *, confidence: float = 0.95) -> ICC:
     (0.1657, 0.2898, 0.9093)
     """
     checked_level(confidence)
-    every = matrix(ratings) if np.size(ratings) else np.zeros((0, 0))
+    every = matrix(ratings)
     complete = every[~np.isnan(every).any(axis=1)]
     n, k = complete.shape
     missing = len(every) - n

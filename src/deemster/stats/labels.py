@@ -36,6 +36,7 @@ def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = 
     >>> encode(["b", "a", None], ["a", "a", "b"])
     ([array([ 1,  0, -1]), array([0, 0, 1])], ('a', 'b'))
     """
+    sides = tuple(map(_unboxed, sides))
     numeric = [_numbers(side) for side in sides]
     if all(side is not None for side in numeric):
         return _encode_numbers([side for side in numeric if side is not None], labels)
@@ -46,9 +47,9 @@ def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = 
             seen.update(dict.fromkeys(side))
     except TypeError:
         raise ValueError("A label is a word or a number, nothing that can change, such as a list.") from None
-    scale = _scale([label for label in seen if not _missing(label)], labels)
+    scale = _scale([label for label in seen if not missing(label)], labels)
     places: dict[Any, int] = {label: place for place, label in enumerate(scale)}
-    places.update((label, MISSING) for label in seen if _missing(label))
+    places.update((label, MISSING) for label in seen if missing(label))
     return [np.array([places[label] for label in side], dtype=np.int64) for side in plain], scale
 
 
@@ -129,7 +130,7 @@ def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
     known = set(scale)
     if len(known) < len(scale):
         raise ValueError("`labels` names a label twice.")
-    if any(map(_missing, scale)):
+    if any(map(missing, scale)):
         raise ValueError("`labels` holds None or NaN, which mean that a label is missing.")
     unknown = [label for label in seen if label not in known]
     if unknown:
@@ -140,5 +141,29 @@ def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
     return scale
 
 
-def _missing(label: Any) -> bool:
-    return label is None or (isinstance(label, float) and label != label)  # noqa: PLR0124 - only NaN differs from itself
+def missing(label: Any) -> bool:
+    """Whether something stands for a label that is not there: None, NaN of any type, or pandas' NA.
+
+    >>> missing(None), missing(np.float32("nan")), missing("nan")
+    (True, True, False)
+    """
+    try:
+        return label is None or not label == label  # noqa: PLR0124, SIM201 - only what is missing differs from itself
+    except TypeError:
+        # NA refuses to say whether it equals itself.
+        return True
+
+
+def unboxed(label: Any) -> Any:
+    """A label as Python has it, where numpy holds it as a scalar of its own.
+
+    >>> unboxed(np.int64(3)), unboxed("a")
+    (3, 'a')
+    """
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _unboxed(side: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+    if isinstance(side, np.ndarray) or not any(issubclass(kind, np.generic) for kind in set(map(type, side))):
+        return side
+    return list(map(unboxed, side))

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.stats.labels import missing, unboxed
+
 Votes: TypeAlias = Mapping[Hashable, Mapping[Hashable, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]
@@ -65,8 +67,9 @@ def dawid_skene(
 
     From T_ik = the share of item i's votes for class k: prior_k ∝ Σ_i T_ik and π^j_kl ∝ Σ_i T_ik·n^j_il, then T_ik ∝
     prior_k·Π_jl (π^j_kl)^n, until the log-likelihood gains less than ``tolerance``. Judges that always agree keep their
-    votes as labels, with accuracy 1. Equal posteriors give the earlier class. Without a vote everything is empty. The
-    model holds that judges err independently given the truth; judges that share errors look better than they are.
+    votes as labels, with accuracy 1. Equal posteriors give the earlier class. Undefined (all is empty) without
+    a vote. The model holds that judges err independently given the truth; judges that share errors look better than
+    they are.
 
     Reference: A. P. Dawid, A. M. Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm,
     Applied Statistics 28 (1979).
@@ -79,7 +82,7 @@ def dawid_skene(
         tolerance: The gain that is too small for another round.
 
     Raises:
-        ValueError: Rows differ in length, or a label is none of ``classes``.
+        ValueError: There are no rows, they differ in length, or a label is none of ``classes``.
 
     >>> result = dawid_skene([["a", "a", "b"], ["b", "b", "b"], ["a", "a", "a"], ["b", "b", "a"]])
     >>> result.labels, result.accuracy
@@ -155,7 +158,7 @@ def _accuracy(priors: Floats, errors: Floats) -> float | None:
 
 
 def _ballots(votes: Votes, classes: Sequence[Hashable] | None) -> _Ballots:
-    cells = [(item, judge, label) for item, judge, label in _cells(votes) if not _missing(label)]
+    cells = [(item, judge, unboxed(label)) for item, judge, label in _cells(votes) if not missing(label)]
     items = {item: place for place, item in enumerate(dict.fromkeys(item for item, _, _ in cells))}
     jurors = {judge: place for place, judge in enumerate(dict.fromkeys(judge for _, judge, _ in cells))}
     found = dict.fromkeys(label for _, _, label in cells)
@@ -179,6 +182,8 @@ def _cells(votes: Votes) -> Iterator[tuple[Hashable, Hashable, Any]]:
     rows = votes.tolist() if isinstance(votes, np.ndarray) else votes
     width = None
     for place, cells in enumerate(rows):
+        if isinstance(cells, str) or not hasattr(cells, "__len__"):
+            raise ValueError("Votes are a row for each item with a cell for each judge; a word or a number is no row.")
         width = len(cells) if width is None else width
         if len(cells) != width:
             raise ValueError(f"Every item has one cell for each judge; item {place} has {len(cells)} and not {width}.")
@@ -188,10 +193,6 @@ def _cells(votes: Votes) -> Iterator[tuple[Hashable, Hashable, Any]]:
 
 def _repeats(given: Any) -> Iterable[Any]:
     return given.tolist() if isinstance(given, np.ndarray) else given if isinstance(given, list | tuple) else (given,)
-
-
-def _missing(label: Any) -> bool:
-    return label is None or (isinstance(label, float) and math.isnan(label))
 
 
 def _in_order(labels: Iterable[Any]) -> list[Any]:

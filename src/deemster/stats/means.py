@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.intervals import ConfidenceInterval, checked_level
+from deemster.stats.labels import missing
 from deemster.stats.location import exact_mean, exact_stdev
 
 # A spread below this share of the largest value is what rounding leaves of none.
@@ -132,12 +133,15 @@ def finite_vector(values: ArrayLike, *, name: str = "values") -> NDArray[np.floa
     """The values as one row of finite numbers.
 
     Raises:
-        ValueError: They are no single row, or one is NaN or infinite.
+        ValueError: They are no single row, or one is no number, NaN or infinite.
 
     >>> finite_vector([1, True])
     array([1., 1.])
     """
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"The {name} hold something that is no number: {error}.") from None
     if array.ndim != 1:
         raise ValueError(f"The {name} are one row of numbers, not an array of {array.ndim} dimensions.")
     wrong = np.flatnonzero(~np.isfinite(array))
@@ -150,7 +154,7 @@ def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) ->
     """Clusters as numbers in order of first appearance, and how many there are.
 
     Raises:
-        ValueError: There is not exactly one cluster for each of the n values.
+        ValueError: There is not exactly one cluster for each of the n values, or one is missing.
 
     >>> cluster_codes(["b", "a", "b"], 3)
     (array([0, 1, 0]), 2)
@@ -158,6 +162,8 @@ def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) ->
     if len(clusters) != n:
         raise ValueError(f"Each value has one cluster; there are {n} values and {len(clusters)} clusters.")
     names = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters
+    if any(map(missing, names)):
+        raise ValueError("Each value has one cluster; None and NaN are none. Give single values clusters of their own.")
     places: dict[Hashable, int] = {}
     codes = np.fromiter((places.setdefault(name, len(places)) for name in names), dtype=np.int64, count=n)
     return codes, len(places)

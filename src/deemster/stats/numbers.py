@@ -28,7 +28,7 @@ def vector(values: ArrayLike, *, name: str = "x") -> Floats:
 
 
 def matrix(values: ArrayLike, *, name: str = "ratings") -> Floats:
-    """Rows of numbers as a matrix, None as NaN.
+    """Rows of numbers as a matrix, None as NaN; without a number it has no rows and no columns.
 
     Raises:
         ValueError: The rows differ in length, or hold something that is no number or infinite.
@@ -38,6 +38,8 @@ def matrix(values: ArrayLike, *, name: str = "ratings") -> Floats:
            [ 2.,  3.]])
     """
     array = _floats(values, name)
+    if not array.size:
+        return np.zeros((0, 0))
     if array.ndim != 2:
         raise ValueError(f"`{name}` is rows of equal length, not an array of {array.ndim} dimensions.")
     return array
@@ -81,7 +83,7 @@ def constant(values: Floats) -> bool:
 def _floats(values: ArrayLike, name: str) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"`{name}` holds something that is no number, or rows of different length: {error}.") from None
     if np.isinf(array).any():
         raise ValueError(f"`{name}` holds an infinite value; only finite numbers and missing ones have a place.")

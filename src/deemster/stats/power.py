@@ -7,6 +7,9 @@ from statistics import NormalDist
 
 import msgspec
 
+# Standard errors whose square is still a number.
+_FARTHEST = 1e150
+
 
 class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
     """How many samples show a difference. `value` is the whole number, `exact` what the formula gives."""
@@ -41,7 +44,8 @@ def sample_size(
 
     n = (z_{level/2} + z_{1-power})²·(ω² + σ_A²/K_A + σ_B²/K_B)·D/δ²: ω² the variance over samples of the difference of
     expected scores, σ² the variances within a sample and K the repetitions of the two systems, D the design effect of
-    clusters. Half the difference takes four times the samples. For a single system ω² is its own variance.
+    clusters. Half the difference takes four times the samples. For a single system ω² is its own variance. It is
+    defined for every variance: 1 where nothing varies.
 
     Reference: E. Miller, Adding error bars to evals, arXiv:2411.00640 (2024), section 5.
 
@@ -55,7 +59,8 @@ def sample_size(
         power: The chance to see the difference.
 
     Raises:
-        ValueError: A variance is negative, the difference not above 0, a repetition below 1, or a level outside (0, 1).
+        ValueError: A variance is negative, the difference not above 0 or too small, a repetition below 1, or a level
+            outside (0, 1).
 
     >>> sample_size(1 / 9, 0.03).value
     969
@@ -63,7 +68,10 @@ def sample_size(
     if not 0 < difference < math.inf:
         raise ValueError(f"A difference to be shown is above 0, not {difference!r}.")
     total = _total_variance(variance, within, repetitions, design_effect)
-    exact = _reach(level, power) ** 2 * total / difference**2
+    reach = _reach(level, power) / difference
+    if reach > _FARTHEST:
+        raise ValueError(f"A difference of {difference!r} takes more samples than can be counted.")
+    exact = reach**2 * total
     # A sum that should be a whole number must not be pushed to the next one by its last digit.
     value = max(1, math.ceil(round(exact, 9)))
     return SampleSize(value=value, exact=exact, difference=difference, power=power, level=level)
@@ -82,7 +90,7 @@ def detectable_difference(
     """The smallest mean difference that a number of samples shows with a given power.
 
     δ = (z_{level/2} + z_{1-power})·sqrt((ω² + σ_A²/K_A + σ_B²/K_B)·D/n), the other side of ``sample_size``. It is 0
-    where nothing varies.
+    where nothing varies and never undefined.
 
     Reference: E. Miller, Adding error bars to evals, arXiv:2411.00640 (2024), section 5.
 
@@ -101,7 +109,7 @@ def detectable_difference(
     >>> round(detectable_difference(1 / 9, 198).value, 6)
     0.066367
     """
-    if n < 1:
+    if not 1 <= n < math.inf:
         raise ValueError(f"There is at least one sample, not {n!r}.")
     total = _total_variance(variance, within, repetitions, design_effect)
     return DetectableDifference(value=_reach(level, power) * math.sqrt(total / n), n=n, power=power, level=level)
@@ -119,7 +127,7 @@ def _total_variance(
     variance: float, within: tuple[float, float], repetitions: tuple[int, int], design_effect: float
 ) -> float:
     if not all(0 <= part < math.inf for part in (variance, *within)):
-        raise ValueError(f"A variance is at least 0, not {min(variance, *within)!r}.")
+        raise ValueError(f"A variance is finite and at least 0; given: {variance!r} and within a sample {within!r}.")
     if min(repetitions) < 1:
         raise ValueError(f"There is at least one repetition, not {min(repetitions)!r}.")
     if not 0 < design_effect < math.inf:

@@ -52,7 +52,7 @@ def rated(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Cod
     """Rows of labels, a row for each rater, as codes ``[raters, units]`` (-1 missing) and the labels they stand for.
 
     Raises:
-        ValueError: The rows differ in length, or a label is none of ``labels``.
+        ValueError: There are no rows, they differ in length, or a label is none of ``labels``.
 
     >>> rated([["a", None], ["b", "a"]])
     (array([[ 0, -1],
@@ -61,6 +61,9 @@ def rated(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Cod
     if isinstance(ratings, np.ndarray) and ratings.ndim != 2:
         raise ValueError(f"Ratings are raters × units, not an array of {ratings.ndim} dimensions.")
     rows = list(ratings)
+    if any(isinstance(row, str) or not hasattr(row, "__len__") for row in rows):
+        # Such are the column names that a data frame gives in place of its rows.
+        raise ValueError("Ratings are a row for each rater with a place for each unit; a word or a number is no row.")
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:
         raise ValueError(f"Every rater has a place for every unit, but the rows have {min(lengths)} to {max(lengths)}.")
@@ -101,7 +104,7 @@ def fleiss_kappa(table: ArrayLike) -> Fleiss:
     >>> round(result.value, 4), round(result.observed, 4)
     (0.625, 0.8333)
     """
-    counts = matrix(table, name="table") if np.size(table) else np.zeros((0, 0))
+    counts = matrix(table, name="table")
     if np.isnan(counts).any() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("A table of votes holds whole numbers, none negative and none missing.")
     votes = counts.sum(axis=1)

@@ -21,14 +21,14 @@ def drawn_seed(seed: int | None = None) -> int:
     """The seed itself, or a fresh one of 32 bits where none is given, so that every result can tell its seed.
 
     Raises:
-        ValueError: The seed is negative.
+        ValueError: The seed is negative or no whole number.
 
     >>> drawn_seed(7)
     7
     """
     if seed is None:
         return secrets.randbits(32)
-    if seed < 0:
+    if not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"A seed is a whole number from 0 on, not {seed!r}.")
     return int(seed)
 
