@@ -423,6 +423,19 @@ def test_criteria_of_one_name_that_differ_are_numbered():
     assert [one.n_samples for one in result.per_criterion] == [1, 1]
 
 
+def test_a_number_that_an_author_gave_is_not_given_again():
+    again = FACTS | {"requirement": "Every claim has a source."}
+    items = [
+        {"id": f"i{place}", "rubric": key, "ground_truth": ["MET"] * size, "votes": {"a": ["MET"] * size}}
+        for place, (key, size) in enumerate([("x", 2), ("y", 1)])
+    ]
+    value = votes_value(items, [], judges=("a",))
+    del value["rubric"]
+    value["rubrics"] = {"x": {"criteria": [FACTS, PADDING | {"name": "facts #2"}]}, "y": {"criteria": [again]}}
+    result = compute_metrics(Votes.parse(value), None)
+    assert [one.name for one in result.per_criterion] == ["facts", "facts #2", "facts #3"]
+
+
 def test_a_criterion_of_two_rubrics_is_one_column():
     items = [
         {"id": f"i{place}", "rubric": key, "ground_truth": truth, "votes": {"a": truth}}
@@ -466,11 +479,62 @@ def test_a_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
         ({"confidence_level": 1.0}, "`confidence_level` lies strictly between 0 and 1, not 1.0"),
         ({"cluster": "author"}, "no `author` to cluster by"),
         ({"cluster": {"q1": "x"}}, "sample `q2`: The item has no cluster"),
+        ({"cluster": {"q1": "x", "q2": math.nan, "q3": "x", "q4": "x"}}, "sample `q2`: The item has no cluster"),
+        ({"cluster": {"q1": "x", "q2": ["x"], "q3": "x", "q4": "x"}}, "sample `q2`: A cluster is .* not a list"),
+        ({"cluster": 5}, "`cluster` is a metadata key or a map from item ids to clusters, not a number"),
+        ({"n_bootstrap": "10"}, "`n_bootstrap` is a whole number from 1 on, not '10'"),
+        ({"seed": -1}, "`seed` is a whole number from 0 on, not -1"),
+        ({"seed": 1.5}, "`seed` is a whole number from 0 on, not 1.5"),
+        ({"seed": "7"}, "`seed` is a whole number from 0 on, not '7'"),
+        ({"dataset": {}}, "`dataset` is a RubricDataset, the path of one, or None, not a map"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), None, **arguments)
+        compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("result", "told"), [(None, "null"), ({}, "a map. `Votes.parse` reads a map"), (5, "a number")]
+)
+def test_what_is_no_votes_is_refused(result, told):
+    with pytest.raises(InputError, match=rf"`result` is Votes or the path of a votes file, not {told}\."):
+        compute_metrics(result)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    votes = Votes.parse(votes_value(EXAMPLE, CRITERIA[:3]))
+    drawn = compute_metrics(votes, bootstrap=True, n_bootstrap=np.int64(9), seed=np.int64(3)).bootstrap
+    assert (drawn.n_bootstrap, drawn.seed) == (9, 3)
+
+
+def test_scores_whose_squares_no_number_holds_are_refused():
+    criteria = [FACTS | {"weight": 1e300}, PADDING | {"weight": -1e300}]
+    items = [{"id": "x", "ground_truth": ["MET", "UNMET"], "votes": {"a": ["MET", "MET"]}}]
+    value = votes_value(items, criteria, judges=("a",)) | {"grading": {"normalize": False}}
+    with pytest.raises(InputError, match=r"Scores reach 1e\+300"):
+        compute_metrics(Votes.parse(value))
+
+
+def test_who_abstains_is_counted_beyond_what_one_column_can_hold():
+    labels = {(True, True): 8, (True, False): 1, (False, True): 2, (False, False): 69}
+    entries = [pair for pair, count in labels.items() for _ in range(count)]
+    words = {True: "CANNOT_ASSESS", False: "MET"}
+    rounds, columns = 25, 40
+    items = [
+        {
+            "id": f"i{place:04}",
+            "ground_truth": [words[truth]] * columns,
+            "votes": {"a": [words[said]] * columns},
+        }
+        for place, (truth, said) in enumerate(entries * rounds)
+    ]
+    criteria = [{"name": f"c{place}", "requirement": "It holds."} for place in range(columns)]
+    stats = compute_metrics(Votes.parse(votes_value(items, criteria, judges=("a",)))).cannot_assess_stats
+    # 69 · 25 · 40 = 69,000 cells where nobody abstains, by hand: observed 77/80, by chance (9·10 + 71·70)/80².
+    expected = (9 * 10 + 71 * 70) / 6400
+    assert stats.ca_kappa == pytest.approx((77 / 80 - expected) / (1 - expected), abs=1e-12)
+    assert (stats.ca_count_true, stats.ca_count_pred) == (9000, 10000)
 
 
 def test_an_abstention_has_no_place_on_an_ordinal_scale():

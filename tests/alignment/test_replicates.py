@@ -8,7 +8,7 @@ from deemster.alignment import replicates as engine
 from deemster.alignment.scores import LARGEST_RANKED
 from deemster.dataset import Votes
 from tests.alignment import loops
-from tests.alignment.test_compute import CRITERIA, FACTS, one_judge, random_value, same, told
+from tests.alignment.test_compute import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
 
 N = 40
 
@@ -285,6 +285,17 @@ def test_a_slice_of_few_items_has_no_interval():
     (one,) = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap=True, n_bootstrap=9, seed=0).slices
     assert one.intervals is None
     assert one.criterion_accuracy is not None
+
+
+def test_replicates_of_a_slice_without_intervals_are_no_warning():
+    items = [
+        {"id": f"i{place:02}", "ground_truth": [word], "votes": {"a": [word]}, "tags": ["few"] * (place == 0)}
+        for place, word in enumerate(["MET", "UNMET"] * 20)
+    ]
+    votes = Votes.parse(votes_value(items, [FACTS], judges=("a",)))
+    result = compute_metrics(votes, per_slice=True, bootstrap=True, n_bootstrap=50, seed=0)
+    assert result.slices[0].intervals is None
+    assert not any(warning.startswith("undefined-replicates") for warning in result.warnings)
 
 
 def test_slices_without_a_tag_are_none_at_all():

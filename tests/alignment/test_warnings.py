@@ -108,3 +108,33 @@ def test_a_recorded_final_wins():
     result = compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), None, per_judge=True)
     assert result.criterion_accuracy == 0.0
     assert result.per_judge["a"].criterion_accuracy == 1.0
+
+
+def test_labels_that_the_dataset_has_otherwise_are_told():
+    dataset = RubricDataset(
+        [{"id": f"i{n}", "submission": "s", "ground_truth": [word]} for n, word in enumerate(("MET", "UNMET", None))],
+        prompt="p",
+        rubric={"criteria": [FACTS]},
+    )
+    items = [{"id": f"i{n}", "ground_truth": ["MET"], "votes": {"a": ["MET"]}} for n in range(2)]
+    items.append({"id": "i2", "votes": {"a": ["MET"]}})
+    result = compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), dataset)
+    assert codes(result)[0] == "other-truth"
+    assert "1 item labelled otherwise in the dataset: `i1`" in result.warnings[0]
+    assert result.criterion_accuracy == 1.0
+
+
+def test_a_truth_of_nulls_alone_is_no_truth():
+    items = [
+        {"id": "i0", "ground_truth": ["MET", None], "votes": {"a": ["MET", "MET"]}},
+        {"id": "i1", "ground_truth": [None, None], "votes": {"a": ["MET", "MET"]}},
+    ]
+    votes = Votes.parse(votes_value(items, [FACTS, MORE], judges=("a",)))
+    result = compute_metrics(votes)
+    assert result.n_items == 1
+    assert "no-truth: 1 item without ground truth left out." in result.warnings
+    labelled = [{"id": "i1", "submission": "s", "annotations": {"ann": ["UNMET", "MET"]}}]
+    dataset = RubricDataset(labelled, prompt="p", rubric={"criteria": [FACTS, MORE]})
+    joined = compute_metrics(votes, dataset)
+    assert [one.support_true for one in joined.per_criterion] == [0, 1]
+    assert joined.criterion_accuracy == 0.5

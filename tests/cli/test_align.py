@@ -154,6 +154,10 @@ def test_a_written_result_is_read_back(folder):
         (("votes.json", "--na", "as_category"), "depth"),
         (("votes.json", "--cluster", "writer"), "writer"),
         (("votes.json", "--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (
+            ("votes.json", "--json", "./votes.json"),
+            "./votes.json: The result would be written over what it is made from.",
+        ),
         (("votes.json", "--json", "-", "--markdown", "-"), "Only one report can go to standard output."),
         (("votes.json", "--bootstrap", "--seed", "-4"), "-4 is not in the range x>=0."),
         (("votes.json", "--replicates", "0"), "0 is not in the range x>=1."),
@@ -213,6 +217,29 @@ def test_validate_refuses_unknown_keys(folder, name, key, part):
     result = called("validate", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ({"schema_version": "deemster.rubric_dataset.v1", "rubric": RUBRIC}, {"submision": "x"}, "`submission`?"),
+        ({"rubric": RUBRIC}, {"submision": "x"}, "`submission`?"),
+        ({"rubric": RUBRIC, "judges": [{"id": "a"}]}, {"id": "q1", "votes": {}}, "write `deemster.votes.v1`"),
+        ({"id": "deemster.votes.v1", "input": "votes.v1"}, {"id": "2", "imput": "x"}, "`input`?"),
+    ],
+)
+def test_validate_takes_lines_for_what_their_header_says(folder, header, row, said):
+    (folder / "lines.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(row)}\n", encoding="utf-8")
+    result = called("validate", "lines.jsonl")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_validate_takes_a_list_with_a_misspelt_key_for_a_rubric(folder):
+    (folder / "criteria.yaml").write_text("- requirment: It is right.\n", encoding="utf-8")
+    result = called("validate", "criteria.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "`requirment` is no key of a criterion. Did you mean `requirement`?" in result.stderr.replace("[0].", "")
 
 
 def test_validate_knows_results_of_alignment(folder):

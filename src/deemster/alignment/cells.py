@@ -104,7 +104,7 @@ class Cells:
         shelves: Tables of pairs.
         ballots: The judges among each other; None below two.
         coverage: First cell of four by column: labelled, judge abstains, truth abstains, failed.
-        abstaining: First cell of the 2×2 tables abstains × abstains, of binary and of multi-choice columns.
+        abstaining: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
         lost: Labelled cells of errored items by column, which no replicate changes.
     """
 
@@ -267,7 +267,8 @@ def _ballots(plan: _Plan, shelves: Sequence[Shelf], found: list[Patterns], first
 
 def _coverage(plan: _Plan, columns: Sequence[Column], found: list[Patterns], first: Places) -> tuple[int, int]:
     coverage = plan.reserve(4 * len(columns))
-    abstaining = plan.reserve(8)
+    # A table for each column, since the sum over columns need not fit the type of a count.
+    abstaining = plan.reserve(4 * len(columns))
     for place, (column, patterns) in enumerate(zip(columns, found, strict=True)):
         number = np.arange(patterns.size) + first[place]
         truth, final = patterns.codes[:, 0], patterns.codes[:, 1]
@@ -278,8 +279,7 @@ def _coverage(plan: _Plan, columns: Sequence[Column], found: list[Patterns], fir
         for step, held in enumerate((labelled, final_silent, truth_silent, labelled & (final == -2))):
             plan.add(np.full(int(held.sum()), coverage + 4 * place + step, dtype=np.intp), number[held])
         table = 2 * (~truth_silent[judged]).astype(np.intp) + ~final_silent[judged]
-        offset = abstaining + (0 if column.criterion.kind == "binary" else 4)
-        plan.add(offset + table, number[judged])
+        plan.add(abstaining + 4 * place + table, number[judged])
     return coverage, abstaining
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from deemster.alignment.arguments import checked_draws
 from deemster.alignment.draws import number, one_hot, replicated, resampled, units_of
 from deemster.alignment.measures import kappa_of
 from deemster.alignment.models import BootstrapResult, CriterionComparison, Difference, JudgeComparison, Mode
@@ -15,10 +16,8 @@ from deemster.alignment.panel import Cluster, Column, Floats, Panel, panel
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats.coincidence import quotient
-from deemster.stats.intervals import checked_level
 from deemster.stats.multiplicity import holm
 from deemster.stats.paired import mcnemar
-from deemster.stats.resampling import drawn_seed
 
 
 def compare_judges(
@@ -53,20 +52,17 @@ def compare_judges(
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
 
     Raises:
-        InputError: There is no such judge, they are one and the same, or the votes cannot be used.
-        ValueError: The level, the seed or the number of replicates is out of range.
+        InputError: There is no such judge, they are one and the same, an argument is out of range, or the votes cannot
+            be used. It is a ValueError too.
 
     References: Q. McNemar, Psychometrika 12 (1947); S. Holm, Scandinavian Journal of Statistics 6 (1979); B. Efron,
     R. J. Tibshirani, An introduction to the bootstrap (1993).
     """
-    checked_level(confidence_level)
-    if n_bootstrap < 1:
-        raise ValueError(f"A comparison draws at least one replicate, not {n_bootstrap!r}.")
+    draws = checked_draws(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed)
     whole = panel(result, dataset, cluster=cluster)
     pair = _both(whole, classes_by_column(whole.columns, Modes(cannot_assess, na_mode)), _places(whole, a, b))
-    drawn = drawn_seed(seed)
-    values = replicated(pair.values, units=whole.n_units, replicates=n_bootstrap, seed=drawn)
-    results = resampled(values, confidence=confidence_level)
+    values = replicated(pair.values, units=whole.n_units, replicates=draws.replicates, seed=draws.seed)
+    results = resampled(values, confidence=draws.confidence)
     criteria = pair.criteria()
     cells = sum(criterion.n_samples for criterion in criteria)
     one = ("one-item: the intervals rest on a single unit and say nothing.",) if whole.n_units == 1 else ()
@@ -76,7 +72,7 @@ def compare_judges(
         mean_kappa=_difference(results[3:6], cells),
         score_rmse=_difference(results[6:9], pair.n_scores),
         per_criterion=criteria,
-        n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=drawn, unit=whole.unit,
+        n_bootstrap=draws.replicates, confidence_level=draws.confidence, seed=draws.seed, unit=whole.unit,
         warnings=(*whole.warnings, *one),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deemster.alignment.arguments import checked_draws
 from deemster.alignment.beyond import beyond
 from deemster.alignment.cells import cells_of
 from deemster.alignment.filling import (
@@ -30,11 +31,9 @@ from deemster.alignment.panel import Cluster, Floats, Panel, panel
 from deemster.alignment.pooled import pooled_measures, pooled_of
 from deemster.alignment.replicates import Method, left_out, replicates_of, results_of
 from deemster.alignment.scores import CORRELATIONS, Moments, moments_of
-from deemster.alignment.slices import slice_measures, slices_of, tags_of
+from deemster.alignment.slices import slice_measures, slices_of, small_slices, tags_of
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, listing, visible
-from deemster.stats.intervals import checked_level
-from deemster.stats.resampling import drawn_seed
 
 # A statistic that is undefined in more than this share of the replicates is pointed out.
 _UNDEFINED = 0.05
@@ -93,12 +92,12 @@ def compute_metrics(
     """
     modes = Modes(cannot_assess, na_mode)
     method = _method(bootstrap)
-    _check(n_bootstrap, confidence_level)
+    draws = checked_draws(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed)
     asked = _Asked(
         method=method,
-        replicates=n_bootstrap,
-        seed=0 if method is None else drawn_seed(seed),
-        confidence=confidence_level,
+        replicates=draws.replicates,
+        seed=draws.seed,
+        confidence=draws.confidence,
         per_judge=per_judge,
         per_slice=per_slice,
     )
@@ -106,7 +105,7 @@ def compute_metrics(
     classes = classes_by_column(whole.columns, modes)
     findings = _findings(whole, classes, modes, asked)
     told = _told(findings, asked)
-    more = beyond(whole, classes, confidence=confidence_level, told=told)
+    more = beyond(whole, classes, confidence=draws.confidence, told=told)
     return _result(findings, modes, asked, told, more)
 
 
@@ -126,6 +125,7 @@ def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _
     members = tags_of(whole)[1] if asked.per_slice else None
     if members is not None and not members.shape[1]:
         members = None
+    small = small_slices(members)
     cells = cells_of(whole, classes, per_judge=asked.per_judge, slices=members)
     ranked = asked.method is not None
     moments = moments_of(whole, per_judge=asked.per_judge, ranked=ranked, slices=members, confidence=asked.confidence)
@@ -149,6 +149,7 @@ def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _
         without = left_out(cells, moments, measure) if asked.method == "bca" and whole.n_units > 1 else None
         linear = _linear(moments)
         intervals = results_of(found, replicates, without, confidence=asked.confidence, linear=linear)
+        intervals = {key: one for key, one in intervals.items() if key[0] != "slice" or key[1] not in small}
     return Findings(
         whole=whole,
         cells=cells,
@@ -171,16 +172,6 @@ def _method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT001 - the ar
         name = visible(str(bootstrap), limit=60)
         raise InputError(f"`bootstrap` has no method {name!r}. {did_you_mean(name, ('percentile', 'bca'))}")
     return bootstrap
-
-
-def _check(n_bootstrap: int, confidence: float) -> None:
-    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int) or n_bootstrap < 1:
-        raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r}.")
-    try:
-        checked_level(confidence)
-    except (ValueError, TypeError):
-        message = f"`confidence_level` lies strictly between 0 and 1, not {confidence!r}."
-        raise InputError(message) from None
 
 
 def _restate(found: dict[Key, float], moments: Moments) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deemster.alignment.cells import Cells, Shelf
-from deemster.alignment.measures import Key, met_against_rest, pairs_of, tables_at
+from deemster.alignment.measures import Key, abstaining_at, met_against_rest, pairs_of, tables_at
 from deemster.alignment.models import (
     AnyCriterion,
     BiasResult,
@@ -172,12 +172,11 @@ def abstaining_of(findings: Findings) -> tuple[NAStats | None, CannotAssessStats
     kinds = {column.criterion.kind for column in findings.whole.columns}
     found: list[Any] = []
     models: tuple[tuple[str, Any], ...] = (("ca", CannotAssessStats), ("na", NAStats))
-    for place, (name, model) in enumerate(models):
+    for name, model in models:
         if (name == "ca" and "binary" not in kinds) or (name == "na" and not kinds - {"binary"}):
             found.append(None)
             continue
-        first = findings.cells.abstaining + 4 * place
-        (both, missed), (extra, _) = findings.counts[first : first + 4, 0].reshape(2, 2).astype(int).tolist()
+        (both, missed), (extra, _) = abstaining_at(findings.cells, findings.counts, name)[0].astype(int).tolist()
         kappa = findings.number("abstaining", name, "kappa")
         fields = {
             "count_true": both + missed,

@@ -89,9 +89,27 @@ def table_measures(cells: Cells, counts: Floats, *, judges: int, coverage: bool)
         _judge(sheet, cells, counts, judge, judges)
     if coverage:
         _coverage(sheet, cells, counts, found["pairs"])
-    for place, name in enumerate(("ca", "na")):
-        sheet["abstaining", name, "kappa"] = kappa_of("binary", tables_at(counts, cells.abstaining + 4 * place, (2, 2)))
+    for name in ("ca", "na"):
+        sheet["abstaining", name, "kappa"] = kappa_of("binary", abstaining_at(cells, counts, name))
     return sheet
+
+
+def abstaining_at(cells: Cells, counts: Floats, name: str) -> Floats:
+    """The 2×2 tables of who abstains, truth × final, as ``[replicates, 2, 2]``.
+
+    Args:
+        cells: Where the counts stand.
+        counts: Cells × replicates.
+        name: ``ca`` for all binary columns together, ``na`` for all others.
+    """
+    chosen = [
+        place
+        for shelf in cells.shelves
+        if (shelf.classes[0].kind == "binary") == (name == "ca")
+        for place in shelf.columns
+    ]
+    every = counts[cells.abstaining : cells.abstaining + 4 * len(cells.lost)].reshape(len(cells.lost), 2, 2, -1)
+    return np.moveaxis(every[chosen].sum(axis=0), -1, 0)
 
 
 def _keep(sheet: Sheet, scope: str, places: Sequence[int], values: dict[str, Floats]) -> None:

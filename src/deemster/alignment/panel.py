@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.dataset import Derived, RubricDataset, Votes, derive, with_truth
+from deemster.dataset.joining import overruled
+from deemster.documents.values import kind_of
 from deemster.errors import Fault, InputError, counted, did_you_mean, listing, visible
 from deemster.rubrics import Criterion
 
@@ -18,9 +21,12 @@ Codes: TypeAlias = NDArray[np.int16]
 Places: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
 Cluster: TypeAlias = str | Mapping[str, Any]
+_Readable = TypeVar("_Readable", Votes, RubricDataset)
 
 # The codes of a cell without a judgement: not there, or failed (two stand-ins).
 FAILED_BELOW = -1
+# Powers of larger scores, which variances and their corrections need, are more than a number can hold.
+VAST = 1e90
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,21 +120,34 @@ def panel(
     Raises:
         InputError: No item has a truth and a grading, an item has no cluster, or a file cannot be used.
     """
-    votes = result if isinstance(result, Votes) else Votes.load(result)
+    votes = _read(result, Votes, "result", "Votes or the path of a votes file")
     notes: list[str] = []
     held: frozenset[str] | None = None
     if dataset is not None:
-        known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
+        known = _read(dataset, RubricDataset, "dataset", "a RubricDataset, the path of one, or None")
         votes, held = _joined(votes, known, notes)
     bare = _laid_out(votes, held, notes)
     if cluster is None:
         return bare
+    if not isinstance(cluster, (str, Mapping)):
+        message = f"`cluster` is a metadata key or a map from item ids to clusters, not {kind_of(cluster)}."
+        raise InputError(message)
     clusters = _clusters(bare, cluster)
     groups = int(clusters.max()) + 1
     if groups < 20:
         few = f"few-clusters: {counted(groups, 'cluster')} only; intervals from fewer than 20 are too narrow."
         bare = replace(bare, warnings=(*bare.warnings, few))
     return replace(bare, clusters=clusters)
+
+
+def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _Readable:
+    if isinstance(source, kind):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        hint = " `Votes.parse` reads a map." if kind is Votes and isinstance(source, Mapping) else ""
+        raise InputError(f"`{argument}` is {expected}, not {kind_of(source)}.{hint}")
+    found: _Readable = kind.load(Path(source))
+    return found
 
 
 def _joined(votes: Votes, dataset: RubricDataset, notes: list[str]) -> tuple[Votes, frozenset[str]]:
@@ -139,7 +158,13 @@ def _joined(votes: Votes, dataset: RubricDataset, notes: list[str]) -> tuple[Vot
         notes.append(f"missing-items: {counted(len(missing), 'item')} of the dataset without votes: {_named(missing)}.")
     if extra:
         notes.append(f"extra-items: {counted(len(extra), 'item')} of the votes not in the dataset: {_named(extra)}.")
-    return with_truth(votes, dataset), here.intersection(there)
+    joined = with_truth(votes, dataset)
+    if others := overruled(votes, dataset):
+        notes.append(
+            f"other-truth: {counted(len(others), 'item')} labelled otherwise in the dataset: {_named(others)}; "
+            "the labels of the votes are used."
+        )
+    return joined, here.intersection(there)
 
 
 def _named(names: Iterable[str]) -> str:
@@ -187,6 +212,7 @@ def _laid_out(votes: Votes, held: frozenset[str] | None, notes: list[str]) -> Pa
         scores[part.outside, 0] = facts.score[part.inside]
         scores[part.outside, 1] = facts.true_score[part.inside]
         scores[part.outside, 2:] = facts.judge_scores[part.inside]
+    _refuse_vast(scores)
     whole = Panel(
         votes=votes,
         derived=derived,
@@ -218,6 +244,15 @@ def _refuse_nothing(used: int, labelled: int, shared: int) -> None:
     raise InputError(f"Every labelled item failed to be graded ({counted(labelled, 'item')}); nothing can be compared.")
 
 
+def _refuse_vast(scores: Floats) -> None:
+    largest = float(np.nanmax(np.abs(scores), initial=0.0))
+    if largest > VAST:
+        raise InputError(
+            f"Scores reach {largest:.3g}, and their squares are more than a number can hold: use smaller weights, or "
+            "leave `normalize` true."
+        )
+
+
 def _identity(criterion: Criterion) -> tuple[Any, ...]:
     """What makes a criterion of two rubrics the same; values and places belong to the labels."""
     return (
@@ -245,13 +280,17 @@ def _columns(votes: Votes, finals: Sequence[Codes], parts: list[_Rows]) -> tuple
             )
             for place, criterion in enumerate(block.rubric.criteria):
                 found.setdefault(_identity(criterion), []).append((part, place))
-    namesakes: dict[str, int] = {}
+    given = {name for name, *_ in found}
+    taken: set[str] = set()
     columns = []
     for index, sources in enumerate(found.values()):
         first, place = sources[0]
         criterion = votes.blocks[first.block].rubric.criteria[place]
-        count = namesakes[criterion.name] = namesakes.get(criterion.name, 0) + 1
-        name = criterion.name if count == 1 else f"{criterion.name} #{count}"
+        name, count = criterion.name, 1
+        while name in taken or (count > 1 and name in given):
+            count += 1
+            name = f"{criterion.name} #{count}"
+        taken.add(name)
         columns.append(_column(votes, cells, sources, (name, index, criterion)))
     return tuple(columns)
 
@@ -327,13 +366,17 @@ def _clusters(bare: Panel, cluster: Cluster) -> Places:
     for name, place in zip(bare.ids, bare.order.tolist(), strict=True):
         source = bare.votes.metadata[place] if isinstance(cluster, str) else cluster
         key = source.get(cluster if isinstance(cluster, str) else name)
-        if key is None:
+        if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
             faults.append(Fault(_clusterless(cluster, source), sample=name))
+        elif not isinstance(key, Hashable):
+            faults.append(Fault(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
         keys.append(key)
     if faults:
         raise InputError(faults)
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    # 1 and true are one key of a dict and two clusters.
+    told_apart = ((isinstance(key, bool), key) for key in keys)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in told_apart], dtype=np.intp)
 
 
 def _clusterless(cluster: Cluster, source: Mapping[str, Any]) -> str:

@@ -31,6 +31,11 @@ def tags_of(whole: Panel) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
     return tags, members
 
 
+def small_slices(members: NDArray[np.bool_] | None) -> frozenset[int]:
+    """The places of slices with too few items for intervals."""
+    return frozenset() if members is None else frozenset(np.flatnonzero(members.sum(axis=0) < FEWEST).tolist())
+
+
 def slice_measures(cells: Cells, moments: Moments, counts: Floats, sums: Floats) -> Sheet:
     """Accuracy, mean kappa, error and bias of each slice, and the differences to the rest.
 

@@ -11,9 +11,13 @@ SUBSTANTIAL = 0.61
 MODERATE = 0.41
 FULL_ENOUGH = 0.8
 MEDIUM_EFFECT = 0.5
+# A judge that is never wrong on fewer items may still err in one of ten, and resampling cannot show it.
+ENOUGH_ITEMS = 30
 
 Trust: TypeAlias = Literal["yes", "with care", "not yet", "no verdict"]
-Reservation: TypeAlias = Literal["no interval", "moderate", "weak criteria", "undefined criteria", "bias", "coverage"]
+Reservation: TypeAlias = Literal[
+    "no interval", "moderate", "few items", "few clusters", "weak criteria", "undefined criteria", "bias", "coverage"
+]
 
 
 class Verdict(NamedTuple):
@@ -49,6 +53,8 @@ def verdict(result: MetricsResult) -> Verdict:
     against: dict[Reservation, bool] = {
         "no interval": ends is None,
         "moderate": floor is not None and floor < SUBSTANTIAL,
+        "few items": result.n_items < ENOUGH_ITEMS,
+        "few clusters": any(warning.startswith("few-clusters:") for warning in result.warnings),
         "weak criteria": bool(weak),
         "undefined criteria": bool(undefined),
         "bias": result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT,

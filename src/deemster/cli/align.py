@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from deemster.alignment import MetricsResult, compute_metrics
 from deemster.cli.console import draw, note, say, warn
 from deemster.cli.rendering import Rendering
 from deemster.dataset import RubricDataset, Votes
-from deemster.errors import visible
+from deemster.errors import Fault, ReportError, visible
 from deemster.report import LEVELS, Destination
 from deemster.report.alignment import alignment_console, alignment_markdown
 from deemster.report.writing import deliver
@@ -86,6 +87,7 @@ def command(
     destinations = tuple(Destination(name, path) for name, path in given.items() if path is not None)
     rendering = Rendering(destinations, LEVELS[0], include_input=False)
     rendering.check()
+    _keep_inputs(destinations, [votes] if dataset is None else [votes, dataset])
     result = _result(votes, dataset, seed, options)
     for warning in result.warnings:
         warn(visible(warning))
@@ -99,6 +101,14 @@ def command(
         say("\n" + result.summary(verbose=True))
     if result.bootstrap is not None and seed is None:
         note(f"drawn with seed {result.bootstrap.seed}")
+
+
+def _keep_inputs(destinations: tuple[Destination, ...], inputs: list[str]) -> None:
+    """Refuse to write a result over what it is made from."""
+    read = {Path(path).resolve() for path in inputs}
+    for destination in destinations:
+        if not destination.is_stdout and Path(destination.path).resolve() in read:
+            raise ReportError(Fault("The result would be written over what it is made from.", destination.path))
 
 
 def _result(votes: str, dataset: str | None, seed: int | None, options: dict[str, Any]) -> MetricsResult:

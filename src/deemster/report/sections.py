@@ -225,7 +225,7 @@ def _usage(report: Report) -> Section:
     usage, cost = report.usage, report.cost
     title = ("Usage and cost",)
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
-        return Section(title, [("No model call was recorded.",)])
+        return Section(title, [("No model call was recorded.",), *_halt(report)])
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "p50 ms", "p95 ms")
     rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
     after: list[Line] = []
@@ -236,9 +236,13 @@ def _usage(report: Report) -> Section:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
             after.append(("- ", Data(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
-    if report.budget is not None and report.budget.halted:
-        after.append(("The budget stopped the run: ", Data(report.budget.reason or "spent"), "."))
-    return Section(title, table=Table(head, rows), after=after)
+    return Section(title, table=Table(head, rows), after=[*after, *_halt(report)])
+
+
+def _halt(report: Report) -> list[Line]:
+    if report.budget is None or not report.budget.halted:
+        return []
+    return [("The budget stopped the run: ", Data(report.budget.reason or "spent"), ".")]
 
 
 def _usage_row(part: str, totals: UsageTotals) -> Line:
