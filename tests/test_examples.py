@@ -18,7 +18,7 @@ EXAMPLES = ROOT / "examples"
 DEEMSTER = Path(sys.executable).with_name("deemster")
 EPOCH = "1767225600"
 
-EXIT_CODES = {"agent": 1, "citations": 0, "custom_metric": 0, "quickstart": 0, "retrieval": 0, "triage": 0}
+EXIT_CODES = {"agent": 1, "citations": 0, "custom_metric": 0, "quickstart": 0, "rag": 0, "retrieval": 0, "triage": 0}
 # Without a suite to run: `tests/test_judge_example.py`.
 ELSEWHERE = ("judge_validation",)
 SEEDS = ("0", "1", "42", "1234567", "4294967295")

@@ -216,3 +216,30 @@ def test_without_a_section_the_embedding_model_of_the_installation_is_there():
     assert list(read_models({}, place=place, environ={})) == ["embedding"]
     other = read_models({"vectors": {"embedded": True, "kind": "embedding"}}, place=place, environ={})
     assert other["vectors"].is_local
+
+
+@pytest.mark.parametrize("host", ["localhost:11434", "127.0.0.1:8000", "[::1]:80"])
+def test_a_server_on_this_machine_may_do_without_its_key(host):
+    judge = read({"judge": {**JUDGE, "base_url": f"http://{host}/v1", "api_key_env": "NO_KEY"}})["judge"]
+    assert judge.secrets.removed(KEY, shapes=False) == KEY
+
+
+@pytest.mark.parametrize("url", ["https://localhost.example/v1", "https://127.0.0.1.example/v1", "http://10.0.0.7/v1"])
+def test_a_server_elsewhere_needs_its_key(url):
+    assert faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": "NO_KEY"}})
+
+
+def test_a_role_whose_recording_is_there_may_do_without_its_key(tmp_path):
+    judge = {**JUDGE, "api_key_env": "NO_KEY", "record": "answers.jsonl"}
+    assert faults_of({"judge": judge}, folder=tmp_path)
+    (tmp_path / "answers.jsonl").write_bytes(b"")
+    assert read({"judge": judge}, folder=tmp_path)["judge"].recording == str(tmp_path / "answers.jsonl")
+
+
+def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherwise(tmp_path):
+    pytest.importorskip("xllamacpp")
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    judge = read({"judge": {"embedded": "small.gguf"}}, folder=tmp_path)["judge"]
+    assert (judge.concurrency, judge.timeout_s) == (1, 300.0)
+    judge = read({"judge": {"embedded": "small.gguf", "concurrency": "1-2", "timeout_s": 9}}, folder=tmp_path)["judge"]
+    assert (judge.concurrency, judge.timeout_s) == ("1-2", 9)

@@ -148,7 +148,8 @@ def directions(reply: Reply, *, count: int) -> Directions:
     odd = ~lost & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
     if odd.any():
         values[odd] /= largest[odd, None]
-    length = np.sqrt(np.einsum("ij,ij->i", values, values))
+    # Not einsum: how that adds up depends on the processor.
+    length = np.sqrt(np.square(values).sum(axis=1))
     length[lost] = 1.0
     values /= length[:, None]
     return Directions(values, frozenset(np.flatnonzero(lost).tolist()))

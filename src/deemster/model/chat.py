@@ -64,6 +64,7 @@ class ChatDesk:
     ) -> None:
         self.caller = caller
         self.planned = Planned()
+        self._rehearsed: set[bytes] = set()
         self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
         self._cache = rules.cache if is_cached else None
         self._may_call = may_call
@@ -110,7 +111,9 @@ class ChatDesk:
             return self._hit(recent)
         weight = weight_of(ask) if self._weighs else WEIGHTLESS
         if self._rules.dry_run:
-            self._plan(weight)
+            if key not in self._rehearsed:
+                self._rehearsed.add(key)
+                self._plan(weight)
             return Silence(cause="not_run", message="This is a dry run: no model is asked.")
         if not self._may_call:
             return self._missing(ask)

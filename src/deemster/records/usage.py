@@ -105,7 +105,8 @@ def divided(usage: Usage | None, parts: int) -> list[Usage | None]:
         cost = each
         if usage.cost_usd is not None and each is not None:
             cost = usage.cost_usd - each * (payers - 1) if part == 0 else each if part < payers else Decimal(0)
-        latency_ms = None if usage.latency_ms is None else usage.latency_ms / parts
+        # The time is that of the call, which is the first one's.
+        latency_ms = usage.latency_ms if part == 0 else None
         shares.append(msgspec.structs.replace(usage, **counts, latency_ms=latency_ms, cost_usd=cost))
     return shares
 

@@ -98,6 +98,8 @@ CORE = frozenset(
         "contains",
         "regex",
         "rouge-l",
+        "cosine-embedding",
+        "bertscore-like",
         "retrieval-hit-at-k",
         "retrieval-recall-at-k",
         "retrieval-mrr",

@@ -106,7 +106,8 @@ class Spending:
         is_hit = usage.cached_calls > 0 and usage.calls == 0
         if usage.latency_ms is not None and not is_hit:
             self.latencies.append(usage.latency_ms)
-        if usage.calls:
+        # A part of a shared call has tokens and no call of its own; a hit has neither to pay for.
+        if usage.calls or (not usage.cached_calls and (usage.prompt_tokens or usage.completion_tokens)):
             account = self.models.setdefault(usage.model or model or UNNAMED, _Model())
             account.calls += usage.calls
             account.prompt_tokens += usage.prompt_tokens or 0

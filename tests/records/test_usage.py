@@ -1,0 +1,81 @@
+"""Usage adds up: what is divided is whole again when it is added."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.records import Usage
+from deemster.records.usage import added, divided
+
+COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
+counts = st.none() | st.integers(0, 10**12)
+amounts = st.none() | st.decimals(0, 10**6, allow_nan=False, allow_infinity=False, places=9)
+usages = st.builds(
+    Usage,
+    calls=st.integers(0, 50),
+    cached_calls=st.integers(0, 50),
+    **dict.fromkeys(COUNTS, counts),
+    latency_ms=st.none() | st.floats(0, 1e9),
+    cost_usd=amounts,
+    cost_source=st.sampled_from(["reported", "derived"]),
+    model=st.none() | st.sampled_from(["a", "b"]),
+)
+
+
+@given(usages, st.integers(1, 40))
+def test_the_parts_of_a_usage_add_up_to_it_exactly(usage, parts):
+    shares = divided(usage, parts)
+    assert len(shares) == parts
+    for name in ("calls", "cached_calls", *COUNTS):
+        found = [getattr(share, name) for share in shares]
+        assert (None if None in found else sum(found)) == getattr(usage, name)
+        assert found.count(None) in (0, parts)
+    costs = [share.cost_usd for share in shares]
+    assert (None if None in costs else sum(costs)) == usage.cost_usd
+
+
+@given(usages, st.integers(1, 40))
+def test_added_parts_say_what_the_whole_said(usage, parts):
+    whole = added(divided(usage, parts))
+    for name in ("calls", "cached_calls", *COUNTS, "model"):
+        assert getattr(whole, name) == getattr(usage, name)
+    if usage.calls:
+        assert whole.cost_usd == usage.cost_usd
+        assert whole.cost_source == usage.cost_source
+    if usage.latency_ms is not None:
+        assert whole.latency_ms == pytest.approx(usage.latency_ms)
+
+
+@given(usages, st.integers(2, 40))
+def test_parts_differ_by_one_at_most(usage, parts):
+    shares = divided(usage, parts)
+    for name in ("calls", *COUNTS):
+        found = [getattr(share, name) for share in shares if getattr(share, name) is not None]
+        assert not found or max(found) - min(found) <= 1
+
+
+@given(st.lists(usages, max_size=6))
+def test_a_count_that_nobody_reported_stays_unknown(every):
+    whole = added(every)
+    if not every:
+        assert whole is None
+        return
+    for name in COUNTS:
+        told = [getattr(usage, name) for usage in every if getattr(usage, name) is not None]
+        assert getattr(whole, name) == (sum(told) if told else None)
+
+
+def test_money_is_unknown_where_one_call_that_was_made_has_no_price():
+    paid, unknown, cached = Usage(cost_usd=Decimal("0.5")), Usage(), Usage(calls=0, cached_calls=1)
+    assert added([paid, unknown]).cost_usd is None
+    assert added([paid, cached]).cost_usd == Decimal("0.5")
+    assert added([paid, paid, cached]).cost_usd == Decimal(1)
+
+
+def test_nothing_is_divided_into_nothing():
+    assert divided(None, 3) == [None, None, None]
+    assert divided(Usage(), 0) == []
