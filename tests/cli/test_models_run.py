@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
 from deemster.testing import ModelServer, Obedient
-from tests.cli.world import EPOCH, called, started, written
+from tests.cli.world import called, started, written
 from tests.judges.payloads import PAYLOADS
 
 KEY = "sk-test-0123456789abcdefXYZ"
@@ -107,6 +108,16 @@ def test_a_dry_run_counts_what_the_cache_does_not_hold(folder, server):
     report_of()
     assert called("run", "suite.yml", "--dry-run").stdout == "No model would be asked.\n"
     assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 requests")
+
+
+def test_a_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
+    written(folder, {"suite.yml": SUITE.replace("llm-as-judge]", "llm-as-judge, {llm-as-judge: {name: other}}]")})
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 requests, ")
+
+
+def test_a_dry_run_of_one_request_says_so_in_the_singular(folder):
+    written(folder, files(plain(1)))
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 1 request, ")
 
 
 def test_a_dry_run_of_a_suite_without_judges_says_so(folder):
@@ -293,7 +304,6 @@ def test_an_interrupt_sends_nothing_further_and_reports_what_is_answered(tmp_pat
     assert len(server.requests) < 50
     assert 1 <= report["metrics"]["llm-as-judge"]["n_scored"] <= len(server.requests)
     assert report["run"]["status"] == "incomplete"
-    assert EPOCH
 
 
 def test_progress_goes_to_standard_error_with_tokens_and_limits(folder, monkeypatch):
@@ -302,4 +312,4 @@ def test_progress_goes_to_standard_error_with_tokens_and_limits(folder, monkeypa
     (line, *_) = [line for line in result.stderr.splitlines() if " done, " in line][-1:]
     assert line.startswith("6 of 6 done, 0 unscored, ")
     assert " tokens, $0.00" in line
-    assert line.endswith("judge 0/11") or ", judge " in line
+    assert re.search(r", judge \d+/\d+$", line)

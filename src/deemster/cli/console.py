@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.errors import visible
 from deemster.evaluation import Progress
+from deemster.records.usage import added
 from deemster.report import Report
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
 
         def update(state: Progress) -> None:
             unscored = f", {state.unscored} unscored" if state.unscored else ""
-            bar.update(task, completed=state.done, total=state.total, description=f"evaluating{unscored}")
+            asked = "".join(f", {part}" for part in _asked(state))
+            bar.update(task, completed=state.done, total=state.total, description=f"evaluating{unscored}{asked}")
 
         yield update
 
@@ -98,6 +101,23 @@ def _lines() -> Callable[[Progress], None]:
             last = now
             rate = state.done / (now - started)
             left = (state.total - state.done) / rate if rate else 0.0
-            note(f"{state.done} of {state.total} done, {state.unscored} unscored, {rate:.0f}/s, {left:.0f} s left")
+            pace = f"{rate:.0f}/s, {left:.0f} s left" if rate >= 1 else f"{rate:.2f}/s, {left:.0f} s left"
+            parts = [f"{state.done} of {state.total} done", f"{state.unscored} unscored", pace, *_asked(state)]
+            note(", ".join(parts))
 
     return update
+
+
+def _asked(state: Progress) -> list[str]:
+    """What the models have used so far, and how many requests their limits let through at the moment."""
+    spent = added(usage for usage in state.spent.values() if usage is not None)
+    parts = []
+    if spent is not None:
+        counts = (spent.prompt_tokens, spent.completion_tokens)
+        tokens = spent.total_tokens if counts == (None, None) else sum(count or 0 for count in counts)
+        parts = [] if tokens is None else [f"{tokens:,} tokens"]
+        parts += [] if spent.cost_usd is None else [f"${spent.cost_usd:.4f}"]
+    return parts + [
+        f"{visible(role, limit=40)} {live.under_way}/{live.concurrency}" + (f" +{live.waiting}" if live.waiting else "")
+        for role, live in state.limits.items()
+    ]

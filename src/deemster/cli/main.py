@@ -18,6 +18,7 @@ COMMANDS = {
     "completion": "Print the shell completion script.",
     "init": "Write a small starter suite that runs offline.",
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
+    "models": "Check the models that a suite names.",
     "report": "Render a JSON report again, in any format.",
     "run": "Run a suite, print the report, apply the gate.",
     "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import click
 
+from deemster.errors import counted
 from deemster.evaluation import Job, finished
 from deemster.evaluation.asking import opened, rehearsed
 from deemster.model.rules import Planned
@@ -23,7 +24,7 @@ def show_rehearsal(job: Job) -> None:
     if len(asked) > 1:
         costs = [plan.cost_usd for plan in asked.values() if plan.cost_usd is not None]
         whole = f"at most ${sum(costs):.4f}" if len(costs) == len(asked) else "price unknown"
-        click.echo(f"all: {sum(plan.calls for plan in asked.values()):,} requests, {whole}")
+        click.echo(f"all: {counted(sum(plan.calls for plan in asked.values()), 'request')}, {whole}")
     click.echo("Counted without answers: what a script asks after its first round is not in it.")
 
 
@@ -36,4 +37,4 @@ async def _planned(job: Job) -> Mapping[str, Planned]:
 def _told(plan: Planned) -> str:
     price = "price unknown" if plan.cost_usd is None else f"at most ${plan.cost_usd:.4f}"
     tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
-    return f"{plan.calls:,} requests, {tokens}, {price}"
+    return f"{counted(plan.calls, 'request')}, {tokens}, {price}"

@@ -101,7 +101,7 @@ def command(
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         offline=offline,
-        calls=not dry_run,
+        calls=not (dry_run or offline),
     )
     rendering.check()
     job = job_of_suite(load_suite(suite, calls_target=outputs is None and not dry_run), overrides)

@@ -64,7 +64,7 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     if overrides.allowance is not None:
         gate = with_allowance(gate, overrides.allowance)
     if overrides.metrics:
-        gate = gate._replace(idle=frozenset(spellings(_suite_metrics(suite))))
+        gate = gate._replace(idle=frozenset(spellings(metrics_of_suite(suite))))
     aggregator = _aggregator(suite, metrics=spellings(metrics), idle=gate.idle)
     try:
         plan = planned(
@@ -134,10 +134,15 @@ class _Parts:
 def _metrics(suite: Suite, overrides: Overrides) -> tuple[Metric, ...]:
     if overrides.metrics:
         return catalog.resolve_all(overrides.metrics, search=suite.folder)
-    return _suite_metrics(suite)
+    return metrics_of_suite(suite)
 
 
-def _suite_metrics(suite: Suite) -> tuple[Metric, ...]:
+def metrics_of_suite(suite: Suite) -> tuple[Metric, ...]:
+    """The metrics of a suite.
+
+    Raises:
+        ConfigurationError: An entry names no metric, or one that cannot be made; all faults are listed.
+    """
     faults: list[Fault] = []
     found: list[Metric] = []
     for position, entry in enumerate(suite.metrics):

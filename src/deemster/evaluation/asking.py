@@ -15,7 +15,7 @@ from deemster.records import Output, Sample
 from deemster.records.script import EMBEDDING
 from deemster.run.clock import Clock
 from deemster.run.plan import Plan
-from deemster.run.playing import played, played_together
+from deemster.run.playing import Ask, played, played_together, repeated
 
 BATCH = 256
 
@@ -70,7 +70,9 @@ def asking_of(
                 faults.append(Fault(str(error)))
     try:
         if plain:
-            read = read_models(plain, place=lambda path: ".".join(map(str, path)), environ=os.environ)
+            read = read_models(
+                plain, place=lambda path: ".".join(map(str, path)), environ=os.environ, calls=not offline
+            )
             roles = {**{name: read[name] for name in plain}, **roles}
     except ConfigurationError as error:
         faults += error.faults
@@ -134,7 +136,9 @@ async def opened(
         ConfigurationError: A request could not be made because of how the run is set up.
     """
     limited = asking.budget_usd is not None or asking.budget_tokens is not None
-    cache = None if asking.cache is None else Cache(asking.cache)
+    # Whoever only counts leaves no file behind.
+    keeps = asking.cache is not None and (not dry_run or asking.cache.exists())
+    cache = Cache(asking.cache) if keeps and asking.cache is not None else None
     try:
         gateway = Gateway(
             asking.roles,
@@ -161,24 +165,25 @@ async def rehearsed(plan: Plan, gateway: Gateway) -> None:
     Where there are no saved outputs, the expected output stands in for what the target would say.
     """
     for repetition in range(plan.repetitions):
+        ask = repeated(gateway.answers, repetition)
         batch: list[tuple[Sample, Output]] = []
         for sample in plan.dataset:
             batch.append((sample, _stand_in(plan, sample, repetition)))
             if len(batch) == BATCH:
-                await _rehearse(plan, gateway, batch)
+                await _rehearse(plan, ask, batch)
                 batch = []
         if batch:
-            await _rehearse(plan, gateway, batch)
+            await _rehearse(plan, ask, batch)
 
 
-async def _rehearse(plan: Plan, gateway: Gateway, batch: Sequence[tuple[Sample, Output]]) -> None:
+async def _rehearse(plan: Plan, ask: Ask, batch: Sequence[tuple[Sample, Output]]) -> None:
     samples, outputs = [sample for sample, _ in batch], [output for _, output in batch]
     for scorer in plan.scorers:
         if hasattr(scorer, "script_many"):
-            await played_together(scorer, samples, outputs, ask=gateway.answers)
+            await played_together(scorer, samples, outputs, ask=ask)
         else:
             for sample, output in batch:
-                await played(scorer, sample, output, ask=gateway.answers)
+                await played(scorer, sample, output, ask=ask)
 
 
 def _stand_in(plan: Plan, sample: Sample, repetition: int) -> Output:

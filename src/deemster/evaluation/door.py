@@ -11,8 +11,9 @@ from types import FrameType
 from typing import Any
 
 from deemster.dataset import Dataset
+from deemster.evaluation.apart import finished
 from deemster.evaluation.job import DELTA, job_of
-from deemster.evaluation.running import finished, run
+from deemster.evaluation.running import run
 from deemster.report import Report, redacted
 from deemster.run.clock import Clock
 from deemster.run.suite import CONCURRENCY, SEED

@@ -1,0 +1,66 @@
+"""`deemster models`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from deemster.cli.checking import Finding, failed, findings, price_of
+from deemster.cli.console import note
+from deemster.errors import ExitCode, visible
+from deemster.evaluation import finished
+from deemster.run.clock import clock_of_environment
+from deemster.run.suite import load_suite
+
+_HEAD = ("role", "model", "works", "latency", "tokens", "price")
+
+
+@click.group("models", short_help="Check the models that a suite names.")
+def command() -> None:
+    """Check the models that a suite names."""
+
+
+@command.command("check", short_help="Ask each model of a suite one small thing.")
+@click.argument("suite", type=click.Path())
+def check(*, suite: str) -> None:
+    """Ask each model of a suite one small thing, and say what is wrong where that fails.
+
+    A chat model is asked for a JSON object, an embedding model for the vector of a word; a request is not repeated, and
+    no answer is kept. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
+    """
+    found = finished(findings(load_suite(suite, calls_target=False), clock=clock_of_environment()))
+    if not found:
+        click.echo("No metric of this suite asks a model.")
+        return
+    click.echo(_table(found))
+    faults = failed(found)
+    for finding in faults:
+        note("")
+        note("\n".join(_explained(finding)))
+    if faults:
+        sys.exit(ExitCode.BAD_INPUT)
+
+
+def _table(found: Sequence[Finding]) -> str:
+    rows = [_HEAD, *map(_row, found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    model = visible(finding.model or "-", limit=60)
+    if finding.fault is not None:
+        return finding.role, model, "cannot be used", "-", "-", "-"
+    usage = finding.usage
+    latency = "-" if usage is None or usage.latency_ms is None else f"{usage.latency_ms:.0f} ms"
+    counts = [] if usage is None else [usage.prompt_tokens, usage.completion_tokens]
+    known = [f"{count:,}" for count in counts if count is not None]
+    return finding.role, model, finding.works, latency, " + ".join(known) or "-", price_of(finding)
+
+
+def _explained(finding: Finding) -> list[str]:
+    first, *rest = (visible(line) for line in (finding.fault or "").split("\n"))
+    return [f"{finding.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [finding.advice])])]

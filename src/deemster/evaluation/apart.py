@@ -1,0 +1,65 @@
+"""Waiting for a coroutine from code that is not one, wherever it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+def finished(work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of a coroutine, whether or not an event loop is running already.
+
+    Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched. An interrupt
+    of the caller's thread ends it there too.
+    """
+    if not _in_a_loop():
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
+        apart = _Apart()
+        result = pool.submit(asyncio.run, apart.done(work))
+        try:
+            return result.result()
+        finally:
+            apart.cancel()
+
+
+class _Apart:
+    """Work in the event loop of another thread, which this one can end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._end: Callable[[], object] | None = None
+        self._is_cancelled = False
+
+    async def done(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The work's result, unless it is cancelled first."""
+        task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+        with self._lock:
+            self._end = lambda: loop.call_soon_threadsafe(task.cancel)
+            if self._is_cancelled:
+                task.cancel()
+        try:
+            return await task
+        finally:
+            with self._lock:
+                self._end = None
+
+    def cancel(self) -> None:
+        """End the work, where it has not ended yet."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._end is not None:
+                self._end()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
