@@ -37,6 +37,7 @@ from deemster.alignment.models import (
 )
 
 MET = ("MET", "UNMET")
+KINDS = ("binary", "ordinal", "nominal")
 
 
 def interval(lower: float, upper: float, method: str = "percentile") -> ConfidenceInterval:
@@ -134,7 +135,7 @@ def empty_result(**changes) -> MetricsResult:
     required = [field.name for field in msgspec.structs.fields(MetricsResult) if field.required]
     numbers = dict.fromkeys(required)
     counts = dict.fromkeys(
-        ("n_items", "n_criteria", "n_binary_criteria", "n_ordinal_criteria", "n_nominal_criteria", "n_samples"), 0
+        ("n_items", "n_judges", "n_samples", "n_criteria", *(f"n_{kind}_criteria" for kind in KINDS)), 0
     )
     rest = {
         "mean_kappa_by_kind": {},
@@ -398,6 +399,7 @@ def full_result(**changes) -> MetricsResult:
             unit="item",
         ),
         "n_items": 80,
+        "n_judges": 2,
         "n_criteria": 5,
         "n_binary_criteria": 2,
         "n_ordinal_criteria": 2,

@@ -5,7 +5,9 @@ import pytest
 
 from deemster.alignment import compute_metrics
 from deemster.alignment import replicates as engine
+from deemster.alignment.panel import panel
 from deemster.alignment.scores import LARGEST_RANKED
+from deemster.alignment.slices import tagged_of
 from deemster.dataset import Votes
 from tests.alignment import loops
 from tests.alignment.test_compute import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
@@ -285,6 +287,26 @@ def test_a_slice_of_few_items_has_no_interval():
     (one,) = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap=True, n_bootstrap=9, seed=0).slices
     assert one.intervals is None
     assert one.criterion_accuracy is not None
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_slices_of_few_items_have_the_numbers_of_their_items_and_cost_no_replicates(bootstrap):
+    value = random_value(13, size=24)
+    for place, item in enumerate(value["items"]):
+        item["tags"] = [f"t{place // 3}"] + ["half"] * (place % 2)
+    rows = loops.rows_of(value)
+    votes = Votes.parse(value)
+    slices = compute_metrics(votes, per_slice=True, bootstrap=bootstrap, n_bootstrap=9, seed=0).slices
+    assert [one.tag for one in slices] == sorted({tag for row in rows for tag in row["tags"]})
+    for one in slices:
+        inside = loops.numbers([row for row in rows if one.tag in row["tags"]], CRITERIA)
+        for name in ("criterion_accuracy", "mean_kappa", "score_rmse", "bias"):
+            assert same(getattr(one, name), inside["all", name])
+        assert (one.intervals is not None) == (bootstrap and one.tag == "half")
+    whole = panel(votes)
+    tagged = tagged_of(whole)
+    assert [tagged.tags[number] for number in tagged.large] == ["half"]
+    assert tagged.members(len(whole.ids)).shape == (len(whole.ids), 1)
 
 
 def test_replicates_of_a_slice_without_intervals_are_no_warning():

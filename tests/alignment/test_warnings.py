@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from deemster.alignment import compute_metrics
@@ -110,18 +113,21 @@ def test_a_recorded_final_wins():
     assert result.per_judge["a"].criterion_accuracy == 1.0
 
 
-def test_labels_that_the_dataset_has_otherwise_are_told():
+def test_labels_of_the_dataset_count_and_those_they_replace_are_told():
+    words = [["MET", "MET"], ["UNMET", "UNMET"], [None, None], ["MET", None]]
     dataset = RubricDataset(
-        [{"id": f"i{n}", "submission": "s", "ground_truth": [word]} for n, word in enumerate(("MET", "UNMET", None))],
+        [{"id": f"i{n}", "submission": "s", "ground_truth": word} for n, word in enumerate(words)],
         prompt="p",
-        rubric={"criteria": [FACTS]},
+        rubric={"criteria": [FACTS, MORE]},
     )
-    items = [{"id": f"i{n}", "ground_truth": ["MET"], "votes": {"a": ["MET"]}} for n in range(2)]
-    items.append({"id": "i2", "votes": {"a": ["MET"]}})
-    result = compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), dataset)
-    assert codes(result)[0] == "other-truth"
-    assert "1 item labelled otherwise in the dataset: `i1`" in result.warnings[0]
-    assert result.criterion_accuracy == 1.0
+    items = [{"id": f"i{n}", "ground_truth": ["MET", "MET"], "votes": {"a": ["MET", "MET"]}} for n in range(4)]
+    result = compute_metrics(Votes.parse(votes_value(items, [FACTS, MORE], judges=("a",))), dataset)
+    assert (
+        "other-truth: 3 labels of the votes on 2 items differ from the dataset: `i1`, `i3`; the dataset's count."
+        in result.warnings
+    )
+    assert [one.n_samples for one in result.per_criterion] == [4, 3]
+    assert result.criterion_accuracy == 5 / 7
 
 
 def test_a_truth_of_nulls_alone_is_no_truth():
@@ -138,3 +144,11 @@ def test_a_truth_of_nulls_alone_is_no_truth():
     joined = compute_metrics(votes, dataset)
     assert [one.support_true for one in joined.per_criterion] == [0, 1]
     assert joined.criterion_accuracy == 0.5
+
+
+def test_every_warning_is_explained_in_the_reference():
+    root = Path(__file__).parent.parent.parent
+    sources = "".join((root / "src/deemster/alignment" / name).read_text() for name in ("panel.py", "compute.py"))
+    page = (root / "docs/reference/files.md").read_text(encoding="utf-8").partition("### Warnings")[2]
+    told = re.findall(r"^\| `([a-z-]+)` \|", page, flags=re.MULTILINE)
+    assert sorted(told) == sorted(set(re.findall(r'"([a-z]+(?:-[a-z]+)*): ', sources)))

@@ -168,6 +168,7 @@ VOTES_FILES = [
     _item("bad annotations", annotations={"ann": ["MET", "fare", None], " ": ["MET", "fair", None], "bob": 1}),
     _item("bad final", final=["MET", "fair", 3]),
     _item("bad numbers", penalty=-0.1, score="high"),
+    _item("a score above 1", score=1.4),
     _item("bad tags", tags=["a", 1, " ", "a"]),
     _item("tags as text", tags="a, b"),
     _item("metadata that is not flat", metadata={"doc": {"id": 1}, "parts": [1]}),

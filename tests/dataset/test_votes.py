@@ -355,11 +355,30 @@ def test_the_dataset_labels_the_items_that_the_votes_leave_unlabelled():
     assert derive(votes)[0].true_score[5] == pytest.approx(12 / 16)
 
 
-def test_labels_of_the_votes_stay_whatever_the_dataset_says():
+def test_labels_of_the_dataset_win_over_those_of_the_votes():
     dataset = essays(id="q1", ground_truth=["UNMET", "MET", "poor"], tags=["late"])
     votes = with_truth(Votes.parse(PILOT), dataset)
-    assert votes.blocks[0].truth[0].tolist() == [0, 1, 2]
+    assert votes.blocks[0].truth[0].tolist() == [1, 0, 0]
+    assert votes.blocks[0].truth[1].tolist() == [1, 0, 1]
     assert votes.tags[0] == ("billing",)
+
+
+def test_annotators_of_the_dataset_replace_those_of_the_votes_on_their_item_alone():
+    people = {"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]}
+    (block,) = with_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=None, annotations=people)).blocks
+    assert block.truth[1].tolist() == [0, MISSING, 2]
+    assert block.no_consensus[1].tolist() == [False, True, False]
+    assert (sorted(block.annotations), bool(block.stated[1])) == (["x", "y"], False)
+    (block,) = with_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=["MET", None, "good"])).blocks
+    assert block.truth[1].tolist() == [0, MISSING, 2]
+    assert sorted(block.annotations) == ["ann", "bob"]
+
+
+def test_an_item_that_the_dataset_does_not_label_keeps_its_labels():
+    silent = essays(id="q2", ground_truth=[None, None, None], annotations={"x": [None, None, None]})
+    joined = with_truth(Votes.parse(PILOT), silent)
+    assert joined.blocks[0].truth[1].tolist() == [1, 0, 1]
+    assert sorted(joined.blocks[0].annotations) == ["ann", "bob"]
 
 
 def test_the_consensus_of_the_dataset_labels_votes_too():
@@ -446,7 +465,7 @@ def test_the_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(
     rows = [other.ids.index(name) for name in votes.ids]
     columns = [[judge.id for judge in other.judges].index(judge.id) for judge in votes.judges]
     assert second.final[rows].tolist() == first.final[:, criteria].tolist()
-    np.testing.assert_allclose(second.score[rows], first.score, atol=1e-12)
+    np.testing.assert_array_equal(second.score[rows], first.score)
     np.testing.assert_allclose(second.judge_scores[rows][:, columns], first.judge_scores, atol=1e-12)
 
 

@@ -42,6 +42,33 @@ def test_the_markdown_of_nothing_is_the_one_that_was_read(golden):
     golden("alignment/empty.md", alignment_markdown(results.empty_result()))
 
 
+def rows(result):
+    """The lines of all tables, as lists of cells."""
+    lines = (line for line in alignment_markdown(result).splitlines() if line.startswith("| "))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_a_slice_shows_the_interval_of_its_difference_where_there_is_one():
+    (one,) = results.additions()["slices"]
+    known = {"kappa_difference": results.resampled(-0.1, -0.2, -0.05)}
+    sure = msgspec.structs.replace(one, tag="sure", intervals=known)
+    (head,) = [row for row in rows(trusted(slices=(one,))) if row[0] == "slice"]
+    assert head[5:] == ["minus the rest", "RMSE", "bias"]
+    head, *told = rows(trusted(slices=(one, sure)))[-3:]
+    assert head[5:] == ["minus the rest", "interval", "RMSE", "bias"]
+    assert [row[5:7] for row in told] == [["-0.2000", "n/a"], ["-0.2000", "-0.2000 to -0.0500"]]
+
+
+def test_verdicts_that_are_not_those_of_the_only_judge_have_a_line_of_their_own():
+    human = results.additions()["human"]
+    same = msgspec.structs.replace(human, panel=msgspec.structs.replace(human.judges[0], name="panel"))
+    who = [[row[:2] for row in rows(trusted(human=one, n_judges=1))[-3:]] for one in (same, human)]
+    person, judge = ["person", "<code>ann</code>"], ["judge", "<code>steady</code>"]
+    assert who == [[["who", "name"], person, judge], [person, ["final", "verdicts"], judge]]
+    assert "panel" not in alignment_markdown(trusted(human=human, n_judges=1))
+    assert rows(trusted(human=human, n_judges=2))[-2][:2] == ["panel", "<code>panel</code>"]
+
+
 def test_the_answer_stands_before_every_number():
     lines = alignment_markdown(results.full_result()).splitlines()
     assert lines[0] == "# Judge alignment"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import msgspec
@@ -205,6 +206,16 @@ def test_impossible_codes_are_refused(codes, penalties, message):
     with pytest.raises(RubricError) as error:
         rubric_scores(MIXED, codes, scoring=Scoring(), penalties=penalties)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("weights", [(0.1, 0.2, 0.3, 0.7), (0.1, -0.2, 0.3, 0.1), (-0.1, -0.2, -0.3, -0.6)])
+def test_scores_are_the_same_to_the_bit_in_every_order_of_criteria(weights):
+    found = set()
+    for row in itertools.permutations(zip(weights, ["MET", "MET", "MET", None], strict=True)):
+        rubric = Rubric(tuple(Criterion(f"{place}", weight) for place, (weight, _) in enumerate(row)))
+        one = score(rubric, [word for _, word in row])
+        found.add((one.score, one.raw_score))
+    assert len(found) == 1
 
 
 def test_no_rows_have_no_scores():

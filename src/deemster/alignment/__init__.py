@@ -3,12 +3,13 @@
 from deemster.alignment.annotators import annotator_tests, latent_truth
 from deemster.alignment.comparison import compare_judges
 from deemster.alignment.compute import compute_metrics
-from deemster.alignment.models import JudgeComparison, JudgeMetrics, MetricsResult
+from deemster.alignment.models import JudgeComparison, JudgeMetrics, MetricsResult, Verdict
 
 __all__ = [
     "JudgeComparison",
     "JudgeMetrics",
     "MetricsResult",
+    "Verdict",
     "annotator_tests",
     "compare_judges",
     "compute_metrics",

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from deemster.alignment.arguments import checked_draws
+from deemster.alignment.clusters import Cluster
 from deemster.alignment.draws import number, one_hot, replicated, resampled, units_of
 from deemster.alignment.measures import kappa_of
 from deemster.alignment.models import BootstrapResult, CriterionComparison, Difference, JudgeComparison, Mode
 from deemster.alignment.pairs import Classes, Modes, classes_by_column
-from deemster.alignment.panel import Cluster, Column, Floats, Panel, panel
+from deemster.alignment.panel import Column, Floats, Panel, panel
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats.coincidence import quotient

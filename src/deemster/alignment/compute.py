@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from deemster.alignment.arguments import checked_draws
 from deemster.alignment.beyond import beyond
 from deemster.alignment.cells import cells_of
+from deemster.alignment.clusters import Cluster
 from deemster.alignment.filling import (
     Findings,
     abstaining_of,
@@ -27,11 +29,11 @@ from deemster.alignment.filling import (
 from deemster.alignment.measures import Key, Sheet, table_measures
 from deemster.alignment.models import BootstrapResults, MetricsResult, Mode
 from deemster.alignment.pairs import Classes, Modes, classes_by_column
-from deemster.alignment.panel import Cluster, Floats, Panel, panel
+from deemster.alignment.panel import Floats, Panel, panel
 from deemster.alignment.pooled import pooled_measures, pooled_of
 from deemster.alignment.replicates import Method, left_out, replicates_of, results_of
 from deemster.alignment.scores import CORRELATIONS, Moments, moments_of
-from deemster.alignment.slices import slice_measures, slices_of, small_slices, tags_of
+from deemster.alignment.slices import plain_slices, slice_measures, slices_of, tagged_of
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, listing, visible
 
@@ -68,6 +70,7 @@ def compute_metrics(
     seed: int | None = None,
     cluster: Cluster | None = None,
     per_slice: bool = False,
+    judges: Collection[str] | None = None,
 ) -> MetricsResult:
     """Compare final verdicts, votes and scores with the truth, and the judges with each other.
 
@@ -75,7 +78,8 @@ def compute_metrics(
 
     Args:
         result: Votes, or the path of a votes file.
-        dataset: Where the truth comes from; None where the votes carry it.
+        dataset: Where the truth comes from; None where the votes carry it. Items it does not label keep the labels of
+            the votes.
         bootstrap: Give every number an interval: True or "percentile", or "bca".
         n_bootstrap: How many replicates are drawn.
         per_judge: Compare each judge with the truth too.
@@ -85,10 +89,12 @@ def compute_metrics(
         seed: Of the draws; None draws one, and the result tells it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
         per_slice: Headline numbers for each tag.
+        judges: The judges that make up the panel, by id; what was recorded of the whole panel is then derived anew.
+            None for all.
 
     Raises:
-        InputError: An argument is not as described, no labelled item was graded, or ``as_category`` meets an ordinal
-            criterion with an abstention. It is a ValueError too.
+        InputError: An argument is not as described, there is no such judge, no labelled item was graded, or
+            ``as_category`` meets an ordinal criterion with an abstention. It is a ValueError too.
     """
     modes = Modes(cannot_assess, na_mode)
     method = _method(bootstrap)
@@ -101,7 +107,7 @@ def compute_metrics(
         per_judge=per_judge,
         per_slice=per_slice,
     )
-    whole = panel(result, dataset, cluster=cluster)
+    whole = panel(result, dataset, cluster=cluster, judges=judges)
     classes = classes_by_column(whole.columns, modes)
     findings = _findings(whole, classes, modes, asked)
     told = _told(findings, asked)
@@ -122,20 +128,18 @@ class _Asked:
 
 
 def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _Asked) -> Findings:
-    members = tags_of(whole)[1] if asked.per_slice else None
-    if members is not None and not members.shape[1]:
-        members = None
-    small = small_slices(members)
-    cells = cells_of(whole, classes, per_judge=asked.per_judge, slices=members)
     ranked = asked.method is not None
+    tagged = tagged_of(whole) if asked.per_slice else None
+    members = tagged.members(len(whole.ids)) if tagged is not None and ranked and len(tagged.large) else None
+    cells = cells_of(whole, classes, per_judge=asked.per_judge, slices=members)
     moments = moments_of(whole, per_judge=asked.per_judge, ranked=ranked, slices=members, confidence=asked.confidence)
 
     def measure(counts: Floats, sums: Floats, drawn: Any) -> Sheet:
         judges = len(whole.judges) if asked.per_judge else 0
         sheet = table_measures(cells, counts, judges=judges, coverage=modes.exclude)
         sheet |= moments.measures(sums, drawn)
-        if members is not None:
-            sheet |= slice_measures(cells, moments, counts, sums)
+        if tagged is not None and members is not None:
+            sheet |= slice_measures(cells, moments, counts, sums, numbers=tagged.large)
         if whole.mixed:
             sheet |= pooled_measures(cells, counts)
         return sheet
@@ -143,13 +147,14 @@ def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _
     counts = cells.summed(cells.totals())
     found = {key: float(values[0]) for key, values in measure(counts, moments.totals(), None).items()}
     _restate(found, moments)
+    plain = None if tagged is None else plain_slices(tagged, whole, cells, moments, counts)
+    found |= {} if plain is None else dict(plain.estimates())
     intervals = None
     if asked.method is not None:
         replicates = replicates_of(cells, moments, measure, n=asked.replicates, seed=asked.seed)
         without = left_out(cells, moments, measure) if asked.method == "bca" and whole.n_units > 1 else None
         linear = _linear(moments)
         intervals = results_of(found, replicates, without, confidence=asked.confidence, linear=linear)
-        intervals = {key: one for key, one in intervals.items() if key[0] != "slice" or key[1] not in small}
     return Findings(
         whole=whole,
         cells=cells,
@@ -160,6 +165,7 @@ def _findings(whole: Panel, classes: tuple[Classes, ...], modes: Modes, asked: _
         groups=None if intervals is None else grouped(intervals),
         confidence=asked.confidence,
         coverage=modes.exclude,
+        plain=plain,
     )
 
 
@@ -241,6 +247,7 @@ def _result(
         per_judge=judges_of(findings) if asked.per_judge else None,
         bootstrap=told,
         n_items=len(whole.ids),
+        n_judges=len(whole.judges),
         n_criteria=len(kinds),
         n_binary_criteria=kinds.count("binary"),
         n_ordinal_criteria=kinds.count("ordinal"),
@@ -252,7 +259,7 @@ def _result(
         cannot_assess_stats=cannot_assess_stats,
         coverage_stats=coverage_of(findings, -1, covered),
         pooled_by_scale=pooled_of(*parts) if whole.mixed else None,
-        slices=slices_of(*parts) if asked.per_slice else None,
+        slices=None if findings.plain is None else slices_of(findings.plain, findings.estimates, findings.intervals),
         warnings=tuple(warnings),
         intervals=findings.within("all"),
         **numbers,

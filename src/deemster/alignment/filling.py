@@ -31,6 +31,7 @@ from deemster.alignment.models import (
 from deemster.alignment.panel import FAILED_BELOW, Floats, Panel
 from deemster.alignment.pooled import whole_numbers
 from deemster.alignment.scores import CORRELATIONS, FORMS, Duel, Moments
+from deemster.alignment.slices import Plain
 from deemster.stats.bias import systematic_bias
 from deemster.stats.correlation import Correlation, kendall, spearman
 from deemster.stats.interpretation import interpret_correlation, interpret_kappa
@@ -74,6 +75,7 @@ class Findings:
         groups: The same by what they belong to, then by name.
         confidence: The level of intervals.
         coverage: Whether coverage is told.
+        plain: The slices; None where they are not asked for.
     """
 
     whole: Panel
@@ -85,6 +87,7 @@ class Findings:
     groups: Mapping[Key, dict[str, BootstrapResult]] | None
     confidence: float
     coverage: bool
+    plain: Plain | None
 
     def number(self, *key: Any) -> float | None:
         """A number by its key; None where it is undefined or does not exist."""

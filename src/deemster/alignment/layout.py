@@ -110,3 +110,12 @@ def _width(text: str) -> int:
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
+
+
+def criteria_counted(count: int) -> str:
+    """A number of criteria in words.
+
+    >>> criteria_counted(1), criteria_counted(3)
+    ('1 criterion', '3 criteria')
+    """
+    return "1 criterion" if count == 1 else f"{count:,} criteria"

@@ -44,6 +44,7 @@ from deemster.alignment.parts import (
     ScoreICC,
     ScoreLimits,
 )
+from deemster.alignment.verdict import Verdict, verdict_of
 from deemster.errors import counted
 from deemster.stats.bias import BiasResult
 from deemster.stats.intervals import ConfidenceInterval
@@ -89,6 +90,7 @@ __all__ = [
     "ScoreICC",
     "ScoreLimits",
     "SliceMetrics",
+    "Verdict",
 ]
 
 SCHEMA = "deemster.alignment.v1"
@@ -125,9 +127,10 @@ class MetricsResult(
     """How judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None. `intervals` holds the interval of each
-    number by its field name, where a bootstrap was asked for.
+    number by its field name, where a bootstrap was asked for. `verdict` follows from the numbers, whatever is given.
     """
 
+    verdict: Verdict = Verdict(answer=None, floor=None, reasons=())
     criterion_accuracy: float | None
     binary_accuracy: float | None
     criterion_precision: float | None
@@ -153,6 +156,7 @@ class MetricsResult(
     per_judge: dict[str, JudgeMetrics] | None
     bootstrap: BootstrapResults | None
     n_items: int
+    n_judges: int
     n_criteria: int
     n_binary_criteria: int
     n_ordinal_criteria: int
@@ -172,6 +176,9 @@ class MetricsResult(
     items: tuple[ItemMetrics, ...] | None = None
     warnings: tuple[str, ...] = ()
     intervals: Intervals = None
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "verdict", verdict_of(self))
 
     def summary(self, *, verbose: bool = False) -> str:
         """The result as plain text for people.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -11,8 +11,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.alignment.clusters import Cluster, clusters_of
 from deemster.dataset import Derived, RubricDataset, Votes, derive, with_truth
 from deemster.dataset.joining import overruled
+from deemster.dataset.seated import seated
 from deemster.documents.values import kind_of
 from deemster.errors import Fault, InputError, counted, did_you_mean, listing, visible
 from deemster.rubrics import Criterion
@@ -20,7 +22,6 @@ from deemster.rubrics import Criterion
 Codes: TypeAlias = NDArray[np.int16]
 Places: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
-Cluster: TypeAlias = str | Mapping[str, Any]
 _Readable = TypeVar("_Readable", Votes, RubricDataset)
 
 # The codes of a cell without a judgement: not there, or failed (two stand-ins).
@@ -108,7 +109,11 @@ class Panel:
 
 
 def panel(
-    result: Votes | str | Path, dataset: RubricDataset | str | Path | None = None, *, cluster: Cluster | None = None
+    result: Votes | str | Path,
+    dataset: RubricDataset | str | Path | None = None,
+    *,
+    cluster: Cluster | None = None,
+    judges: Collection[str] | None = None,
 ) -> Panel:
     """Match votes with their truth and lay them out by criterion.
 
@@ -116,12 +121,16 @@ def panel(
         result: Votes, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it.
         cluster: A metadata key, or the cluster of each item by id.
+        judges: The judges that make up the panel; None for all.
 
     Raises:
-        InputError: No item has a truth and a grading, an item has no cluster, or a file cannot be used.
+        InputError: No item has a truth and a grading, an item has no cluster, there is no such judge, or a file cannot
+            be used.
     """
     votes = _read(result, Votes, "result", "Votes or the path of a votes file")
     notes: list[str] = []
+    if judges is not None:
+        votes = _reduced(votes, judges, notes)
     held: frozenset[str] | None = None
     if dataset is not None:
         known = _read(dataset, RubricDataset, "dataset", "a RubricDataset, the path of one, or None")
@@ -129,10 +138,7 @@ def panel(
     bare = _laid_out(votes, held, notes)
     if cluster is None:
         return bare
-    if not isinstance(cluster, (str, Mapping)):
-        message = f"`cluster` is a metadata key or a map from item ids to clusters, not {kind_of(cluster)}."
-        raise InputError(message)
-    clusters = _clusters(bare, cluster)
+    clusters = clusters_of(bare.ids, [bare.votes.metadata[place] for place in bare.order.tolist()], cluster)
     groups = int(clusters.max()) + 1
     if groups < 20:
         few = f"few-clusters: {counted(groups, 'cluster')} only; intervals from fewer than 20 are too narrow."
@@ -150,6 +156,28 @@ def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _
     return found
 
 
+def _reduced(votes: Votes, judges: Collection[str], notes: list[str]) -> Votes:
+    if isinstance(judges, str) or not isinstance(judges, Collection):
+        raise InputError(f"`judges` is a list of names, not {kind_of(judges)}.")
+    if not judges:
+        raise InputError("`judges` names no judge; leave it out for all of them.")
+    known = [judge.id for judge in votes.judges]
+    faults = [
+        f"There is no judge {visible(str(name), limit=60)!r} among the votes. {did_you_mean(str(name), known)}"
+        for name in dict.fromkeys(judges)
+        if name not in known
+    ]
+    if faults:
+        raise InputError([Fault(message) for message in faults])
+    fewer, dropped = seated(votes, frozenset(judges))
+    if dropped:
+        notes.append(
+            f"recorded-dropped: what was recorded on {counted(dropped, 'item')} is the whole panel's; it is derived "
+            "from the votes of the chosen judges."
+        )
+    return fewer
+
+
 def _joined(votes: Votes, dataset: RubricDataset, notes: list[str]) -> tuple[Votes, frozenset[str]]:
     here, there = frozenset(votes.ids), [str(item.id) for item in dataset.items]
     missing = sorted(set(there) - here)
@@ -159,11 +187,10 @@ def _joined(votes: Votes, dataset: RubricDataset, notes: list[str]) -> tuple[Vot
     if extra:
         notes.append(f"extra-items: {counted(len(extra), 'item')} of the votes not in the dataset: {_named(extra)}.")
     joined = with_truth(votes, dataset)
-    if others := overruled(votes, dataset):
-        notes.append(
-            f"other-truth: {counted(len(others), 'item')} labelled otherwise in the dataset: {_named(others)}; "
-            "the labels of the votes are used."
-        )
+    differing, others = overruled(votes, joined)
+    if differing:
+        which = f"{counted(differing, 'label')} of the votes on {counted(len(others), 'item')}"
+        notes.append(f"other-truth: {which} differ from the dataset: {_named(others)}; the dataset's count.")
     return joined, here.intersection(there)
 
 
@@ -357,30 +384,3 @@ def _warnings(whole: Panel, parts: list[_Rows], unlabelled: int) -> list[str]:
     if whole.mixed:
         notes.append("mixed-rubrics: items have different rubrics; each criterion rests on the items that have it.")
     return notes
-
-
-def _clusters(bare: Panel, cluster: Cluster) -> Places:
-    """Number the clusters in order of first appearance."""
-    keys: list[Any] = []
-    faults = []
-    for name, place in zip(bare.ids, bare.order.tolist(), strict=True):
-        source = bare.votes.metadata[place] if isinstance(cluster, str) else cluster
-        key = source.get(cluster if isinstance(cluster, str) else name)
-        if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
-            faults.append(Fault(_clusterless(cluster, source), sample=name))
-        elif not isinstance(key, Hashable):
-            faults.append(Fault(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
-        keys.append(key)
-    if faults:
-        raise InputError(faults)
-    numbers: dict[Any, int] = {}
-    # 1 and true are one key of a dict and two clusters.
-    told_apart = ((isinstance(key, bool), key) for key in keys)
-    return np.array([numbers.setdefault(key, len(numbers)) for key in told_apart], dtype=np.intp)
-
-
-def _clusterless(cluster: Cluster, source: Mapping[str, Any]) -> str:
-    if not isinstance(cluster, str):
-        return "The item has no cluster in the mapping given."
-    hint = did_you_mean(cluster, source) if source else "It has no metadata."
-    return f"The item's metadata has no `{visible(cluster, limit=60)}` to cluster by. {hint}"

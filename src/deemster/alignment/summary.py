@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deemster.alignment.layout import Row, block, facts, number, p_shown, percent, table, wrapped
+from deemster.alignment.layout import Row, block, criteria_counted, facts, number, p_shown, percent, table, wrapped
 from deemster.alignment.models import (
     BiasResult,
     BootstrapResults,
@@ -81,22 +81,13 @@ def kinds(result: MetricsResult) -> list[str]:
     return [f"{count:,} {kind}" for kind, count in counts.items() if count]
 
 
-def criteria_counted(count: int) -> str:
-    """A number of criteria in words.
-
-    >>> criteria_counted(1), criteria_counted(3)
-    ('1 criterion', '3 criteria')
-    """
-    return "1 criterion" if count == 1 else f"{count:,} criteria"
-
-
 def _head(result: MetricsResult) -> Iterator[str]:
     mix = kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     yield "JUDGE ALIGNMENT"
     yield (
         f"  {counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, "
-        f"{counted(result.n_samples, 'pair')}"
+        f"{counted(result.n_judges, 'judge')}, {counted(result.n_samples, 'pair')}"
     )
     yield f"  CANNOT_ASSESS: {result.cannot_assess_mode}; NA: {result.na_mode}"
     if result.warnings:

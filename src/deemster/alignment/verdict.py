@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deemster.alignment.models import AnyCriterion, MetricsResult, OrdinalCriterionMetrics
+import msgspec
+
+from deemster.alignment.criteria import AnyCriterion, OrdinalCriterionMetrics
+from deemster.alignment.layout import criteria_counted, number, percent
+from deemster.errors import counted
+
+if TYPE_CHECKING:
+    from deemster.alignment.models import MetricsResult
 
 # Landis and Koch call kappa substantial from 0.61 on and moderate from 0.41 on.
 SUBSTANTIAL = 0.61
@@ -14,60 +22,81 @@ MEDIUM_EFFECT = 0.5
 # A judge that is never wrong on fewer items may still err in one of ten, and resampling cannot show it.
 ENOUGH_ITEMS = 30
 
-Trust: TypeAlias = Literal["yes", "with care", "not yet", "no verdict"]
-Reservation: TypeAlias = Literal[
-    "no interval", "moderate", "few items", "few clusters", "weak criteria", "undefined criteria", "bias", "coverage"
-]
+Answer: TypeAlias = Literal["yes", "with care", "not yet"]
 
 
-class Verdict(NamedTuple):
-    """An answer and what it rests on.
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answer to "can I trust this judge?", and what it rests on.
 
     Attributes:
-        trust: The answer.
+        answer: The answer; None where kappa is undefined.
         floor: The kappa it rests on: the lower end of the interval of the mean, or the mean where there is no interval.
-        reservations: Why it is not a plain yes.
-        weak: Criteria with a kappa below moderate, the weakest first.
-        undefined: Criteria without a kappa.
+        reasons: Why it is not a plain yes, each led by its code.
     """
 
-    trust: Trust
+    answer: Answer | None
     floor: float | None
-    reservations: tuple[Reservation, ...]
-    weak: tuple[AnyCriterion, ...]
-    undefined: tuple[AnyCriterion, ...]
+    reasons: tuple[str, ...]
+
+    def reaches(self, least: Answer) -> bool:
+        """Whether the answer is at least this good.
+
+        >>> Verdict(answer="with care", floor=0.5, reasons=()).reaches("yes")
+        False
+        """
+        order = (None, "not yet", "with care", "yes")
+        return order.index(self.answer) >= order.index(least)
 
 
-def verdict(result: MetricsResult) -> Verdict:
+def verdict_of(result: MetricsResult) -> Verdict:
     """The answer to "can I trust this judge?".
 
     It is `yes` where the lower end of the interval of mean kappa is substantial and nothing speaks against it, `with
-    care` where it is moderate or something does, `not yet` below, and `no verdict` where kappa is undefined.
+    care` where it is moderate or something does, `not yet` below, and None where kappa is undefined.
     """
     ends = kappa_ends(result)
     floor = result.mean_kappa if ends is None else ends[0]
-    defined = [part for part in result.per_criterion if kappa_of(part) is not None]
-    weak = sorted((part for part in defined if _kappa(part) < MODERATE), key=lambda part: (_kappa(part), part.index))
-    undefined = tuple(part for part in result.per_criterion if kappa_of(part) is None)
-    effect, cover = result.bias.effect_size, result.coverage_stats
-    against: dict[Reservation, bool] = {
-        "no interval": ends is None,
-        "moderate": floor is not None and floor < SUBSTANTIAL,
-        "few items": result.n_items < ENOUGH_ITEMS,
-        "few clusters": any(warning.startswith("few-clusters:") for warning in result.warnings),
-        "weak criteria": bool(weak),
-        "undefined criteria": bool(undefined),
-        "bias": result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT,
-        "coverage": cover is not None and cover.coverage is not None and cover.coverage < FULL_ENOUGH,
-    }
-    reservations = tuple(name for name, holds in against.items() if holds)
     if floor is None:
-        trust: Trust = "no verdict"
-    elif floor < MODERATE:
-        trust = "not yet"
-    else:
-        trust = "with care" if reservations else "yes"
-    return Verdict(trust, floor, reservations, tuple(weak), undefined)
+        unknown = "no-kappa: no criterion has a kappa, so nothing tells agreement from chance"
+        return Verdict(answer=None, floor=None, reasons=(unknown,))
+    measured = f"{'mean kappa is' if ends is None else 'the interval of mean kappa begins at'} {number(floor)}"
+    if floor < MODERATE:
+        return Verdict(answer="not yet", floor=floor, reasons=(f"low-kappa: {measured}, below {MODERATE}",))
+    reasons = tuple(_reservations(result, measured, floor))
+    return Verdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons)
+
+
+def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterator[str]:
+    weak, undefined = weak_criteria(result), undefined_criteria(result)
+    effect, cover = result.bias.effect_size, result.coverage_stats
+    if kappa_ends(result) is None:
+        yield "no-interval: there is no interval"
+    if floor < SUBSTANTIAL:
+        yield f"moderate: {measured}, below {SUBSTANTIAL}"
+    if result.n_items < ENOUGH_ITEMS:
+        yield f"few-items: {counted(result.n_items, 'item')} only"
+    if any(warning.startswith("few-clusters:") for warning in result.warnings):
+        yield "few-clusters: there are few clusters"
+    if weak:
+        yield f"weak-criteria: {criteria_counted(len(weak))} below {MODERATE}"
+    if undefined:
+        yield f"undefined-criteria: {criteria_counted(len(undefined))} without a kappa"
+    if result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT:
+        yield "bias: the bias is significant and not small"
+    if cover is not None and cover.coverage is not None and cover.coverage < FULL_ENOUGH:
+        yield f"coverage: coverage is below {percent(FULL_ENOUGH)}"
+
+
+def weak_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:
+    """The criteria with a kappa below moderate, the weakest first."""
+    found = [(kappa_of(part), part.index, part) for part in result.per_criterion]
+    weak = [(kappa, index, part) for kappa, index, part in found if kappa is not None and kappa < MODERATE]
+    return tuple(part for _, _, part in sorted(weak, key=lambda one: one[:2]))
+
+
+def undefined_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:
+    """The criteria without a kappa."""
+    return tuple(part for part in result.per_criterion if kappa_of(part) is None)
 
 
 def kappa_ends(result: MetricsResult) -> tuple[float, float] | None:
@@ -81,8 +110,3 @@ def kappa_ends(result: MetricsResult) -> tuple[float, float] | None:
 def kappa_of(criterion: AnyCriterion) -> float | None:
     """The kappa of a criterion: quadratically weighted where its options are ordered, else Cohen's."""
     return criterion.weighted_kappa if isinstance(criterion, OrdinalCriterionMetrics) else criterion.kappa
-
-
-def _kappa(criterion: AnyCriterion) -> float:
-    value = kappa_of(criterion)
-    return 1.0 if value is None else value

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from deemster.alignment import MetricsResult, compute_metrics
+from deemster.alignment.verdict import Answer
 from deemster.cli.console import draw, note, say, warn
 from deemster.cli.rendering import Rendering
 from deemster.dataset import RubricDataset, Votes
-from deemster.errors import Fault, ReportError, visible
+from deemster.errors import ExitCode, Fault, InputError, ReportError, visible
 from deemster.report import LEVELS, Destination
-from deemster.report.alignment import alignment_console, alignment_markdown
+from deemster.report.alignment import alignment_console, alignment_markdown, why
 from deemster.report.writing import deliver
 
 _METHODS = ("percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
+_REQUIRED: dict[str, Answer] = {"yes": "yes", "with-care": "with care"}
+# What messages call arguments, and what they are called here.
+_FLAGS = {"`na_mode='as_category'`": "`--na as_category`"}
 
 
 class _Command(click.Command):
@@ -35,7 +43,12 @@ class _Command(click.Command):
 
 @click.command("align", cls=_Command, short_help="Tell how judges agree with people, and with each other.")
 @click.argument("votes", type=click.Path())
-@click.option("--dataset", metavar="FILE", help="A rubric dataset with people's labels, where the votes hold none.")
+@click.option(
+    "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
+)
+@click.option(
+    "--judge", "judges", metavar="NAME", multiple=True, help="Look at this judge alone; repeat it for several."
+)
 @click.option(
     "--bootstrap",
     type=click.Choice(_METHODS),
@@ -51,7 +64,13 @@ class _Command(click.Command):
     help="How many times items are drawn again.",
 )
 @click.option(
-    "--confidence", type=float, default=0.95, show_default=True, metavar="LEVEL", help="The level of the intervals."
+    "--confidence",
+    type=float,
+    callback=lambda *given: _level(given[2]),
+    default=0.95,
+    show_default=True,
+    metavar="LEVEL",
+    help="The level of the intervals.",
 )
 @click.option(
     "--seed",
@@ -66,6 +85,7 @@ class _Command(click.Command):
 @click.option("--na", "na_mode", type=_MODES, default="exclude", show_default=True, help="What an NA option counts as.")
 @click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
 @click.option("--slices", is_flag=True, help="Tell of each tag.")
+@click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @click.option("--json", metavar="PATH", help="Write the result as JSON; `-` is standard output.")
 @click.option("--markdown", metavar="PATH", help="Write the result as Markdown; `-` is standard output.")
@@ -77,11 +97,13 @@ def command(
     json: str | None,
     markdown: str | None,
     seed: int | None,
+    require: str | None,
     **options: Any,
 ) -> None:
     """Tell how judges agree with people, and with each other.
 
-    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. Exit codes: 0 done, 2 bad input.
+    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. Exit codes: 0 done, 1 the answer is
+    below the one that `--require` names, 2 bad input.
     """
     given = {"json": json, "markdown": markdown}
     destinations = tuple(Destination(name, path) for name, path in given.items() if path is not None)
@@ -89,18 +111,42 @@ def command(
     rendering.check()
     _keep_inputs(destinations, [votes] if dataset is None else [votes, dataset])
     result = _result(votes, dataset, seed, options)
-    for warning in result.warnings:
-        warn(visible(warning))
+    if rendering.takes_stdout or not _together():
+        for warning in result.warnings:
+            warn(visible(warning))
     for destination in destinations:
         text = result.to_json() if destination.format == "json" else alignment_markdown(result)
         deliver((text.encode(),), destination)
-    if rendering.takes_stdout:
-        return
-    draw(lambda console: alignment_console(result, console))
-    if verbose:
-        say("\n" + result.summary(verbose=True))
-    if result.bootstrap is not None and seed is None:
-        note(f"drawn with seed {result.bootstrap.seed}")
+    if not rendering.takes_stdout:
+        draw(lambda console: alignment_console(result, console))
+        if verbose:
+            # The report has told the warnings.
+            say("\n" + msgspec.structs.replace(result, warnings=()).summary(verbose=True))
+        if result.bootstrap is not None and seed is None:
+            note(f"drawn with seed {result.bootstrap.seed}")
+    if require is not None and not result.verdict.reaches(_REQUIRED[require]):
+        answer = result.verdict.answer or "none"
+        note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(why(result))}")
+        sys.exit(ExitCode.GATE_FAILED)
+
+
+def _level(value: float) -> float:
+    """The level of intervals as it was given.
+
+    Raises:
+        BadParameter: It is none.
+    """
+    if not 0 < value < 1:
+        raise click.BadParameter(f"{value} does not lie strictly between 0 and 1.")
+    return value
+
+
+def _together() -> bool:
+    """Whether a reader of standard output sees standard error too, so that nothing has to be said on both."""
+    try:
+        return sys.stdout.isatty() or os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, io.UnsupportedOperation):
+        return False
 
 
 def _keep_inputs(destinations: tuple[Destination, ...], inputs: list[str]) -> None:
@@ -114,9 +160,24 @@ def _keep_inputs(destinations: tuple[Destination, ...], inputs: list[str]) -> No
 def _result(votes: str, dataset: str | None, seed: int | None, options: dict[str, Any]) -> MetricsResult:
     labels = None if dataset is None else RubricDataset.load(dataset)
     held = Votes.load(votes)
+    try:
+        return _computed(held, labels, seed, options)
+    except InputError as error:
+        raise type(error)([fault._replace(message=_in_flags(fault.message)) for fault in error.faults]) from None
+
+
+def _in_flags(message: str) -> str:
+    for argument, flag in _FLAGS.items():
+        if message.startswith(argument):
+            return flag + message.removeprefix(argument)
+    return message
+
+
+def _computed(votes: Votes, labels: RubricDataset | None, seed: int | None, options: dict[str, Any]) -> MetricsResult:
     return compute_metrics(
-        held,
+        votes,
         labels,
+        judges=options["judges"] or None,
         bootstrap=options["bootstrap"] or False,
         n_bootstrap=options["replicates"],
         per_judge=options["per_judge"],

@@ -6,8 +6,13 @@ import json
 from typing import Any
 
 import click
+import msgspec
 
+from deemster.documents.flow import json_text
+from deemster.judges.groups import GROUPS, Group
 from deemster.run.catalog import Entry, describe, entries
+
+_LONGEST = 60
 
 
 @click.command("metrics", short_help="Show the catalog: what each metric reads, returns and can be told.")
@@ -16,8 +21,12 @@ from deemster.run.catalog import Entry, describe, entries
 def command(*, name: str | None, as_json: bool) -> None:
     """Show the catalog: what each metric reads, returns and can be told.
 
-    NAME is an alias or a short name, such as `rouge-l` or `ndcg`. A star marks the core metrics.
+    NAME is an alias or a short name, such as `rouge-l` or `ndcg`, or a ready-made group, such as `generation`. A star
+    marks the core metrics.
     """
+    if name is not None and name in GROUPS:
+        click.echo(json.dumps(msgspec.to_builtins(GROUPS[name]), indent=2) if as_json else _grouped(GROUPS[name]))
+        return
     chosen = entries() if name is None else (describe(name),)
     if as_json:
         click.echo(json.dumps([_plain(entry) for entry in chosen], indent=2, ensure_ascii=False, default=str))
@@ -38,7 +47,20 @@ def _listed(chosen: tuple[Entry, ...]) -> str:
         star = "*" if entry.core else " "
         short = f" [{entry.short}]" if entry.short else ""
         lines.append(f"  {star} {entry.name.ljust(width)} {entry.summary}{short}")
+    lines += ["", "groups"]
+    lines += [f"    {group.name.ljust(width)} {group.about}" for group in GROUPS.values()]
     return "\n".join(lines)
+
+
+def _grouped(group: Group) -> str:
+    lines = [f"{group.name}, a group: `group: {group.name}` in a suite", "", group.about, "", "Metrics:"]
+    lines += [f"  - {entry if isinstance(entry, str) else json_text(entry)}" for entry in group.metrics]
+    return "\n".join([*lines, "", f"Aggregator: {json_text(group.aggregator)}"])
+
+
+def _default(value: Any) -> str:
+    written = json.dumps(msgspec.to_builtins(value))
+    return written if len(written) <= _LONGEST else "its own, shown below"
 
 
 def _described(entry: Entry) -> str:
@@ -46,17 +68,16 @@ def _described(entry: Entry) -> str:
     lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, "", "Defaults:"]
     width = max(len(option.name) for option in entry.options)
     lines += [
-        f"  {option.name.ljust(width)}  {option.type}, default {json.dumps(option.default, default=list)}"
-        for option in entry.options
+        f"  {option.name.ljust(width)}  {option.type}, default {_default(option.default)}" for option in entry.options
     ]
     expected = "`expected_output`" if entry.reads_expected else ""
     keys = [f"`metadata.{key}`" for key in entry.reads]
-    lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'only the output'}."]
+    lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'no expected output and no metadata'}."]
     if entry.prompt is not None:
         lines += ["", "Prompt:", *(f"  {line}".rstrip() for line in entry.prompt.splitlines())]
     return "\n".join(lines)
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    options = [option._asdict() for option in entry.options]
+    options = [{**option._asdict(), "default": msgspec.to_builtins(option.default)} for option in entry.options]
     return {**entry._asdict(), "options": options, "quotes": sorted(entry.quotes)}

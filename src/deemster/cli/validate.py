@@ -10,8 +10,8 @@ from typing import Any
 import click
 import msgspec
 
+from deemster.alignment.layout import criteria_counted
 from deemster.alignment.models import MetricsResult
-from deemster.alignment.summary import criteria_counted
 from deemster.cli.console import warn
 from deemster.cli.suites import Overrides, job_of_suite
 from deemster.dataset import Dataset, RubricDataset, Votes

@@ -49,6 +49,10 @@ JUDGE_KEYS = ("id", "weight", "model")
 RULE_KEYS = ("aggregation", "ordinal_aggregation", "nominal_aggregation")
 SCORING_KEYS = ("abstention", "partial_credit", "normalize")
 _KNOWN = frozenset(ITEM_KEYS)
+_WHAT = (
+    "A votes file is JSON or JSONL and holds a rubric, the judges, and items with verdicts and people's labels. "
+    "How to make one from spreadsheets: docs/guide/judge-validation.md."
+)
 Bound = Literal["above 0", "of at least 0", ""]
 
 
@@ -59,6 +63,10 @@ def votes_of_file(path: str | FilePath) -> Votes:
         VotesError: The file or something in it is wrong; every fault is given with its place.
     """
     reading = Reading(str(path), error=VotesError)
+    extension = FilePath(path).suffix.lower()
+    if extension not in (".json", ".jsonl"):
+        shown = f"The extension is `{extension}`" if extension else "There is no extension"
+        reading.refuse(f"{shown}, so this is no votes file. {_WHAT}")
     with collector_off():
         return _Reader(source_of_file(path, reading, known=("json", "jsonl"), item_key=None)).votes()
 
@@ -77,7 +85,9 @@ class _Reader:
 
     def __init__(self, source: Source) -> None:
         if not isinstance(source.root, dict):
-            message = f"The root of a votes file is a map with `judges` and `items`, not {kind_of(source.root)}."
+            message = (
+                f"The root of a votes file is a map with `judges` and `items`, not {kind_of(source.root)}. {_WHAT}"
+            )
             source.refuse([Finding((), message)])
         self._source = source
         self._root: dict[str, Any] = source.root
@@ -87,6 +97,7 @@ class _Reader:
         self._ids: list[str] = []
         self._tags: list[tuple[str, ...]] = []
         self._metadata: list[Mapping[str, Any]] = []
+        self._normalized = False
 
     def votes(self) -> Votes:
         """The votes.
@@ -98,6 +109,8 @@ class _Reader:
         if "id" in root and "schema_version" not in root:
             message = "This is an item; a votes file begins with `schema_version`, a rubric and judges."
             self._source.refuse([Finding((), message)])
+        if "judges" not in root and not str(root.get("schema_version")).startswith("deemster.votes."):
+            self._source.refuse([Finding((), f"This is no votes file: there are no `judges`. {_WHAT}")])
         self._found += key_findings(root, ROOT_KEYS, (), what="a votes file")
         self._found += version_findings(root, SCHEMA, required=True)
         for key in ("name", "dataset_fingerprint"):
@@ -163,7 +176,9 @@ class _Reader:
             self._found += wrong
             return Rules(), Scoring()
         rules = Rules(**{key: given[key] for key in RULE_KEYS if key in given})
-        return rules, Scoring(**{key: given[key] for key in SCORING_KEYS if key in given})
+        scoring = Scoring(**{key: given[key] for key in SCORING_KEYS if key in given})
+        self._normalized = scoring.normalize
+        return rules, scoring
 
     def _rubrics(self, judges: int) -> dict[str | None, Columns | None]:
         """Columns by the key of their rubric; None for a rubric that cannot be read."""
@@ -272,6 +287,9 @@ class _Reader:
                 continue
             if wrong := _number_fault(row[key], least=least):
                 found.append(Finding((*path, key), f"{key} is {wrong}"))
+            elif key == "score" and self._normalized and not 0 <= row[key] <= 1:
+                message = f"score is a number from 0 to 1 where `normalize` is true, not {row[key]!r:.40}."
+                found.append(Finding((*path, key), message))
             else:
                 columns.note(key, float(row[key]))
 

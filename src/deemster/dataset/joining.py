@@ -18,10 +18,11 @@ from deemster.rubrics.rubric import Rubric
 
 
 def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
-    """Votes whose unlabelled items have the labels that a dataset gives them.
+    """Votes whose items have the labels that a dataset gives them.
 
-    Items are matched by id. An item that has ground truth or annotations keeps them; one that has neither takes both
-    from the dataset. Tags, metadata and annotations are taken where the votes have none.
+    Items are matched by id. Where the dataset labels an item, its labels take the place of those in the votes: its
+    ground truth, else the consensus of its annotators. Any other item keeps what it has. Annotations of the votes stay
+    where the dataset has none; tags and metadata are taken where the votes have none.
 
     Args:
         votes: The votes.
@@ -57,24 +58,20 @@ def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
     )
 
 
-def overruled(votes: Votes, dataset: RubricDataset) -> tuple[str, ...]:
-    """The items whose labels in the votes stand against other ones in the dataset, in the order of the votes.
+def overruled(votes: Votes, joined: Votes) -> tuple[int, tuple[str, ...]]:
+    """How many labels of votes a dataset has changed or taken away, and on which items, in the order of the votes.
 
     Args:
         votes: The votes, as they were before the dataset labelled any.
-        dataset: What was graded, with the same rubrics.
+        joined: The same with the labels of the dataset.
     """
-    known = {item.id: item for item in dataset.items}
-    found = []
-    for block in votes.blocks:
-        book = Codebook(block.rubric)
-        own = block.truth.tolist()
-        for row in np.flatnonzero(block.labelled).tolist():
-            position = int(block.items[row])
-            item = known.get(votes.ids[position])
-            if item is not None and item.ground_truth is not None and _codes(book, item.ground_truth) != own[row]:
-                found.append(position)
-    return tuple(votes.ids[position] for position in sorted(found))
+    labels = 0
+    positions: list[int] = []
+    for before, after in zip(votes.blocks, joined.blocks, strict=True):
+        other = (before.truth != MISSING) & (before.truth != after.truth)
+        labels += int(other.sum())
+        positions += before.items[other.any(axis=1)].tolist()
+    return labels, tuple(votes.ids[position] for position in sorted(positions))
 
 
 def _difference(one: Rubric, other: Rubric) -> str | None:
@@ -96,43 +93,50 @@ def _difference(one: Rubric, other: Rubric) -> str | None:
 
 def _labelled(block: Block, matched: list[Any]) -> Block:
     book = Codebook(block.rubric)
-    items = [matched[position] for position in block.items.tolist()]
-    open_rows = ~block.labelled
-    # A truth of nulls alone gives way to what the dataset says.
-    truth, stated = block.truth.copy(), block.stated & ~open_rows
-    annotated = np.zeros(len(block), dtype=np.bool_)
-    for codes in block.annotations.values():
-        annotated |= (codes != MISSING).any(axis=1)
+    truth, stated = block.truth.copy(), block.stated.copy()
     annotations = {name: codes.copy() for name, codes in block.annotations.items()}
-    labelled = block.labelled.copy()
-    for row, item in enumerate(items):
+    # Items whose truth is what the annotators of the dataset agree on.
+    agreeing, touched = np.zeros((2, len(block)), dtype=np.bool_)
+    for row, position in enumerate(block.items.tolist()):
+        item = matched[position]
         if item is None:
             continue
-        if open_rows[row] and item.ground_truth is not None:
-            truth[row] = _codes(book, item.ground_truth)
-            stated[row] = True
-            labelled[row] = bool((truth[row] != MISSING).any())
-        if not annotated[row] and item.annotations:
-            labelled[row] = True
-            _annotate(annotations, book, row, item.annotations, size=len(block))
-    fresh = labelled & ~stated & open_rows
-    agreed, no_consensus = agreement(book, annotations, rows=fresh)
-    truth[fresh] = agreed[fresh]
+        codes = [] if item.ground_truth is None else _codes(book, item.ground_truth)
+        people = {name: _codes(book, entries) for name, entries in (item.annotations or {}).items()}
+        people = {name: said for name, said in people.items() if _says(said)}
+        if people:
+            _annotate(annotations, row, people, shape=truth.shape)
+        if _says(codes):
+            truth[row], stated[row] = codes, True
+        elif people:
+            stated[row], agreeing[row] = False, True
+        touched[row] = _says(codes) or bool(people)
+    annotations = {name: codes for name, codes in annotations.items() if (codes != MISSING).any()}
+    agreed, tied = agreement(book, annotations, rows=agreeing)
+    truth[agreeing] = agreed[agreeing]
     return dataclasses.replace(
         block,
         truth=truth,
         stated=stated,
-        labelled=labelled,
+        labelled=block.labelled | touched,
         annotations=annotations,
-        no_consensus=block.no_consensus | no_consensus,
+        no_consensus=np.where(touched[:, None], tied, block.no_consensus),
     )
 
 
-def _annotate(annotations: dict[str, Any], book: Codebook, row: int, given: Mapping[str, Any], *, size: int) -> None:
-    for name, entries in given.items():
+def _says(codes: list[int]) -> bool:
+    """Whether there is a label among the codes; a truth of nulls alone labels nothing."""
+    return any(code != MISSING for code in codes)
+
+
+def _annotate(annotations: dict[str, Any], row: int, people: Mapping[str, list[int]], *, shape: Any) -> None:
+    """Let only these people have annotated an item."""
+    for codes in annotations.values():
+        codes[row] = MISSING
+    for name, said in people.items():
         if name not in annotations:
-            annotations[name] = np.full((size, len(book)), MISSING, dtype=np.int16)
-        annotations[name][row] = _codes(book, entries)
+            annotations[name] = np.full(shape, MISSING, dtype=np.int16)
+        annotations[name][row] = said
 
 
 def _codes(book: Codebook, entries: Any) -> list[int]:

@@ -26,7 +26,7 @@ def additions(result: MetricsResult) -> list[Section]:
     if result.slices:
         parts.append(_slices(result.slices))
     if result.human is not None:
-        parts.append(_people(result.human))
+        parts.append(_people(result.human, several=result.n_judges > 1))
     if result.consistency:
         parts.append(_consistency(result.consistency))
     if result.calibration:
@@ -54,6 +54,8 @@ def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> Section:
 
 
 def _slices(slices: tuple[SliceMetrics, ...]) -> Section:
+    ends = [_kappa_ends(part) for part in slices]
+    resampled = any(found is not None for found in ends)
     rows = [
         (
             Data(part.tag),
@@ -62,30 +64,58 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> Section:
             percent(part.criterion_accuracy),
             number(part.mean_kappa),
             _signed(part.kappa_difference),
+            *[_between(found)] * resampled,
             number(part.score_rmse),
             number(part.bias),
         )
-        for part in slices
+        for part, found in zip(slices, ends, strict=True)
     ]
-    head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", "RMSE", "bias")
+    between = ["interval"] * resampled
+    head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
     return Section(("Slices",), (), Table(head, rows, ("pairs", "bias")))
 
 
-def _people(human: HumanAgreement) -> Section:
-    parts = [*human.annotators, human.panel, *human.judges]
-    who = ["person"] * len(human.annotators) + ["panel"] + ["judge"] * len(human.judges)
+def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
+    """The interval of what kappa is here minus what it is elsewhere."""
+    found = (part.intervals or {}).get("kappa_difference")
+    return None if found is None else found.ci
+
+
+def _people(human: HumanAgreement, *, several: bool) -> Section:
+    whole = "panel" if several else "judge"
+    together = [("panel", human.panel)]
+    if not several:
+        # A panel of one is that judge, unless verdicts were recorded or checked otherwise.
+        together = [("final", human.panel)] if _differs(human) else []
+    people = [("person", part) for part in human.annotators]
+    judges = [("judge", part) for part in human.judges]
     rows = [
-        (kind, Data(part.name), f"{part.n_samples:,}", percent(part.accuracy), number(part.mean_kappa))
-        for kind, part in zip(who, parts, strict=True)
+        (
+            kind,
+            Data(part.name) if kind != "final" else "verdicts",
+            f"{part.n_samples:,}",
+            percent(part.accuracy),
+            number(part.mean_kappa),
+        )
+        for kind, part in (*people, *together, *judges)
     ]
     many = f"{counted(human.n_annotators, 'annotator')}, {counted(human.n_items, 'item')} with two or more"
     ceiling = f"a kappa of {number(human.ceiling_kappa)} and an accuracy of {percent(human.ceiling_accuracy)}"
     lines: list[Line] = [
         (f"{many}; alpha among them {number(human.krippendorff_alpha)}.",),
-        (f"The ceiling is {ceiling}; the panel's gap is {_signed(human.kappa_gap)} in kappa.",),
+        (f"The ceiling is {ceiling}; the {whole}'s gap is {_signed(human.kappa_gap)} in kappa.",),
     ]
     head = ("who", "name", "n", "accuracy", "mean kappa")
     return Section(("Judges and people against the other people",), lines, Table(head, rows))
+
+
+def _differs(human: HumanAgreement) -> bool:
+    """Whether the final verdicts are others than those of a single judge."""
+    final = human.panel
+    return any(
+        (part.accuracy, part.mean_kappa, part.n_samples) != (final.accuracy, final.mean_kappa, final.n_samples)
+        for part in human.judges
+    )
 
 
 def _consistency(judges: tuple[JudgeConsistency, ...]) -> Section:

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from deemster.alignment.layout import number, p_shown, percent
+from deemster.alignment.layout import criteria_counted, number, p_shown, percent
 from deemster.alignment.models import AnyCriterion, BootstrapResult, CriterionMetrics, MetricsResult
-from deemster.alignment.summary import ALPHA_NOTE, DEGENERATE, FLEISS_NOTE, NO_PAIRS, PHI_NOTE, criteria_counted, kinds
+from deemster.alignment.summary import ALPHA_NOTE, DEGENERATE, FLEISS_NOTE, NO_PAIRS, PHI_NOTE, kinds
 from deemster.alignment.verdict import (
     ENOUGH_ITEMS,
     FULL_ENOUGH,
     MODERATE,
     SUBSTANTIAL,
-    Verdict,
     kappa_ends,
     kappa_of,
-    verdict,
+    undefined_criteria,
+    weak_criteria,
 )
 from deemster.errors import counted
 from deemster.report.additions import additions
@@ -35,7 +35,7 @@ _ANSWERS = {
     "yes": "Yes, as far as these labels show.",
     "with care": "With care.",
     "not yet": "Not yet.",
-    "no verdict": "These labels give no answer.",
+    None: "These labels give no answer.",
 }
 _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
@@ -68,12 +68,11 @@ def alignment_sections(result: MetricsResult) -> list[Section]:
 
 
 def _headline(result: MetricsResult) -> Section:
-    found = verdict(result)
     lines: list[Line] = [
-        (f"Can this judge be trusted? {_ANSWERS[found.trust]}",),
-        (f"Why: {_why(result, found)}.",),
+        (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",),
+        (f"Why: {why(result)}.",),
         *((sentence,) for sentence in _findings(result)),
-        *_reservations(result, found),
+        *_reservations(result),
     ]
     lines += [("Warning: ", *_pieces(warning)) for warning in result.warnings]
     return Section(("Judge alignment",), lines)
@@ -86,34 +85,20 @@ def _pieces(text: str) -> Iterator[str]:
         yield Data(piece)
 
 
-def _why(result: MetricsResult, found: Verdict) -> str:
-    """What the answer rests on."""
-    if found.floor is None:
-        return "no criterion has a kappa, so nothing tells agreement from chance"
-    measured = "mean kappa is" if kappa_ends(result) is None else "the interval of mean kappa begins at"
-    if found.trust == "not yet":
-        return f"{measured} {number(found.floor)}, below {MODERATE}"
-    if found.trust == "yes":
-        return f"{measured} {number(found.floor)}, and nothing speaks against it"
-    words = {
-        "no interval": "there is no interval",
-        "moderate": f"{measured} {number(found.floor)}, below {SUBSTANTIAL}",
-        "few items": f"{counted(result.n_items, 'item')} only",
-        "few clusters": "there are few clusters",
-        "weak criteria": f"{criteria_counted(len(found.weak))} below {MODERATE}",
-        "undefined criteria": f"{criteria_counted(len(found.undefined))} without a kappa",
-        "bias": "the bias is significant and not small",
-        "coverage": f"coverage is below {percent(FULL_ENOUGH)}",
-    }
-    return "; ".join(words[name] for name in found.reservations)
+def why(result: MetricsResult) -> str:
+    """What the answer rests on, as half a sentence."""
+    found = result.verdict
+    if found.answer == "yes":
+        return f"the interval of mean kappa begins at {number(found.floor)}, and nothing speaks against it"
+    return "; ".join(reason.partition(": ")[2] for reason in found.reasons)
 
 
 def _findings(result: MetricsResult) -> Iterator[str]:
     """What the numbers come to, in words."""
     mix = kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
-    judges = f", {counted(len(result.per_judge), 'judge')}" if result.per_judge is not None else ""
-    basis = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}{judges}"
+    judges = counted(result.n_judges, "judge")
+    basis = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, {judges}"
     yield f"The numbers rest on {counted(result.n_samples, 'pair')} of truth and verdict: {basis}."
     ends, kappa = kappa_ends(result), result.mean_kappa
     if kappa is None:
@@ -127,10 +112,10 @@ def _findings(result: MetricsResult) -> Iterator[str]:
             f"Agreement beyond chance is {_word(kappa)}: mean kappa {number(kappa)}, interval {_span(ends)}, {reach}."
         )
     if result.human is not None and result.human.ceiling_kappa is not None:
-        human = result.human
+        human, whole = result.human, "panel" if result.n_judges > 1 else "judge"
         yield (
             f"People among themselves reach a kappa of {number(human.ceiling_kappa)}, "
-            f"the panel {number(human.panel.mean_kappa)} against the same people."
+            f"the {whole} {number(human.panel.mean_kappa)} against the same people."
         )
     yield _bias(result)
     cover = result.coverage_stats
@@ -159,17 +144,14 @@ def _bias(result: MetricsResult) -> str:
     )
 
 
-def _reservations(result: MetricsResult, found: Verdict) -> Iterator[Line]:
-    if found.weak:
-        word = "criterion" if len(found.weak) == 1 else "criteria"
-        yield (f"Do not rely on {len(found.weak)} {word} with a kappa below {MODERATE}: ", *_named(found.weak), ".")
-    if found.undefined:
-        yield (
-            f"Nothing is known about {criteria_counted(len(found.undefined))} without a kappa: ",
-            *_named(found.undefined),
-            ".",
-        )
-    if "no interval" in found.reservations and result.mean_kappa is not None:
+def _reservations(result: MetricsResult) -> Iterator[Line]:
+    weak, undefined = weak_criteria(result), undefined_criteria(result)
+    if weak:
+        yield (f"Do not rely on {criteria_counted(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
+    if undefined:
+        about = f"Nothing is known about {criteria_counted(len(undefined))} without a kappa: "
+        yield (about, *_named(undefined), ".")
+    if kappa_ends(result) is None and result.mean_kappa is not None:
         yield ("Without an interval nobody knows how much of this is chance: ask for a bootstrap.",)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from deemster.errors import Fault, ReportError
 from deemster.report.document import Report
 
 STDOUT = "-"
+_SEPARATORS = tuple({"/", os.sep})
 
 
 def _json(report: Report) -> Iterable[bytes]:
@@ -85,7 +87,7 @@ class Destination(NamedTuple):
         if self.is_stdout:
             return
         path = Path(self.path)
-        if path.is_dir():
+        if path.is_dir() or self.path.endswith(_SEPARATORS):
             raise ReportError(Fault("This is a folder; a report is a file.", self.path))
         if not path.parent.is_dir():
             raise ReportError(Fault(f"The folder `{path.parent}` does not exist.", self.path))

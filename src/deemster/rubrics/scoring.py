@@ -171,14 +171,16 @@ def rubric_scores(
         raise RubricError(f"Verdicts are submissions by {count} criteria, not of the shape {verdicts.shape}.")
     tables = _tables(rubric, scoring)
     shape = verdicts.shape[:-1]
-    total, positive, negative = np.zeros((3, *shape))
+    positive, negative = np.zeros((2, *shape))
+    gains = np.empty((*shape, count))
     known = np.zeros(shape, dtype=np.bool_)
     failed, unresolved = np.zeros((2, *verdicts.shape), dtype=np.bool_)
-    for index, criterion in enumerate(rubric.criteria):
-        column = verdicts[..., index]
+    # By weight, so that weights add up in the same order wherever their criteria stand.
+    for index in sorted(range(count), key=lambda place: rubric.criteria[place].weight):
+        criterion, column = rubric.criteria[index], verdicts[..., index]
         confirm_codes(criterion, column)
         place = column.astype(np.intp) + _SHIFT
-        total += tables.gain[index].take(place)
+        gains[..., index] = tables.gain[index].take(place)
         positive += tables.positive[index].take(place)
         negative += tables.negative[index].take(place)
         known |= column >= 0
@@ -187,6 +189,7 @@ def rubric_scores(
             unresolved[..., index] = tables.open[index].take(place)
     if judged is not None:
         known &= np.asarray(judged, dtype=np.bool_)
+    total = _sum(gains)
     undefined = ~known | ((positive == 0) & (negative == 0))
     score = _brought(total, positive, negative) if scoring.normalize else total.copy()
     if penalties is not None:
@@ -199,6 +202,15 @@ def rubric_scores(
     failed &= known[..., None]
     score[failed.any(axis=-1)] = 0.0
     return Scores(score, total, failed, unresolved)
+
+
+def _sum(terms: Floats) -> Floats:
+    """Sums over the last axis, the same to the last bit in whatever order the terms stand."""
+    terms.sort(axis=-1)
+    total: Floats = np.zeros(terms.shape[:-1])
+    for place in range(terms.shape[-1]):
+        total += terms[..., place]
+    return total
 
 
 def _brought(total: Floats, positive: Floats, negative: Floats) -> Floats:

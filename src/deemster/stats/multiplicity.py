@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -13,7 +14,7 @@ class Adjusted(msgspec.Struct, frozen=True, kw_only=True):
     """Adjusted p-values, in the order of the raw ones.
 
     Attributes:
-        adjusted: The p-values to hold against `level`; None where the raw one is.
+        adjusted: The p-values to hold against `level`; None where the raw one is undefined.
         rejected: Which hypotheses are rejected at `level`.
         n: How many hypotheses the family has; undefined p-values are not in it.
         level: The rate of errors that is kept.
@@ -30,8 +31,8 @@ class Adjusted(msgspec.Struct, frozen=True, kw_only=True):
 def holm(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
     """Holm's step-down correction: the chance of any false rejection is at most ``level``, whatever the dependence.
 
-    For sorted p: the running maximum of min(1, (m - i + 1)·p_(i)). A single p-value stays as it is. Undefined (None)
-    p-values stay None and do not count.
+    For sorted p: the running maximum of min(1, (m - i + 1)·p_(i)). A single p-value stays as it is. Undefined
+    p-values (None or NaN) are None in what comes out, and do not count.
 
     Reference: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6
     (1979).
@@ -49,7 +50,7 @@ def benjamini_hochberg(p_values: Sequence[float | None], *, level: float = 0.05)
     """Benjamini and Hochberg's step-up correction: of the rejections, at most a share ``level`` is false on average.
 
     For sorted p: the running minimum from the end of m·p_(i)/i. It holds for independent or positively dependent tests.
-    Undefined (None) p-values stay None and do not count.
+    Undefined p-values (None or NaN) are None in what comes out, and do not count.
 
     Reference: Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, JRSS B 57 (1995).
 
@@ -65,8 +66,8 @@ def benjamini_hochberg(p_values: Sequence[float | None], *, level: float = 0.05)
 def benjamini_yekutieli(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
     """Benjamini and Yekutieli's correction: as Benjamini and Hochberg's, but for any dependence.
 
-    The adjusted values are those of ``benjamini_hochberg`` times 1 + 1/2 + ... + 1/m, at most 1. Undefined (None)
-    p-values stay None and do not count.
+    The adjusted values are those of ``benjamini_hochberg`` times 1 + 1/2 + ... + 1/m, at most 1. Undefined
+    p-values (None or NaN) are None in what comes out, and do not count.
 
     Reference: Y. Benjamini, D. Yekutieli, The control of the false discovery rate in multiple testing under dependency,
     Annals of Statistics 29 (2001).
@@ -95,7 +96,7 @@ def _adjusted(
 ) -> Adjusted:
     if not 0 < level < 1:
         raise ValueError(f"A level lies strictly between 0 and 1, not {level!r}.")
-    places = [place for place, p in enumerate(p_values) if p is not None]
+    places = [place for place, p in enumerate(p_values) if p is not None and not math.isnan(p)]
     raw = np.array([p_values[place] for place in places], dtype=np.float64)
     for place, p in zip(places, raw.tolist(), strict=True):
         if not 0 <= p <= 1:

@@ -1,0 +1,179 @@
+"""A metric that asks a model is its spec: written and read again it is the same, whatever it was told."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deemster.judges.bands import TENTHS
+from deemster.judges.definition import FIELDS, preset, presets
+from deemster.judges.panel import COMBINATIONS
+from deemster.run import catalog
+
+few = settings(max_examples=40, deadline=None)
+# Quotes, brackets, commas, line ends, words that JSON knows, and letters of every kind.
+texts = st.one_of(
+    st.sampled_from(
+        ["true", "null", "NaN", "a,b", "k=v", ")@3", '"', "\\", "{{nonce}}", "é\n", "-", "1", "judge:strict"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip),
+)
+roles = texts.map(str.strip)
+shares = st.floats(0, 1)
+general = {"name": texts, "threshold": shares}
+
+
+def options(chosen):
+    """Some of the options, each with one of its values."""
+    return st.fixed_dictionaries({}, optional=chosen)
+
+
+@st.composite
+def panels(draw, combinations=COMBINATIONS, *, fewest=1):
+    told = draw(
+        options(
+            {
+                "models": st.lists(roles, min_size=1, max_size=3, unique=True),
+                "samples": st.integers(fewest, 5),
+                "temperature": st.floats(0.01, 2),
+                "combine": st.sampled_from(combinations),
+                "max_tokens": st.integers(1, 9999),
+                **general,
+            }
+        )
+    )
+    if fewest > 1:
+        told.setdefault("samples", fewest)
+    models = told.get("models", ["judge"])
+    if told.get("combine") == "weighted":
+        told["weights"] = dict(zip(models, draw(st.tuples(*[st.floats(0.5, 9) for _ in models])), strict=True))
+    if draw(st.booleans()):
+        told["quorum"] = draw(st.integers(1, len(models) * told.get("samples", 1)))
+    return told
+
+
+@st.composite
+def rubrics(draw):
+    edges = sorted(draw(st.sets(st.integers(0, 1000), min_size=3, max_size=5)))
+    ranges = [[low, high - 1] for low, high in pairwise(edges)]
+    return draw(st.permutations([{"range": ends, "outcome": draw(texts)} for ends in ranges]))
+
+
+@st.composite
+def qualities(draw, name=None):
+    scoring = draw(st.sampled_from(["integer", "logprobs", "samples"]))
+    allowed = {"integer": COMBINATIONS, "logprobs": COMBINATIONS[1:], "samples": ("mean", "weighted")}
+    told = draw(panels(allowed[scoring], fewest=2 if scoring == "samples" else 1))
+    told |= draw(
+        options(
+            {
+                "fields": st.lists(st.sampled_from(FIELDS), min_size=1, unique=True),
+                "rubric": rubrics(),
+                "higher_is_better": st.booleans(),
+                "strict": st.booleans(),
+                "info": texts,
+            }
+        )
+    )
+    if scoring != "integer":
+        told["scoring"] = scoring
+    if name is not None:
+        told["preset"] = name
+    judged = draw(st.sampled_from(["criteria", "steps"] if name is None else ["criteria", "steps", "neither"]))
+    if judged != "neither":
+        told[judged] = draw(texts if judged == "criteria" else st.lists(texts, min_size=1, max_size=3))
+    if draw(st.booleans()):
+        told["few_shot"] = draw(st.lists(examples(told), max_size=2))
+    return told
+
+
+def examples(told):
+    given_by = preset(told["preset"]) if "preset" in told else None
+    fields = told.get("fields", ("input", "actual_output") if given_by is None else given_by.fields)
+    bands = [band["range"] for band in told["rubric"]] if "rubric" in told else None
+    if bands is None:
+        bands = [band.range for band in (TENTHS if given_by is None else given_by.rubric)]
+    scores = st.integers(min(low for low, _ in bands), max(high for _, high in bands))
+    return st.fixed_dictionaries({"score": scores, "reason": texts, **dict.fromkeys(fields, texts)})
+
+
+def places(*names):
+    return st.permutations(names).map(lambda order: " ".join(f"Text: {{{{{name}}}}}" for name in order))
+
+
+JUDGED = {
+    "cosine-embedding": options({"mode": st.sampled_from(["clamp", "rescale"]), **general}),
+    "bertscore-like": options(
+        {
+            "tokens": st.sampled_from(["unique", "all"]),
+            "attribute": st.booleans(),
+            "attribute_limit": st.integers(1, 99),
+            "max_tokens": st.integers(1, 9999),
+            **general,
+        }
+    ),
+    "llm-as-judge": st.builds(
+        lambda panel, own: panel | own,
+        panels(),
+        options({"logprobs": st.booleans(), "template": places("question", "expected_output", "actual_output")}),
+    ),
+    "refusal-quality": st.builds(
+        lambda panel, own: panel | own, panels(), options({"template": places("expectation", "actual_output")})
+    ),
+    "pairwise": st.builds(
+        lambda panel, own: panel | own,
+        panels(),
+        options(
+            {
+                "against": st.sampled_from(["auto", "expected", "baseline"]),
+                "criteria": texts,
+                "template": places("answer_a", "answer_b", "criteria"),
+            }
+        ),
+    ),
+    "claim-faithfulness": options(
+        {
+            "model": roles,
+            "max_claims": st.integers(1, 1000),
+            "without_claims": st.sampled_from(["unscored", "best"]),
+            "max_tokens": st.integers(1, 9999),
+            **general,
+        }
+    ),
+    "g-eval": qualities(),
+    **{name: qualities(name) for name in presets()},
+}
+
+
+def made(alias, told):
+    return catalog.resolve({alias: {key: value for key, value in told.items() if key != "preset"}})
+
+
+@pytest.mark.parametrize("alias", JUDGED)
+@few
+@given(data=st.data())
+def test_a_metric_that_asks_a_model_is_its_spec(alias, data):
+    metric = made(alias, data.draw(JUDGED[alias]))
+    again = catalog.parse(str(metric))
+    assert again == metric
+    assert str(again) == str(metric)
+    assert catalog.identity(again) == catalog.identity(metric)
+    assert again.name == metric.name
+    assert math.isfinite(again.threshold)
+
+
+@pytest.mark.parametrize("alias", JUDGED)
+@few
+@given(data=st.data())
+def test_an_option_that_was_told_another_way_makes_another_spec(alias, data):
+    one, other = (data.draw(JUDGED[alias]) for _ in range(2))
+    first, second = made(alias, one), made(alias, other)
+    assume(first != second)
+    assert str(first) != str(second)
+
+
+def test_every_metric_that_asks_a_model_has_its_options_here():
+    asking = {entry.name for entry in catalog.entries() if entry.family in ("semantic", "judge")}
+    assert asking == set(JUDGED)
