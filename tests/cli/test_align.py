@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -132,6 +134,84 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
     assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "there", "shown"),
+    [
+        ((), True, (1, 0)),
+        ((), False, (1, 1)),
+        (("--verbose",), True, (1, 0)),
+        (("--json", "-"), True, (1, 1)),
+        (("--markdown", "-"), True, (1, 1)),
+    ],
+)
+def test_a_warning_is_shown_once_to_whoever_reads_both_streams(folder, monkeypatch, flags, there, shown):
+    monkeypatch.setattr("deemster.cli.align._together", lambda: there)
+    (folder / "votes.json").write_text(json.dumps(votes() | {"items": votes()["items"][:1]}), encoding="utf-8")
+    result = aligned("votes.json", *flags)
+    assert (result.stdout.count("one-item: "), result.stderr.count("one-item: ")) == shown
+
+
+def test_streams_that_go_to_one_place_are_known(folder):
+    program = "import sys; from deemster.cli.align import _together; print(_together())"
+    one = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
+    two = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (one.stdout.strip(), two.stdout.strip()) == (b"True", b"False")
+
+
+def test_chosen_judges_are_the_panel(folder):
+    alone = votes() | {"judges": [{"id": "b"}]}
+    for item in alone["items"]:
+        item["votes"] = {"b": item["votes"]["b"]}
+    recorded = votes()
+    recorded["items"][0] |= {"final": ["UNMET", "UNMET", "poor"], "score": 0.5}
+    for name, value in (("alone.json", alone), ("votes.json", recorded)):
+        (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    flags = ("--per-judge", "--bootstrap", "--replicates", "20", "--seed", "1", "--json", "-")
+    chosen = json.loads(aligned("votes.json", "--judge", "b", *flags).stdout)
+    assert chosen["warnings"].pop(0) == (
+        "recorded-dropped: what was recorded on 1 item is the whole panel's; it is derived from the votes of the "
+        "chosen judges."
+    )
+    assert chosen == json.loads(aligned("alone.json", *flags).stdout)
+    both = json.loads(aligned("votes.json", "--judge", "b", "--judge", "a", *flags).stdout)
+    assert both == json.loads(aligned("votes.json", *flags).stdout)
+
+
+def test_a_single_judge_is_no_panel(folder):
+    people = votes()
+    for item in people["items"]:
+        item["annotations"] = {"ann": item.pop("ground_truth"), "bob": TRUTH["q1"]}
+    (folder / "votes.json").write_text(json.dumps(people), encoding="utf-8")
+    assert " panel " in aligned("votes.json").stdout
+    shown = aligned("votes.json", "--judge", "b", "--verbose").stdout
+    assert "panel" not in shown
+    assert "criteria (2 binary, 1 ordinal), 1 judge." in shown
+
+
+@pytest.mark.parametrize(
+    ("kappa", "answer", "codes"),
+    [(1.0, "with care", (1, 0)), (0.0, "not yet", (1, 1)), (None, None, (1, 1))],
+)
+def test_the_answer_is_in_the_json_and_may_be_required(folder, kappa, answer, codes):
+    words = {1.0: ["MET", "UNMET", "MET", "UNMET"], 0.0: ["MET", "MET", "UNMET", "UNMET"], None: ["MET"] * 4}[kappa]
+    truth = ["MET"] * 4 if kappa is None else ["MET", "UNMET", "MET", "UNMET"]
+    cells = zip(words, truth, strict=True)
+    value = {"schema_version": "deemster.votes.v1", "rubric": {"criteria": RUBRIC["criteria"][:1]}} | {
+        "judges": [{"id": "a"}],
+        "items": [
+            {"id": f"q{n}", "votes": {"a": [said]}, "ground_truth": [true]} for n, (said, true) in enumerate(cells)
+        ],
+    }
+    (folder / "votes.json").write_text(json.dumps(value), encoding="utf-8")
+    found = json.loads(aligned("votes.json", "--json", "-").stdout)["verdict"]
+    assert (found["answer"], found["floor"]) == (answer, kappa)
+    assert all(reason.partition(": ")[2] for reason in found["reasons"])
+    required = [called("align", "votes.json", "--require", least) for least in ("yes", "with-care")]
+    assert tuple(result.exit_code for result in required) == codes
+    assert f"required is the answer `yes`; it is `{answer or 'none'}`: " in required[0].stderr
+    assert required[0].stdout.startswith("Judge alignment\n")
+
+
 def test_verbose_adds_the_plain_summary(folder):
     shown = aligned("votes.json", "--per-judge", "--verbose").stdout
     assert "\nJUDGE ALIGNMENT\n" in shown
@@ -150,9 +230,23 @@ def test_a_written_result_is_read_back(folder):
         (("none.json",), "There is no such file."),
         (("votes.json", "--dataset", "none.json"), "There is no such file."),
         (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'percentile', 'bca'."),
-        (("votes.json", "--confidence", "2", "--bootstrap"), "2.0"),
-        (("votes.json", "--na", "as_category"), "depth"),
-        (("votes.json", "--cluster", "writer"), "writer"),
+        (("votes.json", "--confidence", "2", "--bootstrap"), "Invalid value for '--confidence': 2.0 does not lie"),
+        (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan does not lie"),
+        (("votes.json", "--na", "as_category"), "error: `--na as_category` does not fit the ordinal criterion `depth`"),
+        (
+            ("votes.json", "--cluster", "writer"),
+            "error: No item's metadata has `writer` to cluster by. Known: `author`.",
+        ),
+        (("votes.json", "--cluster", "autor"), "to cluster by. Did you mean `author`?"),
+        (("votes.json", "--judge", "bb"), "error: There is no judge 'bb' among the votes."),
+        (
+            ("labels.csv",),
+            "so this is no votes file. A votes file is JSON or JSONL and holds a rubric, the judges, and",
+        ),
+        (("rubric.yaml",), "docs/guide/judge-validation.md"),
+        (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
+        (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
+        (("votes.json", "--json", "nowhere/"), "nowhere/: This is a folder; a report is a file."),
         (("votes.json", "--json", "no/such/place.json"), "The folder `no/such` does not exist."),
         (
             ("votes.json", "--json", "./votes.json"),
@@ -168,6 +262,7 @@ def test_what_cannot_be_done_is_one_message_and_exit_code_2(folder, argv, part):
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
     assert "Traceback" not in result.stderr
+    assert not (folder / "nowhere").exists()
 
 
 def test_every_unknown_label_is_listed_with_its_line(folder):

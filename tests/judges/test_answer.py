@@ -86,6 +86,14 @@ def test_an_unreadable_reply_is_asked_for_once_more():
     assert [ask.again for (ask,) in rounds] == [0, 1]
 
 
+def test_a_reason_without_end_is_cut_to_what_a_report_takes():
+    script = LlmAsJudge().script(SAMPLE, OUTPUT)
+    mark, _ = play(script, [said(reason="e" * 90_000, score=0.5)])
+    assert mark.score == 0.5
+    assert len(mark.details["judge_reason"]) == 16_000
+    assert mark.details["judge_reason"].endswith("e…")
+
+
 def test_a_second_unreadable_reply_is_unscored_and_never_a_number():
     mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [said("I give 0.9")], [scored(7)])
     assert mark == Unscored("unreadable", "`score` is a number from 0 to 1, not 7.")
@@ -185,6 +193,7 @@ def test_a_judge_round_trips_through_its_spec(judge):
         ({"combine": "weighted", "weights": {"judge": -1}}, "numbers of at least 0"),
         ({"combine": "weighted", "weights": {"judge": 0}}, "one above 0"),
         ({"combine": "weighted", "weights": {"judge": 1}, "models": ["judge", "b"]}, "need every model"),
+        ({"combine": "weighted", "weights": {"judge": 1e308}}, "at most 1e\\+300"),
         ({"quorum": 2}, "from 1 to 1"),
         ({"samples": 3, "quorum": 4}, "from 1 to 3"),
         ({"max_tokens": 0}, "at least 1"),

@@ -46,6 +46,7 @@ def test_a_judge_reads_one_band_on_a_line():
         ([{"outcome": "o"}], "is two whole numbers, not None"),
         ([band(0, 1, " ")], "`outcome` of `rubric[0]` of m is text that is not blank"),
         ([band(0, 1, None)], "`outcome` of `rubric[0]` of m is text that is not blank, not None"),
+        ([band(0, 1, "a\ud800")], "`outcome` of `rubric[0]` of m is not valid Unicode at character 1"),
         ([{**band(0, 1), "outcom": "x"}], "has no key 'outcom'. Did you mean `outcome`?"),
         (["0 to 1"], "`rubric[0]` of m is a map"),
         ([], "is a list of bands"),

@@ -111,6 +111,12 @@ def test_without_a_context_nothing_is_asked():
     assert (mark.cause, rounds) == ("bad_sample", [])
 
 
+def test_what_the_output_retrieved_counts_whatever_the_sample_holds():
+    output = Output("a", retrieved=[{"id": "d", "text": "p"}])
+    mark, _ = judged([said(claims=["a"])], [found("supported")], sample=Sample("s", {"context": []}), output=output)
+    assert mark.score == 1.0
+
+
 def test_an_empty_retrieval_is_told_to_the_judge():
     _, rounds = judged([said(claims=["a"])], [found("open")], output=Output("a", retrieved=[]))
     assert "no passage was retrieved" in rounds[1][0].messages[1].content

@@ -76,6 +76,15 @@ def test_a_fenced_reply_is_read_by_the_same_place():
     assert seen.value == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("before", ["", "{", '{"reason": "\\\\xe6\\\\x9d", ', '{"reason": "\ufffd\ufffd", '])
+@pytest.mark.parametrize("after", ["", "<|im_end|>", "</s>"])
+def test_only_the_end_of_the_reply_must_be_there_in_tokens(before, after):
+    # Half a character is a token that no text can hold; a token that ends the message is in no text.
+    tokens = (token(before), token('"score": '), token("8", ("8", 0.5), ("6", 0.5)), token("}"), token(after))
+    seen = expected_score(Answer(text='{"reason": "\u6771", "score": 8}', tokens=tokens), low=0, high=10)
+    assert seen.value == pytest.approx(7.0)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

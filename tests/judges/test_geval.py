@@ -232,6 +232,15 @@ def test_a_sample_is_checked_before_the_run_but_its_context_may_come_with_the_ou
     assert "`input.context`" in metric.check(Sample("s", {"context": 7}, "x"))[0].message
 
 
+@pytest.mark.parametrize("context", ["", [], 7, [7]])
+def test_what_the_output_retrieved_counts_whatever_the_sample_holds(context):
+    metric = GEval(steps=STEPS, fields=["context"])
+    sample = Sample("s", {"context": context}, "x")
+    mark, _ = judged(metric, [scored(7)], sample=sample, output=Output("a", retrieved=[{"id": "d", "text": "p"}]))
+    assert mark.score == 0.7
+    assert judged(metric, sample=sample)[0].cause == "bad_sample"
+
+
 def test_examples_stand_in_blocks_of_their_own_before_the_case_with_the_right_reply():
     shot = {"score": 2, "reason": "Too long.", "input": "Why?", "actual_output": "Because of <<< things."}
     metric = GEval(steps=STEPS, few_shot=[shot], info="A shop for shoes.")
@@ -324,6 +333,12 @@ class TestRefusalCheck:
         ({"steps": STEPS, "scoring": "samples", "samples": 3, "combine": "median"}, "is `mean` or `weighted`"),
         ({"steps": STEPS, "info": 7}, "`info` of g-eval is text"),
         ({"steps": STEPS, "few_shot": "x"}, "`few_shot` of g-eval is a list"),
+        ({"steps": STEPS, "few_shot": None}, "`few_shot` of g-eval is a list"),
+        ({"steps": STEPS, "few_shot": 7}, "`few_shot` of g-eval is a list"),
+        (
+            {"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "input": "\ud800", "actual_output": "a"}]},
+            "`input` of `few_shot[0]` of g-eval is not valid Unicode at character 0",
+        ),
         ({"steps": STEPS, "few_shot": [7]}, "`few_shot[0]` of g-eval is a map"),
         ({"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "input": "i"}]}, "`actual_output` of"),
         (

@@ -136,6 +136,8 @@ def test_what_better_means_can_be_told():
     for criteria in ("", " ", 7):
         with pytest.raises(ConfigurationError, match="`criteria` of pairwise is text"):
             Pairwise(criteria=criteria)
+    with pytest.raises(ConfigurationError, match="`criteria` of pairwise is not valid Unicode at character 1"):
+        Pairwise(criteria="a\ud800")
     with pytest.raises(ConfigurationError, match="Did you mean `baseline`"):
         Pairwise(against="basline")
 

@@ -83,6 +83,12 @@ def test_no_two_presets_have_the_same_identity():
     assert len({parse(name).version for name in presets()}) == len(presets())
 
 
+def test_a_preset_takes_no_other_preset():
+    assert parse("completeness(preset=completeness)") == parse("completeness")
+    with pytest.raises(ConfigurationError, match="`completeness` is a preset itself and takes no other"):
+        parse("completeness(preset=redundancy)")
+
+
 def test_an_unknown_preset_names_the_nearest():
     with pytest.raises(ConfigurationError, match="Did you mean `faithfulness`"):
         preset("faithfullness")

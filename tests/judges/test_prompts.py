@@ -102,6 +102,7 @@ def test_marker_lines_are_lines_of_their_own_wherever_a_template_has_its_places(
         (LlmAsJudge, "{{question}}", "no place for `actual_output`"),
         (LlmAsJudge, " ", "is text"),
         (LlmAsJudge, 7, "is text, not 7"),
+        (LlmAsJudge, "{{actual_output}}\ud800", "`template` of llm-as-judge is not valid Unicode at character 17"),
         (RefusalQuality, "{{actual_output}}", "no place for `expectation`"),
         (Pairwise, "{{answer_a}} {{question}}", "no place for `answer_b`"),
     ],

@@ -343,7 +343,8 @@ def test_a_mark_is_a_score_from_0_to_1_or_says_why_not_and_survives_json(metric,
 @few
 @given(metrics, sentences)
 def test_the_expected_text_itself_scores_1(metric, text):
-    assert marked(metric, text, text).score == pytest.approx(1, abs=1e-9)
+    # To the bit, so that it passes a threshold of 1.
+    assert marked(metric, text, text).score == 1.0
 
 
 @few

@@ -265,6 +265,7 @@ def test_a_mark_is_seen_with_its_reason_and_an_unscored_one_as_an_error():
     mark = MetricScore(0.2, {"reason": "short"}, rubric_score=2, threshold=0.3, higher_is_better=False)
     assert result_of(mark) == MetricResult(0.2, 2, True, 0.3, False, "short")
     assert result_of(MetricScore(0.2, {"reason": ["no", "text"]})).explanation is None
+    assert result_of(MetricScore(0.2, {"judge_reason": "wordy", "reason": 7})).explanation == "wordy"
     assert result_of(Unscored("unreadable", "no JSON")) == MetricResult(error="unreadable: no JSON")
 
 

@@ -86,11 +86,17 @@ def asking_of(
 def budget_faults(usd: Any, tokens: Any) -> list[Fault]:
     """What is wrong with the limits of what may be spent."""
     faults = []
-    if usd is not None and (isinstance(usd, bool) or not isinstance(usd, (int, float, Decimal)) or not 0 <= usd < 1e12):
+    if usd is not None and not _is_amount(usd):
         faults.append(Fault(f"A budget in USD is a number of at least 0, not {usd!r}."))
     if tokens is not None and (type(tokens) is not int or tokens < 0):
         faults.append(Fault(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
     return faults
+
+
+def _is_amount(usd: Any) -> bool:
+    if isinstance(usd, bool) or not isinstance(usd, (int, float, Decimal)):
+        return False
+    return Decimal(usd).is_finite() and 0 <= usd < 1e12
 
 
 def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:

@@ -84,6 +84,11 @@ class Counter:
             reason=None if limits.exhausted is None else limits.exhausted.rstrip("."),
         )
 
+    @property
+    def held_back(self) -> str | None:
+        """Why models were not asked any more, where that was not asked for; or None."""
+        return None if self.gateway is None else self.gateway.held_back
+
     async def tell_regularly(self) -> None:
         """Tell also while nothing finishes: a slow model is when people want to know."""
         while self.progress is not None:

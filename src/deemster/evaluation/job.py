@@ -12,10 +12,11 @@ from deemster.errors import ConfigurationError, Fault, did_you_mean
 from deemster.evaluation.asking import Asking, asking_of, completed
 from deemster.records import Metric
 from deemster.run import catalog
-from deemster.run.grouping import with_group
+from deemster.run.grouping import names_of_group, with_group
 from deemster.run.plan import Plan, Target
 from deemster.run.suite import CONCURRENCY, SEED
 from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
+from deemster.summary.aggregators import Among
 from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
 
@@ -104,7 +105,7 @@ def job_of(
         strict=strict,
         allowance=allowance,
         asking=asking,
-        aggregator=None if aggregator is None else aggregator_of(aggregator, metrics=spellings(resolved)),
+        aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
     )
 
 
@@ -156,6 +157,36 @@ def planned(
 def spellings(metrics: Sequence[Metric]) -> dict[str, str]:
     """Every way to call the run's metrics (by name, by spec), with the name it stands for."""
     return {catalog.spec(metric): metric.name for metric in metrics} | {metric.name: metric.name for metric in metrics}
+
+
+def among_group(
+    make: Callable[[Mapping[str, str]], Aggregator], group: str, metrics: Mapping[str, str]
+) -> Aggregator | None:
+    """The aggregator of a group, which looks at the group's own metrics; None where none of them is in the run.
+
+    Args:
+        make: Makes it for metrics by their spellings.
+        group: The group's name.
+        metrics: The run's metrics, by every spelling.
+
+    Raises:
+        ConfigurationError: The aggregator does not fit.
+    """
+    names = names_of_group(group)
+    own = {spelling: name for spelling, name in metrics.items() if name in names}
+    if not own:
+        return None
+    aggregator = make(own)
+    if len(own) == len(metrics):
+        return aggregator
+    return Among(aggregator, [name for name in names if name in own])
+
+
+def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:
+    spelt = spellings(metrics)
+    if group is None:
+        return aggregator_of(given, metrics=spelt)
+    return among_group(lambda own: aggregator_of(given, metrics=own), group, spelt)
 
 
 def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:

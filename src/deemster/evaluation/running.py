@@ -70,7 +70,7 @@ async def run(
     await _performed(job, keep=keep, clock=clock, stop=stop, counter=counter, warn=warn)
     ended, finished_s = clock.now(), clock.elapsed_s()
     summary = summarize(tally, delta=job.delta)
-    missing = _missing(summary.totals, stop, job.allowance)
+    missing = _missing(summary.totals, stop.reason or counter.held_back, job.allowance)
     note = RunNote(
         id=_run_id(started, job, cards),
         suite=job.suite,
@@ -123,10 +123,11 @@ async def _asked(
             warn(note)
 
 
-def _missing(totals: Totals, stop: Stop, allowance: Allowance) -> str | None:
+def _missing(totals: Totals, reason: str | None, allowance: Allowance) -> str | None:
     """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
     if totals.not_run:
-        return f"{totals.not_run} of {totals.marks} marks were not run ({(stop.reason or '').rstrip('.')})"
+        why = "" if reason is None else f" ({reason.rstrip('.')})"
+        return f"{totals.not_run} of {totals.marks} marks were not run{why}"
     if allowance.exceeded(totals.unscored, totals.marks):
         return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
     return None

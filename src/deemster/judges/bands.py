@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.judges.prompts import checked_unicode
 from deemster.metrics.contract import shown
 
 HIGHEST = 1000
@@ -106,4 +107,4 @@ def _band(entry: Any, place: int, metric: str) -> Band:
     outcome = entry.get("outcome")
     if not isinstance(outcome, str) or not outcome.strip():
         raise ConfigurationError(f"`outcome` of {called} is text that is not blank, not {shown(outcome)}.")
-    return Band((ends[0], ends[1]), outcome.strip())
+    return Band((ends[0], ends[1]), checked_unicode(outcome, called=f"`outcome` of {called}").strip())

@@ -11,7 +11,7 @@ from deemster.judges.context import passages_of, sample_passages
 from deemster.judges.contract import Judged, Silent, asked, asked_all
 from deemster.judges.panel import SEED
 from deemster.judges.prompts import Prompt, prompt
-from deemster.judges.reply import Unreadable, choice, entries_of, words
+from deemster.judges.reply import Unreadable, choice, cut, entries_of, words
 from deemster.judges.wording import NOTHING
 from deemster.metrics.contract import Fault, shown, text_of
 from deemster.metrics.option import one_of, whole
@@ -112,7 +112,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
             Fault: The sample or output cannot be read, or makes no claim, or too many.
             Silent: A request had no usable answer.
         """
-        texts = {"question": self.expect(sample), "actual_output": text_of(output)}
+        texts = {"question": question_of(sample), "actual_output": text_of(output)}
         passages = passages_of(sample, output)
         values, nonce = blocks(texts)
         told = yield from asked(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
@@ -135,7 +135,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         for claim, found in zip(claims, heard, strict=True):
             if isinstance(found, Silence):
                 raise Silent(found)
-            findings.append({"claim": claim, "verdict": found.value.verdict, "reason": found.value.reason})
+            findings.append({"claim": cut(claim), "verdict": found.value.verdict, "reason": found.value.reason})
         counts = {verdict: sum(entry["verdict"] == verdict for entry in findings) for verdict in VERDICTS}
         findings.sort(key=lambda entry: entry["verdict"] == "supported")
         listed: dict[str, Any] = {"findings": findings[:LISTED]}

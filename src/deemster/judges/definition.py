@@ -13,6 +13,7 @@ from deemster.documents.document import Reading
 from deemster.documents.strictyaml import yaml_document
 from deemster.errors import ConfigurationError, did_you_mean, listing
 from deemster.judges.bands import Band, bands
+from deemster.judges.prompts import checked_text, checked_unicode
 from deemster.metrics.contract import shown
 
 FIELDS = ("input", "context", "expected_output", "actual_output")
@@ -141,22 +142,20 @@ def checked_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
     return tuple(field for field in FIELDS if field in fields)
 
 
-def checked_text(text: Any, *, option: str, metric: str) -> str:
-    """A text that is not blank.
+def listed_examples(examples: Any, *, metric: str) -> tuple[Any, ...]:
+    """Cases as they were given, before they are looked at one by one.
 
     Raises:
-        ConfigurationError: It is blank, no text, or not valid Unicode.
+        ConfigurationError: They are no list, or too many.
     """
-    if not isinstance(text, str) or not text.strip():
-        raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {shown(text)}.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(f"`{option}` of {metric} is not valid Unicode at character {error.start}.") from None
-    return text.strip()
+    if not isinstance(examples, (list, tuple)) or len(examples) > MOST_EXAMPLES:
+        raise ConfigurationError(f"`few_shot` of {metric} is a list of at most {MOST_EXAMPLES} cases.")
+    return tuple(examples)
 
 
-def checked_examples(examples: Any, *, fields: Sequence[str], low: int, high: int, metric: str) -> tuple[Example, ...]:
+def checked_examples(
+    examples: Sequence[Any], *, fields: Sequence[str], low: int, high: int, metric: str
+) -> tuple[Example, ...]:
     """Cases with the scores they deserve.
 
     Args:
@@ -169,8 +168,6 @@ def checked_examples(examples: Any, *, fields: Sequence[str], low: int, high: in
     Raises:
         ConfigurationError: One cannot be read.
     """
-    if not isinstance(examples, (list, tuple)) or len(examples) > MOST_EXAMPLES:
-        raise ConfigurationError(f"`few_shot` of {metric} is a list of at most {MOST_EXAMPLES} cases.")
     return tuple(
         _example(entry, fields, (low, high), f"`few_shot[{place}]` of {metric}") for place, entry in enumerate(examples)
     )
@@ -188,6 +185,7 @@ def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: s
     for key in known[1:]:
         if not isinstance(entry.get(key), str) or (key == "reason" and not entry[key].strip()):
             raise ConfigurationError(f"`{key}` of {called} is text, not {shown(entry.get(key))}.")
+        checked_unicode(entry[key], called=f"`{key}` of {called}")
     score = entry.get("score")
     if type(score) is not int or not ends[0] <= score <= ends[1]:
         raise ConfigurationError(

@@ -19,13 +19,14 @@ from deemster.judges.definition import (
     checked_examples,
     checked_fields,
     checked_steps,
-    checked_text,
+    listed_examples,
     preset,
 )
 from deemster.judges.expectation import expected_score
 from deemster.judges.panel import SEED, Member, Panelled, Vote, settled, spread_of
+from deemster.judges.prompts import checked_text
 from deemster.judges.reference import reference_declines, reference_prompt
-from deemster.judges.reply import Unreadable, entries_of, whole_number, words
+from deemster.judges.reply import Unreadable, cut, entries_of, whole_number, words
 from deemster.judges.wording import (
     STEPS_SCHEMA,
     Quality,
@@ -153,6 +154,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
             put(self, "fields", checked_fields(self.fields, metric=called))
         if self.rubric is not None:
             put(self, "rubric", bands(self.rubric, metric=called))
+        put(self, "few_shot", listed_examples(self.few_shot, metric=called))
         quality = self.quality
         examples = checked_examples(
             self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=called
@@ -221,10 +223,13 @@ class GEval(Panelled, frozen=True, kw_only=True):
         Raises:
             Fault: One is missing or cannot be read.
         """
-        fields = {*self.quality.fields, *(preset(REFUSAL).fields if self.refusal_check else ())}
-        if "context" in fields:
+        if "context" in self.quality.fields:
             # A context may also come with the output, so that none here is no fault yet.
             sample_passages(sample)
+        return self._shown(sample)
+
+    def _shown(self, sample: Sample) -> dict[str, str]:
+        fields = {*self.quality.fields, *(preset(REFUSAL).fields if self.refusal_check else ())}
         readers = {"input": question_of, "expected_output": reference_of}
         return {field: read(sample) for field, read in readers.items() if field in fields}
 
@@ -237,7 +242,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         """
         quality = self.quality
         beside: dict[str, Any] = {}
-        texts: dict[str, str | tuple[str, ...]] = {**self.expect(sample), "actual_output": text_of(output)}
+        texts: dict[str, str | tuple[str, ...]] = {**self._shown(sample), "actual_output": text_of(output)}
         if self.refusal_check:
             refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
             beside["reference_refuses"] = refuses
@@ -249,7 +254,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         steps = quality.steps
         if steps is None:
             steps = (yield from self._steps(quality)).value
-            beside["steps"] = list(steps)
+            beside["steps"] = [cut(step) for step in steps]
         heard = yield from self.polled(
             messages_of(quality, steps, {field: texts[field] for field in quality.fields}),
             schema=verdict_schema(quality.low, quality.high),

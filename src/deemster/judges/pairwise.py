@@ -7,14 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError
 from deemster.judges.blocks import blocks
 from deemster.judges.case import question_of, reference_of, whole
 from deemster.judges.contract import Asking, Told, asked_all
 from deemster.judges.panel import Member, Panelled, Vote, settled
-from deemster.judges.prompts import Prompt, checked_template, filled, prompt
+from deemster.judges.prompts import Prompt, checked_template, checked_text, filled, prompt
 from deemster.judges.reply import choice, entries_of, words
-from deemster.metrics.contract import absent, kind, shown, text_of
+from deemster.metrics.contract import absent, kind, text_of
 from deemster.metrics.option import one_of
 from deemster.records import Answer, Mark, Message, MetricScore, Output, Sample, Script, Silence, freeze
 from deemster.records.usage import added
@@ -87,8 +86,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         """
         super().validate()
         one_of(self.against, SIDES, option="against", metric=self.alias)
-        if not isinstance(self.criteria, str) or not self.criteria.strip():
-            raise ConfigurationError(f"`criteria` of {self.alias} is text, not {shown(self.criteria)}.")
+        checked_text(self.criteria, option="criteria", metric=self.alias)
         checked_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
 
     @property

@@ -19,6 +19,7 @@ from deemster.records.usage import added
 COMBINATIONS = ("majority", "median", "mean", "weighted", "dawid-skene")
 MOST_SAMPLES = 100
 SEED = 42
+HEAVIEST = 1e300
 _SAME = 1e-9
 T = TypeVar("T")
 
@@ -119,8 +120,10 @@ class Panelled(Judged, frozen=True, kw_only=True):
                 hint = did_you_mean(str(role), self.models)
                 raise ConfigurationError(f"`weights` of {self.alias} names {shown(role)}, which is no model. {hint}")
         lacking = [role for role in self.models if role not in self.weights]
-        if lacking or not math.fsum(self.weights.values()):
+        if lacking or not any(self.weights.values()):
             raise ConfigurationError(f"`weights` of {self.alias} need every model, and one above 0. {example}")
+        if max(self.weights.values()) > HEAVIEST:
+            raise ConfigurationError(f"`weights` of {self.alias} are at most {HEAVIEST:g}, so that they can be added.")
         return {role: float(self.weights[role]) for role in self.models}
 
     @property

@@ -162,6 +162,7 @@ def checked_template(template: Any, *, known: Collection[str], needed: Collectio
         return None
     if not isinstance(template, str) or not template.strip():
         raise ConfigurationError(f"`template` of {metric} is text, not {shown(template)}.")
+    checked_unicode(template, called=f"`template` of {metric}")
     found = places(template)
     for name in found:
         if name not in known:
@@ -173,3 +174,27 @@ def checked_template(template: Any, *, known: Collection[str], needed: Collectio
         hint = f"Write `{{{{{lacking[0]}}}}}` where it belongs."
         raise ConfigurationError(f"`template` of {metric} has no place for {listing(lacking)}. {hint}")
     return template
+
+
+def checked_text(text: Any, *, option: str, metric: str) -> str:
+    """A text that is not blank, without the blanks around it.
+
+    Raises:
+        ConfigurationError: It is blank, no text, or not valid Unicode.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {shown(text)}.")
+    return checked_unicode(text, called=f"`{option}` of {metric}").strip()
+
+
+def checked_unicode(text: str, *, called: str) -> str:
+    """The text, where it can be sent.
+
+    Raises:
+        ConfigurationError: It holds a lone surrogate.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{called} is not valid Unicode at character {error.start}.") from None
+    return text

@@ -14,6 +14,8 @@ from deemster.records import Answer
 
 DEPTH = 8
 LONGEST = 100_000
+# Four bytes a character at most, so that it stays below the 64 KiB that a report takes of one text.
+LONGEST_TEXT = 16_000
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
 _READING = Reading("reply", error=InputError)
 
@@ -105,7 +107,7 @@ def whole_number(entries: Mapping[str, Any], key: str, *, low: int, high: int) -
 
 
 def words(entries: Mapping[str, Any], key: str) -> str:
-    """A text that is not blank.
+    """A text that is not blank, cut where it is longer than anyone reads.
 
     Raises:
         Unreadable: It is blank, or no text.
@@ -113,7 +115,16 @@ def words(entries: Mapping[str, Any], key: str) -> str:
     value = entries[key]
     if type(value) is not str or not value.strip():
         raise Unreadable(f"`{key}` is text that is not blank, not {_told(value)}.")
-    return value.strip()
+    return cut(value.strip())
+
+
+def cut(text: str) -> str:
+    """The text, or as much of it as a mark keeps.
+
+    >>> len(cut("x" * 99_000)), cut("x" * 99_000)[-1]
+    (16000, '…')
+    """
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def choice(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> str:

@@ -168,7 +168,7 @@ def _straightened(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bo
 
 
 def cosines(placed: Sequence[Placed], values: Doubles) -> list[float]:
-    """The cosine of each pair whose sides are one text each.
+    """The cosine of each pair whose sides are one text each; of a text with itself it is exactly 1.
 
     Args:
         placed: The pairs.
@@ -177,7 +177,8 @@ def cosines(placed: Sequence[Placed], values: Doubles) -> list[float]:
     left = values[[each.expected[0] for each in placed]]
     right = values[[each.actual[0] for each in placed]]
     found: list[float] = (left * right).sum(axis=1).clip(-1.0, 1.0).tolist()
-    return found
+    # Rounding must not keep equal texts below a threshold of 1.
+    return [1.0 if each.expected == each.actual else cosine for each, cosine in zip(placed, found, strict=True)]
 
 
 class Nearest(NamedTuple):

@@ -23,6 +23,7 @@ from deemster.run.table import CORE, PLACES, PRESETS, SHORT
 
 GROUP = "deemster.metrics"
 _ROOMS = ("deemster.metrics.", "deemster.judges.")
+_OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
 
 class Option(NamedTuple):
@@ -209,15 +210,19 @@ def _entry(alias: str) -> Entry:
         name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
     }
     defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
-    options = tuple(
-        Option(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
-        for field in msgspec.structs.fields(metric)
-    )
+    reads, reads_expected = metric.reads, metric.reads_expected
     doc = inspect.getdoc(metric) or ""
     if alias in PRESETS:
         from deemster.judges.definition import preset  # noqa: PLC0415 - reads its file
 
-        doc = f"{preset(alias).about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
+        given = preset(alias)
+        defaults |= {option: getattr(given, option) for option in _OF_PRESETS} | {"preset": alias}
+        reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
+        doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
+    options = tuple(
+        Option(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        for field in msgspec.structs.fields(metric)
+    )
     return Entry(
         name=alias,
         short=metric.short,
@@ -225,8 +230,8 @@ def _entry(alias: str) -> Entry:
         summary=doc.partition("\n")[0],
         doc=doc,
         options=options,
-        reads=tuple(sorted(metric.reads)),
-        reads_expected=metric.reads_expected,
+        reads=tuple(sorted(reads)),
+        reads_expected=reads_expected,
         core=alias in CORE,
         quotes=metric.quotes,
         prompt=_prompt(alias, metric),
@@ -279,6 +284,10 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     if alias in PLACES:
         return cast("Metric", _ours(alias, name, options))
     if alias in PRESETS:
+        if options.get("preset", alias) != alias:
+            raise ConfigurationError(
+                f"`{name}` is a preset itself and takes no other, such as {shown(options['preset'])}."
+            )
         return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
     if name in plugins:
         plugin = plugins[name]

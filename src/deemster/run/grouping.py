@@ -7,6 +7,7 @@ from typing import Any
 
 from deemster.errors import ConfigurationError
 from deemster.judges.groups import group
+from deemster.run.catalog import resolve_all
 
 
 def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list[Any], Any]:
@@ -25,3 +26,15 @@ def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list
         raise ConfigurationError(f"The group `{name}` has an aggregator of its own; leave `aggregator` out.")
     # Last, so that the places of the others in their file stay what they are.
     return [*metrics, *found.metrics], found.aggregator
+
+
+def names_of_group(name: str) -> tuple[str, ...]:
+    """The names of a group's metrics in a run.
+
+    Args:
+        name: The group's name.
+
+    Raises:
+        ConfigurationError: No group is called that.
+    """
+    return tuple(metric.name for metric in resolve_all(group(name).metrics))

@@ -54,6 +54,7 @@ class Suite(NamedTuple):
         concurrency: How many calls of the target may be under way at once.
         gate: The gate section as plain data.
         aggregator: The aggregator section as plain data; None where there is none.
+        group: The ready-made group whose metrics and aggregator are among them; None where there is none.
     """
 
     document: Document
@@ -68,6 +69,7 @@ class Suite(NamedTuple):
     concurrency: int
     gate: Any
     aggregator: Any = None
+    group: str | None = None
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
@@ -125,6 +127,7 @@ class _Reader:
             concurrency=self._count(limits, ("limits", "concurrency"), CONCURRENCY) or CONCURRENCY,
             gate=root.get("gate", {}),
             aggregator=aggregator,
+            group=root.get("group"),
         )
 
     def _grouped(self, root: Mapping[str, Any], metrics: list[Any], aggregator: Any) -> tuple[list[Any], Any]:

@@ -61,7 +61,8 @@ NamedResults: TypeAlias = Mapping[str, MetricResult]
 def result_of(mark: Mark) -> MetricResult:
     """The view of a mark; one that is unscored carries an error."""
     if isinstance(mark, MetricScore):
-        reason = mark.details.get("reason")
+        # Judges of the house call it `judge_reason`, those of others often `reason`.
+        reason = mark.details.get("judge_reason", mark.details.get("reason"))
         return MetricResult(
             mark.score,
             mark.rubric_score,
@@ -233,6 +234,34 @@ class Critical(MetricsAggregator):
 
     def __str__(self) -> str:
         return _called(self, f"critical {', '.join(self.names)}")
+
+
+class Among(MetricsAggregator):
+    """Another aggregator over some of the metrics, such as those of a ready-made group; the others count for nothing.
+
+    Args:
+        aggregator: What makes one result of them.
+        names: The metrics it looks at.
+
+    >>> results = {"a": MetricResult(1.0, success=True), "b": MetricResult(0.0)}
+    >>> Among(MetricsAggregator(), ["a"]).aggregate(results)
+    AggregationResult(aggregate_success=True, aggregate_score=1.0)
+    """
+
+    def __init__(self, aggregator: Aggregator, names: Iterable[str]) -> None:
+        self.aggregator = aggregator
+        self.names = tuple(names)
+
+    def aggregate(self, named_results: NamedResults) -> AggregationResult:
+        """Success and score of the metrics it looks at.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit the results.
+        """
+        return self.aggregator.aggregate({name: named_results[name] for name in self.names if name in named_results})
+
+    def __str__(self) -> str:
+        return f"{aggregator_name(self.aggregator)} over {', '.join(self.names)}"
 
 
 def qualities(named_results: NamedResults) -> list[float]:
