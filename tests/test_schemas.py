@@ -91,13 +91,14 @@ def test_a_rubric_dataset_and_what_is_written_of_it_fit_their_schema():
 
 
 BEYOND = {
-    # What no schema can say: what a label is depends on the rubric, an id on the other items.
+    # What no schema can say: what a label is depends on the rubric, an id on the other items, a score on the grading.
     "votes": {
         "an unknown rubric key", "no rubric key", "an unknown judge", "too few cells", "too many cells",
         "three unknown labels", "an unknown verdict in a vote", "p as a list on a binary criterion",
         "p as a number on an ordinal criterion", "p of the wrong length", "p that does not sum to 1",
         "a bad label among repeats", "a check of another criterion", "a check by another metric",
         "a check that repeats", "ground truth of the wrong length", "the same id twice", "a rubric key without rubrics",
+        "a score above 1",
     },
     "rubric_dataset": {
         "no rubric anywhere", "the same id twice", "a default id that is taken", "a blank id", "unknown labels",

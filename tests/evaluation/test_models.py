@@ -422,3 +422,19 @@ def test_progress_of_a_run_without_models_names_none():
     given.pop("clock")
     finished(run(job_of(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append))
     assert (told[-1].spent, told[-1].limits) == ({}, {})
+
+
+def test_a_run_that_an_endpoint_ended_says_why():
+    judge = FakeChat(lambda _: Trouble("refused", "Wrong key.", status=401))
+    report = evaluated(30, models={"judge": Role(client=judge, concurrency=1)}, max_unscored=30)
+    assert report.run.status == "incomplete"
+    assert re.fullmatch(
+        r"10 of 30 marks were not run \(`judge` is not asked: 20 calls in a row failed, the last with: Wrong key\)",
+        report.run.reason,
+    )
+
+
+@pytest.mark.parametrize("usd", [Decimal("nan"), float("nan"), Decimal("inf"), -1, True, "2"])
+def test_a_budget_that_is_no_amount_is_bad_configuration(usd):
+    with pytest.raises(dm.ConfigurationError, match="A budget in USD is a number of at least 0"):
+        evaluated(1, models={"judge": FakeChat([GOOD])}, budget_usd=usd)

@@ -316,7 +316,7 @@ def test_a_key_reaches_nothing_that_is_written_or_shown(server, tmp_path, capfd,
         async def complete(self, ask):
             raise RuntimeError(f"could not reach {url} with {KEY}")
 
-    asks = [Ask(messages=(Message("user", f"{number}: is {KEY} right?"),)) for number in range(6)]
+    asks = [Ask(messages=(Message("user", f"{number}: is {KEY} right?"),)) for number in range(7)]
     others = [Ask(messages=(Message("user", "x"),), role="raising")]
 
     async def every():
@@ -329,11 +329,12 @@ def test_a_key_reaches_nothing_that_is_written_or_shown(server, tmp_path, capfd,
             return found, gateway.notes, gateway.limits(), repr(models), gateway.spent
 
     server.play(["401", "ok", f"text=your key is {KEY}", 'message={"reasoning": "' + KEY + '"}', "reset", "307"])
+    server.play([f'merge={{"model": "{KEY}"}}'])
     try:
         shown = asyncio.run(every())
     finally:
         cache.close()
-    assert [type(each) for each in shown[0]] == [Silence, Answer, Answer, Answer, Silence, Silence, Silence]
+    assert [type(each) for each in shown[0]] == [Silence, Answer, Answer, Answer, Silence, Silence, Answer, Silence]
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) == 2
     assert all(written)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.model import Budget, FakeChat, Gateway, Price, Role, Trouble
 from deemster.model.budget import Most
-from deemster.model.chat import weight_of
+from deemster.model.chat import UNLIMITED, weight_of
+from deemster.model.openai import OpenAIChat
 from deemster.records import Answer, Silence, Usage
 from tests.model.requests import Remote, gateway, question
 from tests.model.timing import VirtualClock, run
@@ -29,7 +30,7 @@ class Spender:
 
     async def complete(self, ask):
         share, takes_s, fails = self.plan[int(ask.messages[0].content)]
-        weight = weight_of(ask)
+        weight = weight_of(ask, ask.max_tokens)
         sent, received = int(weight.most * share), int(weight.completion * share)
         await asyncio.sleep(takes_s)
         if fails:
@@ -183,3 +184,31 @@ def test_money_needs_a_price_for_every_model_that_may_cost():
     with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
         Gateway(roles, budget=Budget(usd=Decimal(1)), clock=VirtualClock())
     assert len(raised.value.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("extra", "most"),
+    [
+        ({}, 1_024),
+        ({"max_tokens": 9_000}, 9_000),
+        ({"max_completion_tokens": 300}, 300),
+        ({"max_tokens": None, "max_completion_tokens": 7}, 7),
+        ({"max_tokens": None}, None),
+        ({"n": 3}, 3 * 1_024),
+    ],
+)
+def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, most):
+    client = OpenAIChat("https://models.example/v1", "m", extra=extra)
+    assert client.most_tokens(question()) == most
+
+    async def work():
+        async with gateway(client, dry_run=True) as opened:
+            await opened.answers([question()])
+            return opened.planned["judge"].completion_tokens
+
+    assert run(work()) == (most or UNLIMITED)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("a" * 400, 100), ("\u0436" * 400, 200), ("\u4e2d" * 400, 300)])
+def test_letters_that_take_more_bytes_are_estimated_at_more_tokens(text, tokens):
+    assert weight_of(question(text), 1).prompt == tokens

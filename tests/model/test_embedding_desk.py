@@ -274,3 +274,18 @@ def test_a_dry_run_counts_batches_and_calls_nothing():
     assert client.asked == []
     assert {reply.cause for reply in replies} == {"not_run"}
     assert (planned.calls, planned.prompt_tokens, planned.cost_usd) == (2, 4, 0)
+
+
+def test_a_cost_that_no_call_can_have_had_leaves_the_vectors():
+    class Dear(FakeEmbedding):
+        async def embed_many(self, texts):
+            usage = Usage(prompt_tokens=1, cost_usd=Decimal("1e20"))
+            return Vectors(values=await super().embed_many(texts), usage=usage)
+
+    async def work():
+        async with gateway(Dear(is_local=False), role="embedding", kind="embedding") as opened:
+            return await asyncio.gather(*(opened.answers([Embed(texts=(text,))]) for text in ("a", "b", "c")))
+
+    replies = run(work())
+    assert all(isinstance(reply, Vectors) for (reply,) in replies)
+    assert [reply.usage.cost_usd for (reply,) in replies] == [None, None, None]

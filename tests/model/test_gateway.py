@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deemster.model import Cache, FakeChat, FakeEmbedding, Gateway, Price, Role, Trouble
 from deemster.model.secrets import Secrets
-from deemster.records import Answer, Embed, Message, Silence, Usage
+from deemster.records import Answer, Embed, Message, Silence, Token, Usage
 from tests.model.requests import Remote, gateway, question
 from tests.model.timing import VirtualClock, run
 
@@ -202,6 +202,96 @@ def test_a_key_that_the_server_echoes_is_not_in_the_answer():
             return (await opened.answers([question()]))[0]
 
     assert "hush-hush" not in repr(run(work()))
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        {"model": "hush-hush-hush"},
+        {"finish": "hush-hush-hush"},
+        {"usage": Usage(model="hush-hush-hush")},
+        {"tokens": (Token("hush-hush-hush", -1.0),)},
+        {"tokens": (Token("hush-", -1.0), Token("hush-hush", -1.0))},
+        {"tokens": (Token("fine", -1.0, (("fine", -1.0), ("hush-hush-hush", -2.0))),)},
+    ],
+)
+def test_no_field_of_an_answer_and_no_file_holds_a_key(echo, tmp_path):
+    class Echo(Remote):
+        secrets = Secrets(["hush-hush-hush"])
+
+        async def complete(self, ask):
+            return Answer(text="fine", **echo)
+
+    async def work():
+        cache = Cache(tmp_path / "cache.jsonl")
+        async with gateway(Echo(), cache=cache) as opened:
+            reply = (await opened.answers([question()]))[0]
+        cache.close()
+        return reply, opened.spent
+
+    shown = repr(run(work())) + (tmp_path / "cache.jsonl").read_text()
+    assert "fine" in shown
+    assert "hush" not in shown.replace("[removed]", "")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(prompt_tokens=10**30, completion_tokens=1),
+        Usage(total_tokens=2**63),
+        Usage(prompt_tokens=1, completion_tokens=1, cost_usd=Decimal("1e20")),
+    ],
+)
+def test_usage_that_no_call_can_have_had_is_not_believed(usage):
+    async def work():
+        async with gateway(Remote(usage=usage)) as opened:
+            return (await opened.answers([question()]))[0]
+
+    usage = run(work()).usage
+    assert (usage.calls, usage.prompt_tokens, usage.total_tokens, usage.cost_usd) == (1, None, None, None)
+    assert usage.model == "far-1-2026"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answer(text="x", usage={"prompt_tokens": 3}), "`usage` of Answer is a Usage, not a dict."),
+        (Answer(text="x", model=5), "`model` of Answer is text, not a int."),
+    ],
+)
+def test_what_an_answer_says_beside_its_text_is_checked(answer, message):
+    class Odd(Remote):
+        async def complete(self, ask):
+            return answer
+
+    async def work():
+        async with gateway(Odd()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    reply = run(work())
+    assert reply.cause == "unreadable"
+    assert reply.message == f"{message} (2 attempts)"
+
+
+def test_a_client_that_cancels_itself_has_failed_and_cancels_nobody_else():
+    class Cancelling(Remote):
+        async def complete(self, ask):
+            self.sent.append(0.0)
+            raise asyncio.CancelledError
+
+    async def work():
+        client = Cancelling()
+        async with gateway(client, settings={"retries": 1}) as opened:
+            return (await opened.answers([question()]))[0], len(client.sent)
+
+    reply, sent = run(work())
+    assert (reply.cause, sent) == ("model_failed", 2)
+    assert reply.message.startswith("The client cancelled the request itself.")
+
+
+def test_a_kind_of_trouble_that_does_not_exist_is_said():
+    with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, not 'limitted'"):
+        Trouble("limitted", "Slow down.")
 
 
 def test_a_question_with_a_lone_surrogate_fails_alone():
@@ -422,3 +512,17 @@ def test_a_model_that_is_never_asked_need_not_say_what_it_is():
     reply, spent = run(work())
     assert isinstance(reply, Answer)
     assert list(spent) == ["judge"]
+
+
+def test_trouble_that_a_client_raises_does_not_tell_its_secrets():
+    class Telling(Remote):
+        secrets = ("hush-hush-hush",)
+
+        async def complete(self, ask):
+            raise Trouble("refused", "hush-hush-hush is not accepted")
+
+    async def work():
+        async with gateway(Telling()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert run(work()).message == "[removed] is not accepted (1 attempt)"

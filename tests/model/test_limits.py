@@ -216,3 +216,19 @@ def test_tokens_that_were_not_used_are_given_back_and_unknown_ones_are_not():
 
     assert run(level(Usage(prompt_tokens=10, completion_tokens=5))) == 10_000 - 15
     assert run(level(Usage())) == 10_000 - 100
+
+
+def test_who_need_not_wait_long_does_not_wait_for_the_alarm_of_another():
+    async def work():
+        limits = limiter(5, 5, tpm=600)
+        await limits.enter(60)
+        # 9 tokens a second come back: a full bucket of 60 takes more than 6 s, 9 tokens take 1 s.
+        large = asyncio.ensure_future(limits.enter(60))
+        await asyncio.sleep(0)
+        small = asyncio.ensure_future(limits.enter(9, first=False))
+        await small
+        at = asyncio.get_running_loop().time()
+        await large
+        return at
+
+    assert run(work()) == pytest.approx(1.0)

@@ -509,3 +509,26 @@ def test_credentials_of_the_address_are_sent_as_a_header_where_there_is_no_key(s
 
 def test_an_address_is_shown_without_what_may_be_secret():
     assert shown("https://a:b@host:8/v1?api-version=1&sig=x#f") == "https://host:8/v1?api-version=1&sig=hidden"
+
+
+def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
+    one, other = (OpenAIChat(f"https://host/v1?tenant={name}", "m").identity for name in ("first-one", "second-one"))
+    assert one != other
+    assert "first-one" not in repr(one)
+    assert (
+        OpenAIChat("https://host/v1?api-version=1", "m").identity.keys() == OpenAIChat("https://h", "m").identity.keys()
+    )
+
+
+def test_the_name_of_a_model_is_no_longer_than_a_name(server):
+    server.play([f'merge={{"model": "{"m" * 100_000}"}}'])
+
+    async def work():
+        client = OpenAIChat(server.url, "m")
+        try:
+            return await client.complete(ASK)
+        finally:
+            await client.close()
+
+    answer = asyncio.run(work())
+    assert answer.model == answer.usage.model == "m" * 256

@@ -9,6 +9,7 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.model import FakeEmbedding, Gateway, Role
+from deemster.model.cache import Cache
 from deemster.model.recording import Recording
 from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.records import Answer, Embed, Usage
@@ -154,3 +155,37 @@ def test_a_recording_that_cannot_be_written_is_a_fault_of_the_run(tmp_path):
     replies, opened = asked(Remote(), [question()], tmp_path / "folder" / "r")
     assert isinstance(replies[0], Answer)
     assert "cannot be written" in str(opened.fault)
+
+
+@pytest.mark.parametrize("lost", [1, 20])
+def test_a_run_that_is_killed_after_a_torn_line_leaves_a_recording_that_can_be_read(tmp_path, lost):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one"), question("two")], path)
+    path.write_bytes(path.read_bytes()[:-lost])
+    killed = Recording(path, secrets=NO_SECRETS)
+    killed.keep(question("three"), Answer(text="3"))
+    # Read while the other is not closed, as after a kill.
+    again = Recording(path, secrets=NO_SECRETS)
+    killed.close()
+    assert again.notes == []
+    assert len(again) == (3 if lost == 1 else 2)
+    assert again.answer(question("three")).text == "3"
+
+
+def test_a_dry_run_records_nothing(tmp_path):
+    path, cache = tmp_path / "r", Cache(tmp_path / "cache.jsonl")
+    asked(Remote(), [question("one")], tmp_path / "other", cache=cache)
+    _, opened = asked(Remote(), [question("one")], path, cache=cache, dry_run=True)
+    cache.close()
+    assert opened.planned["judge"].calls == 0
+    assert not path.exists()
+
+
+def test_two_who_record_into_one_file_lose_nothing_of_each_other(tmp_path):
+    one, other = (Recording(tmp_path / "r", secrets=NO_SECRETS) for _ in range(2))
+    one.keep(question("one"), Answer(text="1"))
+    other.keep(question("two"), Answer(text="2"))
+    one.close()
+    other.keep(question("three"), Answer(text="3"))
+    other.close()
+    assert len(Recording(tmp_path / "r", secrets=NO_SECRETS)) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from decimal import Decimal
+from importlib.metadata import EntryPoint
 
 import pytest
 from hypothesis import given
@@ -96,6 +97,7 @@ def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise
         ({**JUDGE, "modle": "x"}, "judge/modle", "Did you mean `model`?"),
         ({**JUDGE, "api_key": "hush"}, "judge/api_key", "Did you mean `api_key_env`? Keys come from the environment"),
         ({**JUDGE, "api_key_env": "NO_KEY"}, "judge/api_key_env", "no variable `NO_KEY`"),
+        ({**JUDGE, "api_key_env": "sk-0123-abcdef"}, "judge/api_key_env", "No file holds the key itself."),
         ({**JUDGE, "base_url": "${NO_URL}"}, "judge/base_url", "no variable `NO_URL`; `${NO_URL:-default}`"),
         ({**JUDGE, "base_url": 7}, "judge/base_url", "is non-blank text, not 7"),
         ({**JUDGE, "model": " "}, "judge/model", "is non-blank text"),
@@ -243,3 +245,43 @@ def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherw
     assert (judge.concurrency, judge.timeout_s) == (1, 300.0)
     judge = read({"judge": {"embedded": "small.gguf", "concurrency": "1-2", "timeout_s": 9}}, folder=tmp_path)["judge"]
     assert (judge.concurrency, judge.timeout_s) == ("1-2", 9)
+
+
+def test_a_key_in_place_of_the_name_of_its_variable_is_not_shown():
+    assert "sk-0123" not in repr(faults_of({"judge": {**JUDGE, "api_key_env": "sk-0123-abcdef"}}))
+
+
+def test_a_class_in_place_of_a_client_is_told_as_such():
+    with pytest.raises(TypeError, match=r"`models.judge` is a client, not the class FakeChat: make one"):
+        role_of("judge", FakeChat)
+
+
+def test_prices_in_plain_numbers_are_exact():
+    role = Role(client=None, prices={"": Price(0.1, 3)})
+    assert role.price_table.find("m").of(3_000_000, 0) == Decimal("0.3")
+
+
+@pytest.mark.parametrize("price", [Price(-1), Price(float("nan")), Price("1"), Price(True), {"input": 1}, 0.5])
+def test_what_is_no_price_is_refused(price):
+    with pytest.raises(ValueError, match="A price is"):
+        Role(client=None, prices={"": price})
+
+
+def test_a_plug_in_offers_a_client_by_its_name(monkeypatch):
+    def points(group):
+        assert group == "deemster.models"
+        return [EntryPoint("fake", "deemster.model.fake:FakeEmbedding", group)]
+
+    monkeypatch.setattr("importlib.metadata.entry_points", points)
+    role = read({"embedding": {"client": "fake", "extra": {"dimensions": 3}}})["embedding"]
+    assert isinstance(role.client, FakeEmbedding)
+    assert role.client.dimensions == 3
+    (fault,) = faults_of({"embedding": {"client": "fakes"}})
+    assert "Did you mean `fake`?" in repr(fault)
+
+
+def test_a_client_may_name_its_secrets_in_a_plain_list():
+    class Named(FakeChat):
+        secrets = ("hush-hush-hush",)
+
+    assert Role(client=Named([])).secrets.removed("a hush-hush-hush") == "a [removed]"

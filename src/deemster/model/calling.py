@@ -6,6 +6,8 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -25,6 +27,17 @@ from deemster.records.usage import added
 _V = TypeVar("_V")
 # What these statuses complain about is in the request; they say nothing about the endpoint.
 OF_THE_REQUEST = frozenset({400, 413, 422})
+# Far above what any one call uses; sums of what is below can be written and divided exactly.
+_MOST_COUNT, _MOST_USD = 10**12, Decimal(10**9)
+_COUNTED = attrgetter(
+    "calls",
+    "cached_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+)
 
 
 class Reading(NamedTuple, Generic[_V]):
@@ -86,7 +99,10 @@ class _Caught:
         if error is None:
             return False
         if isinstance(error, Trouble):
+            error.message = self._secrets.removed(error.message)
             self.trouble = error
+        elif isinstance(error, asyncio.CancelledError) and _is_the_clients_own():
+            self.trouble = Trouble("transport", "The client cancelled the request itself.", may_cost=True)
         elif isinstance(error, TimeoutError):
             self.trouble = Trouble("transport", "No reply came in time.", may_cost=True)
         elif isinstance(error, (Exception, SystemExit)):
@@ -94,6 +110,12 @@ class _Caught:
             message = f"{type(error).__name__}: {_text(error)}"
             self.trouble = Trouble(kind_of_trouble, message, secrets=self._secrets)  # type: ignore[arg-type]
         return self.trouble is not None
+
+
+def _is_the_clients_own() -> bool:
+    """Whether a cancellation comes from inside the client: nobody asked this task to end."""
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
 
 
 def _text(error: BaseException) -> str:
@@ -136,6 +158,7 @@ class Caller(Generic[_V]):
         self.limiter = Limiter(low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=rules.elapsed_s, sleep=rules.sleep)
         self._read, self._circuit, self._rules = read, circuit, rules
         self._policy = role.policy
+        self._secrets = role.secrets
         self._prices = role.price_table
         self._dearest = self._prices.dearest()
         self._embeds = role.kind == "embedding"
@@ -219,7 +242,7 @@ class Caller(Generic[_V]):
         return self._failed(call, "not_run", self._rules.halted or self._circuit.message)
 
     async def _sent(self, payload: Any, timeout_s: float) -> Reading[_V] | Trouble:
-        with _Caught(self.role.secrets) as caught:
+        with _Caught(self._secrets) as caught:
             async with asyncio.timeout(timeout_s) as limit:
                 return self._read(await self._send(payload), payload)
         if limit.expired():
@@ -251,12 +274,14 @@ class Caller(Generic[_V]):
 
     def _usage(self, told: Usage | None, model: str | None, latency_ms: float | None) -> Usage:
         """What one attempt used: what the client tells, and what it leaves open filled in."""
-        usage = told or _ONE_CALL
+        usage = _ONE_CALL if told is None else believed(told)
         changes: dict[str, Any] = {}
+        if self._secrets and usage.model is not None and self._secrets.removed(usage.model) != usage.model:
+            usage = msgspec.structs.replace(usage, model=self._secrets.removed(usage.model))
         if usage.latency_ms is None and latency_ms is not None:
             changes["latency_ms"] = latency_ms
         if usage.model is None and model is not None:
-            changes["model"] = model
+            changes["model"] = self._secrets.removed(model)
         if usage.cost_usd is None and self._prices:
             cost = self._prices.cost_of(usage, model=model, embeds=self._embeds)
             if cost is not None:
@@ -300,6 +325,35 @@ class _Call:
         self.trouble: Trouble | None = None
         self.spent: list[Usage] = []
         self.used = NOTHING
+
+
+def checked_usage(told: Any) -> None:
+    """Look whether what a client says beside its answer can be counted.
+
+    Args:
+        told: Something with a usage and a model.
+
+    Raises:
+        Trouble: The usage is none, or the model is no text.
+    """
+    called = type(told).__name__
+    if not isinstance(told.usage, Usage | None):
+        message = f"`usage` of {called} is a Usage, not a {type(told.usage).__name__}."
+        raise Trouble("shape", message, may_cost=True)
+    if not isinstance(told.model, str | None):
+        message = f"`model` of {called} is text, not a {type(told.model).__name__}."
+        raise Trouble("shape", message, may_cost=True)
+
+
+def believed(usage: Usage) -> Usage:
+    """A usage as it was told; one that no call can have had is no reported one.
+
+    >>> believed(Usage(prompt_tokens=10**30, model="m")).prompt_tokens is None
+    True
+    """
+    if max(filter(None, _COUNTED(usage)), default=0) <= _MOST_COUNT and (usage.cost_usd or 0) <= _MOST_USD:
+        return usage
+    return Usage(model=usage.model, latency_ms=usage.latency_ms)
 
 
 def tokens_of(usage: Usage, otherwise: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from deemster.documents.values import SURROGATE
 from deemster.errors import ConfigurationError
-from deemster.model.calling import WEIGHTLESS, Answered, Caller, Reading, Weight
+from deemster.model.calling import WEIGHTLESS, Answered, Caller, Reading, Weight, checked_usage
+from deemster.model.cleaning import cleaned
 from deemster.model.keys import ask_key
 from deemster.model.recording import Recording, request_name
 from deemster.model.rules import Planned, Rules
@@ -33,6 +35,7 @@ def read_answer(raw: Any, ask: Ask) -> Reading[Answer]:  # noqa: ARG001 - every 
     """
     if not isinstance(raw, Answer) or not isinstance(raw.text, str):
         raise Trouble("shape", f"`complete` gives an Answer, not a {type(raw).__name__}.", may_cost=True)
+    checked_usage(raw)
     if not raw.text.isascii() and SURROGATE.search(raw.text):
         raw = msgspec.structs.replace(raw, text=SURROGATE.sub("\ufffd", raw.text))
     return Reading(raw, raw.usage, raw.model)
@@ -69,6 +72,7 @@ class ChatDesk:
         self._cache = rules.cache if is_cached else None
         self._may_call = may_call
         self._secrets = caller.role.secrets
+        self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._weighs = caller.weighs or rules.dry_run
         self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
         # The last answers: what many scripts ask alike, such as the steps of a metric, is asked once a run.
@@ -109,7 +113,7 @@ class ChatDesk:
         if (recent := self._recent.pop(key, None)) is not None:
             self._recent[key] = recent
             return self._hit(recent)
-        weight = weight_of(ask) if self._weighs else WEIGHTLESS
+        weight = weight_of(ask, self._most_tokens(ask)) if self._weighs else WEIGHTLESS
         if self._rules.dry_run:
             if key not in self._rehearsed:
                 self._rehearsed.add(key)
@@ -130,7 +134,7 @@ class ChatDesk:
         return answer
 
     def _recorded(self, ask: Ask, answer: Answer) -> Answer:
-        if self._recording is not None:
+        if self._recording is not None and not self._rules.dry_run:
             try:
                 return self._recording.keep(ask, answer)
             except ConfigurationError as error:
@@ -139,13 +143,7 @@ class ChatDesk:
 
     def _cleaned(self, done: Answered[Answer]) -> Answer:
         """The answer with its usage, and without a key that the server may have echoed."""
-        answer = done.value
-        if not self._secrets:
-            return msgspec.structs.replace(answer, usage=done.usage)
-        thinking = None if answer.thinking is None else self._secrets.removed(answer.thinking)
-        text = self._secrets.removed(answer.text)
-        tokens = answer.tokens if text == answer.text else None
-        return msgspec.structs.replace(answer, usage=done.usage, text=text, thinking=thinking, tokens=tokens)
+        return msgspec.structs.replace(cleaned(done.value, self._secrets), usage=done.usage)
 
     def _missing(self, ask: Ask) -> Silence:
         if self.caller.role.client is None or self._recording is not None:
@@ -177,15 +175,22 @@ class ChatDesk:
             self.planned.cost_usd += price.of(weight.prompt, weight.completion)
 
 
-def weight_of(ask: Ask) -> Weight:
-    """How heavy a question is: 4 characters a token by estimate, one byte a token at most.
+def _asked_for(ask: Ask) -> int | None:
+    return ask.max_tokens
+
+
+def weight_of(ask: Ask, longest: int | None) -> Weight:
+    """How heavy a question is: 4 bytes a token by estimate, for letters of other scripts take more, and 1 at most.
+
+    Args:
+        ask: The question.
+        longest: The most tokens its answer can have; None where nobody limits it.
 
     >>> from deemster.records import Message
-    >>> weight_of(Ask(messages=(Message("user", "How many?"),), max_tokens=10))
+    >>> weight_of(Ask(messages=(Message("user", "How many?"),)), 10)
     Weight(prompt=3, completion=10, most=25)
     """
-    schema = "" if ask.schema is None else _encode(ask.schema).decode()
-    characters = len(schema) + sum(len(message.content) for message in ask.messages)
-    most = len(schema.encode()) + sum(len(message.content.encode()) + _PER_MESSAGE for message in ask.messages)
-    completion = UNLIMITED if ask.max_tokens is None else ask.max_tokens
-    return Weight(-(-characters // 4), completion, most)
+    schema = 0 if ask.schema is None else len(_encode(ask.schema))
+    size = schema + sum(len(message.content.encode()) for message in ask.messages)
+    completion = UNLIMITED if longest is None else longest
+    return Weight(-(-size // 4), completion, size + len(ask.messages) * _PER_MESSAGE)

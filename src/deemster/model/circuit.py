@@ -16,11 +16,16 @@ class Circuit:
 
     Args:
         endpoint: How messages call it.
+
+    Attributes:
+        failures: How many calls in a row have failed.
+        opened: Why it opened, the last time it did; None where it never has.
     """
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         self.failures = 0
+        self.opened: str | None = None
         self._next_probe: float | None = None
         self._is_probing = False
         self._last = ""
@@ -57,6 +62,7 @@ class Circuit:
         self._last = message
         self._is_probing = False
         if self.failures >= OPENS_AFTER:
+            self.opened = self.message
             self._next_probe = now + PROBES_EVERY_S
 
     def undecided(self, now: float) -> None:

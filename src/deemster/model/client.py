@@ -19,6 +19,10 @@ class ChatClient(Protocol):
       a key. Without it no answer is kept on disk.
     - ``is_local``: True where it reaches no network; then it works offline and costs nothing, and vectors it gives are
       kept in memory only.
+    - ``secrets``: a list of texts, such as its key, that are removed from whatever it answers or raises. Beside them
+      only what looks like a key is removed, and from messages alone.
+    - ``most_tokens(ask)``: the most tokens an answer can have, where that is not ``ask.max_tokens``; None for no limit.
+      Budgets and dry runs count with it.
     - ``close()``: called when the gateway closes, sync or async.
     """
 

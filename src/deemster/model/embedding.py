@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from deemster.documents.values import SURROGATE
 from deemster.errors import ConfigurationError
-from deemster.model.calling import OF_THE_REQUEST, Answered, Caller, Failed, Reading, Weight
+from deemster.model.calling import OF_THE_REQUEST, Answered, Caller, Failed, Reading, Weight, checked_usage
 from deemster.model.keys import text_key
 from deemster.model.recording import Recording, text_name
 from deemster.model.rules import Planned, Rules
@@ -32,6 +32,8 @@ def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
     Raises:
         Trouble: It is anything else.
     """
+    if isinstance(raw, Vectors):
+        checked_usage(raw)
     usage, model = (raw.usage, raw.model) if isinstance(raw, Vectors) else (None, None)
     values = raw.values if isinstance(raw, Vectors) else raw
     wrong = ""
@@ -165,7 +167,7 @@ class EmbeddingDesk:
         return None
 
     def _record(self, text: str, row: Rows, model: str | None) -> None:
-        if self._recording is not None:
+        if self._recording is not None and not self._rules.dry_run:
             try:
                 self._recording.keep_vector(self._name, text, row, model=model)
             except ConfigurationError as error:
@@ -290,4 +292,5 @@ def _may_be_of_one(done: Failed, batch: _Batch) -> bool:
 
 
 def _weight(texts: Sequence[str]) -> Weight:
-    return Weight(sum(-(-len(text) // 4) for text in texts), 0, sum(len(text.encode()) + 2 for text in texts))
+    sizes = [len(text.encode()) for text in texts]
+    return Weight(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))

@@ -161,6 +161,11 @@ class Gateway:
         return None if self._budget is None else self._budget.exhausted
 
     @property
+    def held_back(self) -> str | None:
+        """Why calls were not made although the budget allowed them: an endpoint that did not answer; or None."""
+        return next((circuit.opened for circuit in self._circuits.values() if circuit.opened is not None), None)
+
+    @property
     def fault(self) -> ConfigurationError | None:
         """The requests that could not be made because of how the run is set up, such as those not recorded; or None.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import http
 import math
 import urllib.parse
@@ -71,6 +72,12 @@ class Endpoint:
         key: The API key, or None.
         timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
 
+    Attributes:
+        host: The host, for messages.
+        url: The whole address without what may be secret.
+        query: The SHA-256 of its query, where the address shown hides a part of that; None where it does not.
+        secrets: What must be shown nowhere.
+
     Raises:
         ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
     """
@@ -90,6 +97,7 @@ class Endpoint:
         ]
         self.secrets = Secrets(hidden) if any(hidden) else NO_SECRETS
         self.url = shown(str(self._url))
+        self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
             azure = self.host.endswith(_AZURE)
@@ -235,6 +243,10 @@ def shown(url: str) -> str:
         [(name, "hidden" if _hides(name) else value) for name, value in urllib.parse.parse_qsl(parts.query)]
     )
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
+def _digest(url: yarl.URL) -> str:
+    return hashlib.sha256(url.raw_query_string.encode()).hexdigest()
 
 
 def _hides(name: str) -> bool:

@@ -103,6 +103,7 @@ class Limiter:
         self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
         self._held_until = float("-inf")
         self._alarm: asyncio.Task[None] | None = None
+        self._alarm_at = float("inf")
         now = elapsed_s()
         self._requests = None if rpm is None else requests_bucket(rpm, now)
         self._tokens = None if tpm is None else tokens_bucket(tpm, now)
@@ -230,8 +231,14 @@ class Limiter:
             future.set_result(None)
 
     def _wake_after(self, wait_s: float) -> None:
-        if self._alarm is None or self._alarm.done():
-            self._alarm = asyncio.get_running_loop().create_task(self._ring(wait_s))
+        at = self._elapsed_s() + wait_s
+        if self._alarm is not None and not self._alarm.done():
+            if at >= self._alarm_at - _EPSILON:
+                return
+            # Somebody who need not wait so long has come to the front, or tokens were given back.
+            self._alarm.cancel()
+        self._alarm_at = at
+        self._alarm = asyncio.get_running_loop().create_task(self._ring(wait_s))
 
     async def _ring(self, wait_s: float) -> None:
         await self._sleep(wait_s)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from deemster.model.cleaning import cleaned
 from deemster.model.dialect import Dialect
 from deemster.model.http import LONGEST_REPLY, Endpoint, Posted, complaint
 from deemster.model.trouble import Trouble
@@ -18,8 +19,11 @@ from deemster.records import Answer, Ask, Token, Usage, Vectors
 
 # A vector of 4,096 numbers of 20 characters, and as much again for spaces.
 _LONGEST_VECTOR = 160 * 1024
+# Every mark names the model that answered; a server must not swell the report by that.
+_LONGEST_NAME = 256
 
 _NOTHING = msgspec.Raw(b"null")
+_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 class _Details(msgspec.Struct, gc=False):
@@ -159,13 +163,21 @@ class OpenAIChat:
             if not self._dialect.adapts(posted.status, posted.body, sent=sent, extra=self._extra):
                 raise self._endpoint.refusal(posted)
 
+    def most_tokens(self, ask: Ask) -> int | None:
+        """The most tokens that the answer to a question can have, `extra` considered; None where nobody limits it."""
+        named = [self._extra[name] for name in _LIMITS if name in self._extra]
+        known = [limit for limit in named if type(limit) is int]
+        longest = (max(known) if known else None) if named else ask.max_tokens
+        count = self._extra.get("n")
+        return longest * count if longest is not None and type(count) is int and count > 1 else longest
+
     async def close(self) -> None:
         """Give back the connections of this event loop."""
         await self._endpoint.close()
 
     def _answer(self, posted: Posted) -> Answer:
         reply: _Completion = _decoded(_COMPLETION, posted, self._endpoint)
-        model = reply.model or self.model
+        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         choice = reply.choices[0] if reply.choices else None
         text = None if choice is None else _text(choice.message)
@@ -174,15 +186,15 @@ class OpenAIChat:
             raise _misshapen(self._endpoint, f"The reply has {missing}.", usage)
         message = choice.message
         thinking = message.reasoning_content or message.reasoning
-        removed = self.secrets.removed
-        return Answer(
-            text=removed(text),
+        answer = Answer(
+            text=text,
             usage=usage,
-            model=removed(model),
+            model=model,
             tokens=None if choice.logprobs is _NOTHING else _tokens(choice.logprobs),
-            thinking=removed(thinking) if isinstance(thinking, str) else None,
+            thinking=thinking if isinstance(thinking, str) else None,
             finish=choice.finish_reason,
         )
+        return cleaned(answer, self.secrets)
 
 
 class OpenAIEmbedding:
@@ -235,7 +247,7 @@ class OpenAIEmbedding:
         if posted.status >= 300:
             raise self._endpoint.refusal(posted)
         reply: _Embeddings = _decoded(_EMBEDDINGS, posted, self._endpoint)
-        model = self.secrets.removed(reply.model or self.model)
+        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         values, fault = _matrix(reply.data, len(texts))
         if fault is not None:
@@ -248,7 +260,9 @@ class OpenAIEmbedding:
 
 
 def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"client": kind, "base_url": endpoint.url, "model": model, "extra": extra}
+    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": extra}
+    # What the shown address hides tells two addresses apart all the same.
+    return identity if endpoint.query is None else {**identity, "query": endpoint.query}
 
 
 def _decoded(decoder: Any, posted: Posted, endpoint: Endpoint) -> Any:

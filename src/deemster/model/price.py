@@ -26,6 +26,23 @@ class Price(NamedTuple):
         return (self.input * prompt_tokens + self.output * completion_tokens) / _MILLION
 
 
+def exact_price(price: Price) -> Price:
+    """A price in exact decimals, whatever numbers it was given in.
+
+    Raises:
+        ValueError: It is no price, or a part of it is no amount of at least 0.
+
+    >>> exact_price(Price(0.15, 2)).of(1_000_000, 0)
+    Decimal('0.15')
+    """
+    if not isinstance(price, Price):
+        raise ValueError(f"A price is `Price(input, output)`, USD for a million tokens, not {price!r}.")  # noqa: TRY004 - a setting out of range
+    for part in price:
+        if type(part) not in (int, float, Decimal) or not Decimal(part).is_finite() or part < 0:
+            raise ValueError(f"A price is USD for a million tokens, a number of at least 0, not {part!r}.")
+    return Price(Decimal(str(price.input)), Decimal(str(price.output)))
+
+
 FREE = Price(Decimal(0), Decimal(0))
 
 

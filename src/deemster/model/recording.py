@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,6 +61,7 @@ class Recording:
         self.notes: list[str] = []
         self._secrets = secrets
         self._file: BinaryIO | None = None
+        self._is_torn = False
         self._lines: dict[str, Line] = self._read()
 
     def __len__(self) -> int:
@@ -73,7 +75,10 @@ class Recording:
     def vector(self, role: str, text: str) -> tuple[npt.NDArray[np.float32], str | None] | None:
         """The vector recorded for a text, and the model that gave it; or None."""
         line = self._lines.get(_text_name(role, text))
-        return None if line is None or line.vector is None else (np.array(line.vector, dtype=np.float32), line.model)
+        if line is None or line.vector is None:
+            return None
+        with np.errstate(over="ignore"):
+            return np.array(line.vector, dtype=np.float32), line.model
 
     def keep(self, ask: Ask, answer: Answer) -> Answer:
         """Record an answer.
@@ -115,14 +120,16 @@ class Recording:
         """Put the lines in order.
 
         Raises:
-            ConfigurationError: The file cannot be written; what was appended to it stays.
+            ConfigurationError: The file cannot be read or written; what was appended to it stays.
         """
         if self._file is None:
             return
         self._file.close()
         self._file = None
+        # Others may have recorded into the same file meanwhile.
+        self._lines = self._read() | self._lines
         try:
-            write_aside(self.path, (_encode(self._lines[key]) + b"\n" for key in sorted(self._lines)))
+            write_aside(self.path, self._in_order())
         except OSError as error:
             raise self._refused(error) from None
 
@@ -139,10 +146,14 @@ class Recording:
 
     def _opened(self) -> BinaryIO:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.open("ab", buffering=0)
-        if self.notes and file.tell():
-            file.write(b"\n")
-        return file
+        if self._is_torn:
+            # What is appended behind half a line would make it a damaged one.
+            write_aside(self.path, self._in_order())
+            self._is_torn = False
+        return self.path.open("ab", buffering=0)
+
+    def _in_order(self) -> Iterator[bytes]:
+        return (_encode(self._lines[key]) + b"\n" for key in sorted(self._lines))
 
     def _refused(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(Fault(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
@@ -155,6 +166,7 @@ class Recording:
             raise ConfigurationError(Fault(message, str(self.path))) from None
         lines: dict[str, Line] = {}
         pieces = data.split(b"\n")
+        self._is_torn = bool(pieces[-1].strip())
         faults = []
         for number, piece in enumerate(pieces, 1):
             if not piece.strip():

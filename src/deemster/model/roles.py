@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.errors import did_you_mean
-from deemster.model.price import FREE, Price, Prices
+from deemster.model.price import FREE, Price, Prices, exact_price
 from deemster.model.retry import Policy
 from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.records.script import EMBEDDING
@@ -67,6 +67,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if type(value) not in (int, float) or not math.isfinite(value) or value <= 0:
                 raise ValueError(f"`{name}` is a number of seconds above 0, not {value!r}.")
+        prices = {prefix: exact_price(price) for prefix, price in self.prices.items()}
+        msgspec.structs.force_setattr(self, "prices", prices)
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -103,6 +105,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     def secrets(self) -> Secrets:
         """What its client must keep to itself."""
         found = getattr(self.client, "secrets", None)
+        if isinstance(found, (list, tuple, set, frozenset)):
+            return Secrets(value for value in found if isinstance(value, str))
         return found if isinstance(found, Secrets) else NO_SECRETS
 
 
@@ -141,6 +145,10 @@ def role_of(name: str, given: Any) -> Role:
     """
     if isinstance(given, Role):
         return given
+    if isinstance(given, type):
+        raise TypeError(
+            f"`models.{name}` is a client, not the class {given.__name__}: make one, `{given.__name__}(...)`."
+        )
     chats, embeds = callable(getattr(given, "complete", None)), callable(getattr(given, "embed_many", None))
     if not chats and not embeds:
         raise TypeError(f"`models.{name}` is a client with `complete` or `embed_many`, not a {type(given).__name__}.")

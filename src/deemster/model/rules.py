@@ -21,7 +21,7 @@ class Planned(msgspec.Struct, kw_only=True):
 
     Attributes:
         calls: Distinct requests that neither cache nor recording answers.
-        prompt_tokens: Tokens sent, estimated at 4 characters each.
+        prompt_tokens: Tokens sent, estimated at 4 bytes each.
         completion_tokens: Tokens received, at most.
         cost_usd: What that costs at most; None where a price is unknown.
     """

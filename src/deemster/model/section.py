@@ -46,6 +46,7 @@ _COUNTS = {"rpm": 1, "tpm": 1, "batch": 1, "retries": 0}
 _SPANS = ("timeout_s", "total_timeout_s", "max_retry_after_s")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _LOOPBACK = re.compile(r"https?://(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?(?:/|$)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 
 
@@ -146,6 +147,11 @@ class _Reader:
             value = given.get(key, "x")
             if not isinstance(value, str) or not value.strip():
                 self.fault((name, key), f"`models.{name}.{key}` is non-blank text, not {_shown(value)}.")
+        variable = given.get("api_key_env")
+        if isinstance(variable, str) and variable.strip() and not _WORD.fullmatch(variable):
+            # Not shown: whoever mistakes it puts the key itself here.
+            message = "is the name of the environment variable that holds the key, such as `OPENAI_API_KEY`."
+            self.fault((name, "api_key_env"), f"`models.{name}.api_key_env` {message} No file holds the key itself.")
         for key, least in _COUNTS.items():
             if key in given:
                 settings[key] = given[key]

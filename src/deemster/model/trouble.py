@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from deemster.errors import visible
 from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.records import Usage
 
 Kind: TypeAlias = Literal["transport", "limited", "shape", "refused"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 LONGEST = 300
 
 
@@ -26,6 +27,9 @@ class Trouble(Exception):  # noqa: N818 - a client's attempt failed; whether tha
         may_cost: Whether the model may have worked for it although no usage is known: a time-out after sending, a body
             cut off.
         secrets: Values that must not be shown, beside what looks like a key.
+
+    Raises:
+        ValueError: There is no such kind.
     """
 
     def __init__(
@@ -39,6 +43,8 @@ class Trouble(Exception):  # noqa: N818 - a client's attempt failed; whether tha
         may_cost: bool = False,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"The kind of trouble is one of {', '.join(KINDS)}, not {kind!r}.")
         self.kind: Kind = kind
         self.message = visible(secrets.removed(message, shapes=True), limit=LONGEST)
         self.status = status

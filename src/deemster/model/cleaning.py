@@ -1,0 +1,39 @@
+"""Answers without the keys that a server may have echoed in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from deemster.model.secrets import Secrets
+from deemster.records import Answer, Token
+
+
+def cleaned(answer: Answer, secrets: Secrets) -> Answer:
+    """An answer in which no field holds a secret; its tokens go altogether where one is in them.
+
+    Args:
+        answer: What a model said.
+        secrets: What must not be in it.
+
+    >>> cleaned(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
+    'Your key is [removed].'
+    """
+    if not secrets:
+        return answer
+    changes: dict[str, Any] = {
+        name: clean
+        for name in ("text", "model", "thinking", "finish")
+        if isinstance(told := getattr(answer, name), str) and (clean := secrets.removed(told)) != told
+    }
+    if answer.tokens is not None and _tell(answer.tokens, secrets):
+        changes["tokens"] = None
+    return msgspec.structs.replace(answer, **changes) if changes else answer
+
+
+def _tell(tokens: tuple[Token, ...], secrets: Secrets) -> bool:
+    """Whether tokens, one by one or in a row, hold a secret."""
+    row = "".join(token.text for token in tokens)
+    others = "\n".join(text for token in tokens for text, _ in token.alternatives)
+    return any(secrets.removed(told) != told for told in (row, others))
