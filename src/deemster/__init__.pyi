@@ -11,6 +11,9 @@ from deemster.alignment import (
     annotator_tests as annotator_tests,
 )
 from deemster.alignment import (
+    calibrate_cascade as calibrate_cascade,
+)
+from deemster.alignment import (
     compare_judges as compare_judges,
 )
 from deemster.alignment import (
@@ -64,6 +67,12 @@ from deemster.evaluation import (
 from deemster.evaluation import (
     evaluate_async as evaluate_async,
 )
+from deemster.evaluation.grading import (
+    grade as grade,
+)
+from deemster.evaluation.grading import (
+    grade_async as grade_async,
+)
 from deemster.judges.answer import (
     LlmAsJudge as LlmAsJudge,
 )
@@ -72,6 +81,27 @@ from deemster.judges.claims import (
 )
 from deemster.judges.geval import (
     GEval as GEval,
+)
+from deemster.judges.grading.fewshot import (
+    FewShot as FewShot,
+)
+from deemster.judges.grading.grader import (
+    CriterionGrader as CriterionGrader,
+)
+from deemster.judges.grading.grades import (
+    CriterionGrading as CriterionGrading,
+)
+from deemster.judges.grading.grades import (
+    Grading as Grading,
+)
+from deemster.judges.grading.grades import (
+    ItemGrading as ItemGrading,
+)
+from deemster.judges.grading.grades import (
+    Vote as Vote,
+)
+from deemster.judges.grading.jury import (
+    Judge as Judge,
 )
 from deemster.judges.pairwise import (
     Pairwise as Pairwise,

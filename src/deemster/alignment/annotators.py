@@ -9,7 +9,7 @@ import numpy as np
 
 from deemster.alignment.models import Mode
 from deemster.alignment.pairs import Classes, Modes, classes_by_column
-from deemster.alignment.panel import Codes, panel
+from deemster.alignment.panel import Codes, Graded, panel
 from deemster.alignment.people import people
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, counted, did_you_mean, visible
@@ -20,7 +20,7 @@ _FEWEST = 3
 
 
 def annotator_tests(
-    result: Votes | str | Path,
+    result: Votes | Graded | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
     judge: str | None = None,
@@ -35,7 +35,7 @@ def annotator_tests(
     Ordinal criteria are compared by the values of their options, others by equality.
 
     Args:
-        result: Votes, or the path of a votes file.
+        result: Votes, a grading, or the path of a votes file.
         dataset: Where the annotations come from; None where the votes carry them.
         judge: Who is tested; None tests the final verdicts of the panel.
         epsilon: How much worse than a person the judge may be, as it is cheaper.
@@ -77,7 +77,7 @@ def annotator_tests(
 
 
 def latent_truth(
-    result: Votes | str | Path,
+    result: Votes | Graded | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
     cannot_assess: Mode = "exclude",
@@ -88,7 +88,7 @@ def latent_truth(
     Beside the measured accuracies it tells whether the panel could have known its weak judges without any label.
 
     Args:
-        result: Votes, or the path of a votes file.
+        result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from, which decides which items are used; None where the votes carry it.
         cannot_assess: What an abstention counts as on binary criteria.
         na_mode: What an abstention counts as on multi-choice criteria.

@@ -13,7 +13,7 @@ from deemster.alignment.draws import number, one_hot, replicated, resampled, uni
 from deemster.alignment.measures import kappa_of
 from deemster.alignment.models import BootstrapResult, CriterionComparison, Difference, JudgeComparison, Mode
 from deemster.alignment.pairs import Classes, Modes, classes_by_column
-from deemster.alignment.panel import Column, Floats, Panel, panel
+from deemster.alignment.panel import Column, Floats, Graded, Panel, panel
 from deemster.dataset import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats.coincidence import quotient
@@ -22,7 +22,7 @@ from deemster.stats.paired import mcnemar
 
 
 def compare_judges(
-    result: Votes | str | Path,
+    result: Votes | Graded | str | Path,
     dataset: RubricDataset | str | Path | None,
     a: str,
     b: str,
@@ -41,7 +41,7 @@ def compare_judges(
     scored) are told as a minus b, resampled on shared draws: an interval without 0 is a difference.
 
     Args:
-        result: Votes, or the path of a votes file.
+        result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it.
         a: The one judge.
         b: The other judge.

@@ -29,7 +29,7 @@ from deemster.alignment.filling import (
 from deemster.alignment.measures import Key, Sheet, table_measures
 from deemster.alignment.models import BootstrapResults, MetricsResult, Mode
 from deemster.alignment.pairs import Classes, Modes, classes_by_column
-from deemster.alignment.panel import Floats, Panel, panel
+from deemster.alignment.panel import Floats, Graded, Panel, panel
 from deemster.alignment.pooled import pooled_measures, pooled_of
 from deemster.alignment.replicates import Method, left_out, replicates_of, results_of
 from deemster.alignment.scores import CORRELATIONS, Moments, moments_of
@@ -58,7 +58,7 @@ _NUMBERS = (
 
 
 def compute_metrics(
-    result: Votes | str | Path,
+    result: Votes | Graded | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
     bootstrap: bool | Method = False,
@@ -77,7 +77,7 @@ def compute_metrics(
     Items are matched by id. What is undefined is None; `warnings` say what a reader has to know.
 
     Args:
-        result: Votes, or the path of a votes file.
+        result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it. Items it does not label keep the labels of
             the votes.
         bootstrap: Give every number an interval: True or "percentile", or "bca".

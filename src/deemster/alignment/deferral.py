@@ -17,6 +17,7 @@ from deemster.rubrics.criterion import MISSING, Criterion
 
 # More thresholds than this say nothing more; they are thinned by rank.
 MOST: Final = 100
+_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +169,8 @@ def _surety(block: Block, judge: int) -> tuple[Floats, Floats]:
             criterion = block.rubric.criteria[stated.criterion]
             code = int(block.votes[stated.item, stated.criterion, judge])
             surety[stated.item, stated.criterion] = _probability(criterion, code, stated.p)
-    return surety, asked
+    # 1 - 0.41 and 0.59 are one confidence.
+    return surety.round(_DIGITS), asked
 
 
 def _probability(criterion: Criterion, code: int, p: Sequence[float]) -> float:

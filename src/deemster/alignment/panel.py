@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,16 @@ class Panel:
         return len(self.ids) if self.clusters is None else int(self.clusters.max()) + 1
 
 
+class Graded(Protocol):
+    """What holds votes, as a `Grading` does, which lives in a room above."""
+
+    def votes(self) -> Votes:
+        """The votes."""
+        ...
+
+
 def panel(
-    result: Votes | str | Path,
+    result: Votes | Graded | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
     cluster: Cluster | None = None,
@@ -118,7 +126,7 @@ def panel(
     """Match votes with their truth and lay them out by criterion.
 
     Args:
-        result: Votes, or the path of a votes file.
+        result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it.
         cluster: A metadata key, or the cluster of each item by id.
         judges: The judges that make up the panel; None for all.
@@ -147,6 +155,8 @@ def panel(
 
 
 def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _Readable:
+    if kind is Votes and callable(getattr(source, "votes", None)):
+        source = source.votes()
     if isinstance(source, kind):
         return source
     if not isinstance(source, (str, os.PathLike)):

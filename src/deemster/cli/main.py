@@ -20,6 +20,7 @@ COMMANDS = {
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
     "models": "Check the models that a suite names.",
     "report": "Render a JSON report again, in any format.",
+    "rubric": "Find what makes judges disagree about a rubric.",
     "run": "Run a suite, print the report, apply the gate.",
     "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
 }

@@ -12,6 +12,7 @@ from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, InputError, MissingExtraError, OutputsError
 from deemster.evaluation import DELTA, Job, planned, spellings
 from deemster.evaluation.asking import Asking, budget_faults, completed
+from deemster.evaluation.job import among_group
 from deemster.model import Role, read_models
 from deemster.records import Metric
 from deemster.run import catalog
@@ -100,9 +101,13 @@ def _aggregator(
     if suite.aggregator is None:
         return None
     where = suite.document.where
-    return read_aggregator(
-        suite.aggregator, place=lambda path: where(("aggregator", *path)), metrics=metrics, idle=idle
-    )
+
+    def made(metrics: Mapping[str, str] | None) -> Aggregator:
+        return read_aggregator(
+            suite.aggregator, place=lambda path: where(("aggregator", *path)), metrics=metrics, idle=idle
+        )
+
+    return made(metrics) if suite.group is None or metrics is None else among_group(made, suite.group, metrics)
 
 
 class _Parts:

@@ -95,7 +95,7 @@ def evaluate(
         offline=offline,
         aggregator=aggregator,
     )
-    return _shown(finished(run(job, clock=clock, warn=_warner(inspect.currentframe()))))
+    return _shown(finished(run(job, clock=clock, warn=warner(inspect.currentframe()))))
 
 
 async def evaluate_async(
@@ -106,7 +106,7 @@ async def evaluate_async(
     Raises:
         InputError: Something given cannot be used.
     """
-    return _shown(await run(job_of(dataset, **options), clock=clock, warn=_warner(inspect.currentframe())))
+    return _shown(await run(job_of(dataset, **options), clock=clock, warn=warner(inspect.currentframe())))
 
 
 def _shown(report: Report) -> Report:
@@ -114,7 +114,7 @@ def _shown(report: Report) -> Report:
     return redacted(report, quotes=lambda _: None)
 
 
-def _warner(frame: FrameType | None) -> Callable[[str], None]:
+def warner(frame: FrameType | None) -> Callable[[str], None]:
     """Warns at the line that called the function of a frame; a stack level would count the event loop's own."""
     caller = frame.f_back if frame is not None else None
     file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)

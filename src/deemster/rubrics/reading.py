@@ -105,6 +105,19 @@ def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple
     return Rubric(criteria=tuple(_criterion(raw) for section in sections for _, raw in section.criteria), **facts), []
 
 
+def criterion_paths(value: Any) -> list[Keys]:
+    """The keys and positions from the root of a file to each criterion, in the order of the rubric.
+
+    Args:
+        value: What the file holds, a rubric that can be read.
+
+    >>> criterion_paths({"sections": [{"criteria": [{"requirement": "Is it right?"}]}]})
+    [('sections', 0, 'criteria', 0)]
+    """
+    reader = _Reader(None)
+    return [path for group in reader.sections(reader.body(value, ())) for path, _ in group.criteria]
+
+
 class _Body(NamedTuple):
     """The facts of a rubric, and the list its criteria or sections stand in."""
 

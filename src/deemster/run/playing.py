@@ -52,7 +52,7 @@ async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Ma
     """
     spent: list[Usage] = []
     with Caught() as caught:
-        mark = user_mark(metric, await _result(metric.script(sample, output), ask, spent))
+        mark = user_mark(metric, await result_of(metric.script(sample, output), ask, spent))
         return _with_usage(mark, added(spent))
     return Unscored("metric_failed", caught.message, added(spent))
 
@@ -68,7 +68,7 @@ async def played_together(metric: Any, samples: Sequence[Sample], outputs: Seque
     """
     spent: list[Usage] = []
     with Caught() as caught:
-        marks = [user_mark(metric, mark) for mark in await _result(metric.script_many(samples, outputs), ask, spent)]
+        marks = [user_mark(metric, mark) for mark in await result_of(metric.script_many(samples, outputs), ask, spent)]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
         shares = divided(added(spent), len(marks))
@@ -77,7 +77,7 @@ async def played_together(metric: Any, samples: Sequence[Sample], outputs: Seque
     return [Unscored("metric_failed", caught.message, share) for share in shares]
 
 
-async def _result(script: Any, ask: Ask, spent: list[Usage]) -> Any:
+async def result_of(script: Any, ask: Ask, spent: list[Usage]) -> Any:
     """What a script returns in the end.
 
     Raises:
