@@ -79,3 +79,8 @@ def test_money_is_unknown_where_one_call_that_was_made_has_no_price():
 def test_nothing_is_divided_into_nothing():
     assert divided(None, 3) == [None, None, None]
     assert divided(Usage(), 0) == []
+
+
+def test_the_models_of_a_panel_are_named_together():
+    both = added([Usage(model="b", cost_usd=1), Usage(model="a", cost_usd=2)])
+    assert (both.model, both.cost_usd) == ("a + b", 3)

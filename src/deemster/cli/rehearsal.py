@@ -13,7 +13,7 @@ from deemster.model.rules import Planned
 
 
 def show_rehearsal(job: Job) -> None:
-    """Print what a run would ask of models, and what that costs at most; ask nothing."""
+    """Print what a run would ask of models, and about what that costs; ask nothing."""
     planned = finished(_planned(job)) if job.plan.scorers else {}
     asked = {role: plan for role, plan in planned.items() if plan.calls}
     if not asked:
@@ -23,9 +23,10 @@ def show_rehearsal(job: Job) -> None:
         click.echo(f"{role}: {_told(plan)}")
     if len(asked) > 1:
         costs = [plan.cost_usd for plan in asked.values() if plan.cost_usd is not None]
-        whole = f"at most ${sum(costs):.4f}" if len(costs) == len(asked) else "price unknown"
+        whole = f"about ${sum(costs):.4f}" if len(costs) == len(asked) else "price unknown"
         click.echo(f"all: {counted(sum(plan.calls for plan in asked.values()), 'request')}, {whole}")
-    click.echo("Counted without answers: what a script asks after its first round is not in it.")
+    click.echo("Tokens sent are estimated, and answers taken as long as they may be.")
+    click.echo("What a script asks after its first round is not in it.")
 
 
 async def _planned(job: Job) -> Mapping[str, Planned]:
@@ -35,6 +36,6 @@ async def _planned(job: Job) -> Mapping[str, Planned]:
 
 
 def _told(plan: Planned) -> str:
-    price = "price unknown" if plan.cost_usd is None else f"at most ${plan.cost_usd:.4f}"
+    price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
     tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
     return f"{counted(plan.calls, 'request')}, {tokens}, {price}"

@@ -71,7 +71,7 @@ def added(usages: Iterable[Usage]) -> Usage | None:
     """Several usages as one; None where there is none.
 
     A count that nobody reported stays None. Money is known only where every call that reached a model has its price; it
-    counts as derived where any part of it is.
+    counts as derived where any part of it is. Several models stand as one name, such as `a + b`.
     """
     every = list(usages)
     if len(every) <= 1:
@@ -79,13 +79,13 @@ def added(usages: Iterable[Usage]) -> Usage | None:
     counts = {name: _total([getattr(usage, name) for usage in every]) for name in _COUNTS}
     paid = [usage for usage in every if usage.calls]
     priced = bool(paid) and all(usage.cost_usd is not None for usage in paid)
-    models = {usage.model for usage in every if usage.model is not None}
+    models = sorted({usage.model for usage in every if usage.model is not None})
     return Usage(
         **counts,
         latency_ms=_total([usage.latency_ms for usage in every]),
         cost_usd=sum((usage.cost_usd for usage in every if usage.cost_usd is not None), Decimal(0)) if priced else None,
         cost_source="derived" if any(usage.cost_source == "derived" for usage in paid) else "reported",
-        model=models.pop() if len(models) == 1 else None,
+        model=" + ".join(models) or None,
     )
 
 
