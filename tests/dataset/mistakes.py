@@ -68,6 +68,20 @@ VOTES_FILES = [
     Mistake("empty", "votes.json", " \n"),
     Mistake("not JSON", "votes.json", '{"items": [,]}'),
     Mistake("NaN", "votes.json", lines(VOTES).replace('"judges"', '"grading": {"partial_credit": NaN}, "judges"')),
+    Mistake(
+        "NaN among other faults, all told",
+        "votes.json",
+        lines(
+            {
+                **VOTES,
+                "nmae": "pilot",
+                "items": [
+                    {**ITEM, "ground_truth": ["MTE", "fair"], "penalty": float("nan")},
+                    {**ITEM, "votes": {"z": ["MET", "fair", None]}, "metadata": {"size": float("inf")}},
+                ],
+            }
+        ),
+    ),
     Mistake("a key twice", "votes.json", lines(VOTES).replace('"id": "q1"', '"id": "q1", "id": "q2"')),
     Mistake("YAML", "votes.yaml", "items: []\n"),
     Mistake("a list as root", "votes.json", "[]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
@@ -16,6 +17,7 @@ from deemster.errors import Fault, InputError, did_you_mean, listing
 
 ITEMS = "items"
 _BOM = b"\xef\xbb\xbf"
+_NO_NUMBER = re.compile(r"\b(?:nan|inf)\b")
 
 
 class Finding(NamedTuple):
@@ -39,7 +41,7 @@ class Source(NamedTuple):
         root: The facts, and the items under `items`.
         document: The precise document of a path and the path in it, or None where a value comes from no file.
         reading: How the file is called and what its errors are.
-        faults: What is wrong with single lines.
+        faults: Numbers that are none.
     """
 
     root: Any
@@ -53,7 +55,10 @@ class Source(NamedTuple):
         Raises:
             InputError: Something was found.
         """
-        faults = [*self.faults, *(Fault(text, self._where(path), item) for path, text, item in findings)]
+        faults = [Fault(text, self._where(path), item) for path, text, item in findings]
+        # What a finding tells of such a number says more than that it is none.
+        told = {fault.where for fault in faults if _NO_NUMBER.search(fault.message)}
+        faults += [fault for fault in self.faults if str(fault.where).rpartition(":")[0] not in told]
         if faults:
             raise self.reading.error(in_order(faults))
 
@@ -100,6 +105,7 @@ def source_of_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
     """
     kind = format_of(path, reading, known=known)
     data = reading.content(path)
+    reading.odd = []
     if kind == "jsonl":
         return _lines(data, reading, item_key=item_key)
     precise: list[Document] = []
@@ -113,7 +119,7 @@ def source_of_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
         root = quick_value(data, kind)
     except ValueError:
         root = document(())[0].value
-    return Source(root, document, reading)
+    return Source(root, document, reading, tuple(reading.odd))
 
 
 def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
@@ -133,6 +139,7 @@ def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
     if faults:
         # With a line that cannot be read nothing else is certain: later faults may follow from it.
         raise reading.error(faults)
+    odd = tuple(reading.odd or ())
     header: Any = {}
     if item_key is None or not (isinstance(rows[0], dict) and item_key in rows[0]):
         header, *rows = rows
@@ -148,7 +155,7 @@ def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
         found = json_document(texts[numbers[at] - 1].decode(), reading, line=numbers[at])
         return found, path[2:] if inside else path
 
-    return Source({**header, ITEMS: rows}, document, reading)
+    return Source({**header, ITEMS: rows}, document, reading, odd)
 
 
 def _line_value(line: bytes, number: int, reading: Reading) -> Any:

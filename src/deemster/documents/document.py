@@ -65,12 +65,16 @@ class Reading:
         file: The file's name as the user gave it.
         error: The class of error that is raised.
         surrogates: Whether a lone surrogate in a string is kept.
+        odd: Takes what is said of NaN and its like, where reading goes on so that other faults are told too.
     """
 
-    def __init__(self, file: str, *, error: type[InputError], surrogates: bool = False) -> None:
+    def __init__(
+        self, file: str, *, error: type[InputError], surrogates: bool = False, odd: list[Fault] | None = None
+    ) -> None:
         self.file = file
         self.error = error
         self.surrogates = surrogates
+        self.odd = odd
 
     def refuse(self, message: str, *, line: int | None = None, column: int | None = None) -> NoReturn:
         """Raise the reader's error about one place.

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from deemster.documents.document import DEPTH, Document, Reading
+from deemster.errors import InputError
 
 DIGITS = 4_000
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -95,6 +96,16 @@ class _Parser:
         column = at - self._text.rfind("\n", 0, at)
         self._reading.refuse(message, line=line + self._line, column=column)
 
+    def _odd(self, message: str, at: int) -> None:
+        """Refuse, or note it where reading goes on."""
+        if self._reading.odd is None:
+            self._refuse(message, at)
+            return
+        try:
+            self._refuse(message, at)
+        except InputError as error:
+            self._reading.odd += error.faults
+
     def _skip(self, at: int) -> int:
         found = _SPACE.match(self._text, at)
         return found.end() if found else at
@@ -116,7 +127,8 @@ class _Parser:
         found = _NUMBER.match(self._text, at)
         if found is None:
             if odd := _NOT_FINITE.match(self._text, at):
-                self._refuse(f"`{odd[0]}` is not a finite number. Use null, or quote it if it is text.", at)
+                self._odd(f"`{odd[0]}` is not a finite number. Use null, or quote it if it is text.", at)
+                return float(odd[0]), odd.end()
             what = "the end of the text" if at == len(self._text) else f"`{self._text[at]}`"
             self._refuse(f"This is not JSON: a value was expected, not {what}.", at)
             raise AssertionError
