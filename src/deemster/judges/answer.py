@@ -98,8 +98,9 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
             Silent: Too few members gave a usable answer.
         """
         values, nonce = blocks({**self.expect(sample), "actual_output": text_of(output)})
+        told_by = self.prompt
         heard = yield from self.polled(
-            self.prompt.messages(values, nonce=nonce),
+            told_by.messages(values, nonce=nonce),
             schema=SCHEMA_OF_TENTHS if self.logprobs else SCHEMA,
             read=self.verdict_of,
             logprobs=ALTERNATIVES if self.logprobs else 0,
@@ -112,7 +113,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
                 "judge_score": score,
                 "judge_reason": spoken[0].value.reason,
                 "model": spoken[0].answer.model,
-                "prompt_hash": self.prompt.hash,
+                "prompt_hash": told_by.hash,
                 **(self._weighing([told.value for told in spoken]) if self.logprobs else {}),
                 **details,
             },

@@ -204,6 +204,8 @@ class Panelled(Judged, frozen=True, kw_only=True):
         Raises:
             Silent: Too few members spoke.
         """
+        if len(votes) == 1 and votes[0].value is not None:
+            return votes[0].value, {}
         spoken = spoken_of(votes, needed=self.needed)
         values = [vote.value for vote in spoken if vote.value is not None]
         weights = None if self.weights is None else [self.weights[vote.member.role] for vote in spoken]

@@ -46,8 +46,7 @@ def json_object(text: str) -> dict[str, Any]:
         raise Unreadable("The reply is empty; one JSON object was expected.")
     if len(body) > LONGEST:
         raise Unreadable(f"The reply has {len(body):,} characters; at most {LONGEST:,} are read.")
-    fenced = _FENCE.fullmatch(body)
-    if fenced:
+    if body.startswith("```") and (fenced := _FENCE.fullmatch(body)):
         body = fenced[1].strip(" \t\r\n")
     if not body.startswith("{"):
         raise Unreadable(f"The reply is not one JSON object: it begins with `{visible(body, limit=40)}`.")
