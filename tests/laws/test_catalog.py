@@ -224,7 +224,7 @@ def strings_of(value):
             yield from strings_of(entry)
 
 
-# Those that ask a model have laws of their own: test_judges.py, test_semantic.py.
+# Those that ask a model have laws of their own: test_judges.py, test_quality.py and test_specs.py here.
 PLAIN = [alias for alias in PLACES if hasattr(catalog._class(alias), "score")]
 every = pytest.mark.parametrize("alias", PLAIN)
 reading = [alias for alias in PLAIN if catalog.describe(alias).reads_expected]

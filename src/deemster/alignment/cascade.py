@@ -164,20 +164,29 @@ def calibrate_cascade(
         raise InputError(
             f"A cascade needs at least {_FEWEST} items with a truth and votes of both; {len(table.cells)} have."
         )
-    accuracy, cost = table.accuracy, table.cost
-    chosen = _cheapest(accuracy[:, None], cost[:, None], tolerance)[0]
-    deviation, optimism = _resampled(table, tolerance, draws.replicates, draws.seed)
-    factor = _factor(deviation, draws.confidence, len(table.cells))
-    points = tuple(_point(table, place, factor, draws.confidence, fresh_items) for place in range(len(accuracy)))
+    settings = {
+        "cheap": cheap,
+        "strong": tuple(strong),
+        "costs": {judge: float(costs[judge]) for judge in (cheap, *strong)},
+        "tolerance": float(tolerance),
+        "confidence": draws.confidence,
+        "seed": draws.seed,
+        "fresh_items": fresh_items,
+    }
+    return _calibration(table, draws.replicates, settings)
+
+
+def _calibration(table: Deferral, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
+    """What every threshold comes to, and which one is chosen."""
+    accuracy, cost, confidence = table.accuracy, table.cost, settings["confidence"]
+    chosen = _cheapest(accuracy[:, None], cost[:, None], settings["tolerance"])[0]
+    deviation, optimism = _resampled(table, settings["tolerance"], replicates, settings["seed"])
+    factor = _factor(deviation, confidence, len(table.cells))
+    places = range(len(accuracy))
+    points = tuple(_point(table, place, factor, confidence, settings["fresh_items"]) for place in places)
     best = int(np.lexsort((cost, -accuracy))[0])
     return CascadeCalibration(
-        cheap=cheap,
-        strong=tuple(strong),
-        costs={judge: float(costs[judge]) for judge in (cheap, *strong)},
-        tolerance=float(tolerance),
-        confidence=draws.confidence,
-        seed=draws.seed,
-        fresh_items=fresh_items,
+        **settings,
         n_items=len(table.cells),
         n_cells=int(table.cells.sum()),
         n_left_out=table.left_out,

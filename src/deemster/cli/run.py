@@ -111,7 +111,14 @@ def command(
     stop = Stop()
     with _interruptible(stop), progress_shown(quiet=quiet) as progress:
         report = finished(run(job, stop=stop, warn=warn, progress=progress))
-    view = rendering.view(report, job.plan.metrics)
+    code = _delivered(report, rendering.view(report, job.plan.metrics), rendering, quiet=quiet)
+    if stop.requested:
+        leave(code)
+    sys.exit(code)
+
+
+def _delivered(report: Report, view: Report, rendering: Rendering, *, quiet: bool) -> ExitCode:
+    """Write and show a report as it was asked for; how the run ends."""
     code = exit_code(report)
     try:
         rendering.write(view)
@@ -125,9 +132,7 @@ def command(
     _warn_of_inconclusive(report.gate)
     if report.run.status == "incomplete":
         note(f"incomplete: {report.run.reason}.")
-    if stop.requested:
-        leave(code)
-    sys.exit(code)
+    return code
 
 
 def exit_code(report: Report) -> ExitCode:

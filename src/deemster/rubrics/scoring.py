@@ -195,8 +195,7 @@ def rubric_scores(
     if penalties is not None:
         score -= _penalties(penalties, shape)
         score = np.maximum(score, 0.0) if scoring.normalize else score
-    score[undefined] = np.nan
-    total[undefined] = np.nan
+    score[undefined] = total[undefined] = np.nan
     # Where nothing was judged no gate has failed, and none is passed.
     unresolved |= ~known[..., None] & np.asarray([criterion.fatal for criterion in rubric.criteria])
     failed &= known[..., None]

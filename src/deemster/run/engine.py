@@ -85,7 +85,7 @@ async def _call(
     plan: Plan, target: PythonTarget, answered: asyncio.Queue[Batch | None], *, clock: Clock, stop: Stop
 ) -> None:
     works = work_of(plan)
-    finished: asyncio.Queue[tuple[Work, Answer] | None] = asyncio.Queue(maxsize=BATCH)
+    finished: asyncio.Queue[tuple[Work, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
     pool = ThreadPoolExecutor(plan.concurrency, thread_name_prefix="deemster-target")
 
     async def caller() -> None:
