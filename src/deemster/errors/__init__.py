@@ -7,6 +7,9 @@
     │   ├── VotesError                        votes of judges
     │   ├── OutputsError                      saved outputs
     │   ├── ReportError                       a report file, or a place where one should go
+    │   ├── StoreError                        a store of runs, or a run that it does not hold
+    │   │   ├── LeaseError                    a run that another process is writing
+    │   │   └── TakenError                    a run whose id the store has already
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
     └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
 
@@ -20,10 +23,13 @@ from deemster.errors.tree import (
     ExitCode,
     Fault,
     InputError,
+    LeaseError,
     MissingExtraError,
     OutputsError,
     ReportError,
     RubricError,
+    StoreError,
+    TakenError,
     VotesError,
 )
 from deemster.errors.wording import counted, did_you_mean, listing, nearest, visible
@@ -35,10 +41,13 @@ __all__ = [
     "ExitCode",
     "Fault",
     "InputError",
+    "LeaseError",
     "MissingExtraError",
     "OutputsError",
     "ReportError",
     "RubricError",
+    "StoreError",
+    "TakenError",
     "VotesError",
     "counted",
     "did_you_mean",

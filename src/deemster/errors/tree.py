@@ -87,6 +87,18 @@ class ReportError(InputError):
     """A report file cannot be read, or a report cannot be written."""
 
 
+class StoreError(InputError):
+    """A store of runs cannot be opened, read or written, or holds no such run."""
+
+
+class LeaseError(StoreError):
+    """A run of a store belongs to another process."""
+
+
+class TakenError(StoreError):
+    """A store has a run of that id already."""
+
+
 class ConfigurationError(InputError):
     """A suite, metric, option or gate rule cannot be used."""
 

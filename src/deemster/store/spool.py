@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import msgspec
-
-from deemster.records import Execution, Output
+from deemster.records import Execution
+from deemster.store.encoding import execution_body, execution_of
 
 _IN_MEMORY = 32 * 1024 * 1024
-_WIDEST = 2**63
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Execution)
 
 
 class Spool:
@@ -44,7 +37,7 @@ class Spool:
         """
         rows = []
         for execution in executions:
-            row = _encoded(execution)
+            row = execution_body(execution)
             place = execution.position * self._repetitions + execution.repetition
             self._offsets[place], self._lengths[place] = self._end, len(row)
             self._end += len(row)
@@ -62,39 +55,4 @@ class Spool:
                 yield None
                 continue
             self._file.seek(offset)
-            yield _DECODER.decode(self._file.read(length))
-
-
-def _encoded(execution: Execution) -> bytes:
-    try:
-        return _ENCODER.encode(execution)
-    except (UnicodeEncodeError, OverflowError):
-        return _ENCODER.encode(_storable(execution))
-
-
-def _storable(execution: Execution) -> Any:
-    """An execution as plain data, with lone surrogates replaced and numbers too wide for the format as text."""
-    answer = execution.answer
-    valid = not (isinstance(answer, Output) and _SURROGATE.search(answer.text))
-    plain = msgspec.structs.asdict(execution)
-    plain["answer"] = _tagged(answer) if answer is not None else None
-    plain["marks"] = [_tagged(mark) for mark in execution.marks]
-    return _repaired({**plain, "valid": valid})
-
-
-def _tagged(record: Any) -> dict[str, Any]:
-    return {"type": record.__struct_config__.tag, **msgspec.structs.asdict(record)}
-
-
-def _repaired(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {_repaired(key): _repaired(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_repaired(entry) for entry in value]
-    if isinstance(value, msgspec.Struct):
-        return _repaired(msgspec.structs.asdict(value))
-    if isinstance(value, int) and not -_WIDEST <= value < _WIDEST:
-        return hex(value)
-    return value
+            yield execution_of(self._file.read(length))

@@ -1,0 +1,250 @@
+"""`deemster runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from deemster.cli.console import note, say, warn
+from deemster.cli.moments import Moment
+from deemster.cli.storing import opened, store_option
+from deemster.documents.flow import json_text
+from deemster.errors import LeaseError, StoreError, counted, visible
+from deemster.report import Destination
+from deemster.report.writing import deliver
+
+if TYPE_CHECKING:
+    from deemster.store import Owner, RunRow, Store
+    from deemster.store.outcomes import Outcomes
+
+_HEAD = ("run", "suite", "dataset", "started", "status", "done")
+_LONGEST = 40
+_STATUSES = ("running", "complete", "incomplete", "mixed")
+_KINDS = ("run", "grading", "recording")
+
+
+@click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
+@click.option("--suite", metavar="NAME", help="Only runs of this suite.")
+@click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
+@click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
+@click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
+@click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("--json", "json_to", metavar="PATH", help="Write the list as JSON; `-` is standard output.")
+@store_option
+@click.pass_context
+def command(context: click.Context, /, *, store: str, json_to: str | None, **chosen: Any) -> None:
+    """List the stored runs, show one, remove some.
+
+    Without a command the runs are listed, newest first. A run is named by its id, by the beginning of its id, or by
+    `latest`.
+    """
+    if context.invoked_subcommand is not None:
+        _refuse_flags(context)
+        return
+    with opened(store) as held:
+        runs = held.runs(**chosen, tell=lambda damage: warn(visible(damage)))
+        where = held.where
+    if json_to is not None:
+        _deliver([_plain(run) for run in runs], json_to)
+    if json_to != "-":
+        say(table(runs) if runs else f"No run in {visible(where)} fits.\n")
+
+
+@command.command("show", short_help="Show what is stored of a run.")
+@click.argument("run")
+@click.option("--json", "json_to", metavar="PATH", help="Write it as JSON; `-` is standard output.")
+@store_option
+def show(*, run: str, json_to: str | None, store: str) -> None:
+    """Show what is stored of a run: what it was, how it ended, what was marked how often.
+
+    RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
+    """
+    from deemster.store.outcomes import outcomes  # noqa: PLC0415 - loads a database, which a usage error does not need
+
+    with opened(store) as held:
+        row = held.run(run)
+        counts = outcomes(held, row.id)
+        owner = held.owner(row.id)
+    if json_to is not None:
+        further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
+        _deliver({**_plain(row), **further}, json_to)
+    if json_to != "-":
+        say(_shown(row, owner, counts))
+
+
+@command.command("rm", short_help="Remove runs.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+def remove(*, runs: tuple[str, ...], yes: bool, store: str) -> None:
+    """Remove runs, with everything that is stored of them.
+
+    RUN is an id, the beginning of one, or `latest`. What is to go is shown first. The file does not get smaller:
+    `deemster store prune` gives the space back.
+    """
+    with opened(store) as held:
+        found = dict(_found(held, name) for name in runs)
+        for run_id in found:
+            _refuse_owned(run_id, held.owner(run_id))
+        if not confirmed(found, yes=yes):
+            return
+        for run_id in found:
+            held.remove(run_id)
+    note(f"removed {counted(len(found), 'run')}")
+
+
+def confirmed(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
+    """Whether runs may go: they are shown, and the user is asked unless that was answered already.
+
+    Args:
+        runs: The runs by id; None for one that is damaged.
+        yes: Whether that was answered.
+
+    Raises:
+        UsageError: There is nobody to ask.
+    """
+    if yes:
+        return True
+    lost = [(visible(run_id, limit=_LONGEST), "-", "-", "-", "damaged", "-") for run_id, run in runs.items() if not run]
+    note(columns([_HEAD, *(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
+    try:
+        agreed = click.confirm(f"Remove {counted(len(runs), 'run')}?", err=True)
+    except click.Abort:
+        note("")
+        raise click.UsageError("Nothing was removed, since nobody answered. Say `--yes` where these may go.") from None
+    if not agreed:
+        note("Nothing was removed.")
+    return agreed
+
+
+def table(runs: Sequence[RunRow]) -> str:
+    """Runs as lines with a head."""
+    return columns([_HEAD, *map(_row, runs)])
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as lines, each column as wide as its longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _refuse_flags(context: click.Context) -> None:
+    """Refuse flags of the list before a command that would not heed them."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name != "store" and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"`{parameter.opts[0]}` is for the list; `{context.invoked_subcommand}` has none.")
+
+
+def _found(store: Store, name: str) -> tuple[str, RunRow | None]:
+    """A run by its name; one that is damaged is found by its whole id."""
+    try:
+        row = store.run(name)
+    except StoreError as error:
+        try:
+            store.owner(name)
+        except StoreError:
+            raise error from None
+        return name, None
+    return row.id, row
+
+
+def _refuse_owned(run_id: str, owner: Owner | None) -> None:
+    if owner is not None and owner.alive:
+        raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
+
+
+def _row(run: RunRow) -> tuple[str, ...]:
+    named = (visible(text, limit=_LONGEST) if text else "-" for text in (run.suite, run.dataset))
+    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), _status(run), _done(run))
+
+
+def _minute(moment: str | None) -> str:
+    return "-" if moment is None else visible(moment[:16]).replace("T", " ")
+
+
+def _status(run: RunRow) -> str:
+    return run.status if run.kind == "run" else f"{run.status} {run.kind}"
+
+
+def _done(run: RunRow) -> str:
+    total = run.samples * run.repetitions
+    return f"{run.done:,}" if run.done == total else f"{run.done:,} of {total:,}"
+
+
+def _plain(run: RunRow) -> dict[str, Any]:
+    """A run as JSON."""
+    from deemster.store.lines import card_line  # noqa: PLC0415 - a list that is only printed does not need it
+
+    plain: dict[str, Any] = msgspec.to_builtins(run)
+    for scoring, shown in zip(run.scorings, plain["scorings"], strict=True):
+        shown["metrics"] = [msgspec.to_builtins(card_line(card)) for card in scoring.cards]
+        del shown["cards"]
+    return plain
+
+
+def _deliver(value: Any, path: str) -> None:
+    destination = Destination("json", path)
+    destination.check()
+    deliver((f"{json_text(value)}\n".encode(),), destination)
+
+
+def _shown(run: RunRow, owner: Owner | None, counts: Sequence[Outcomes]) -> str:
+    sized = f"{counted(run.samples, 'sample')} x {counted(run.repetitions, 'repetition')}"
+    facts = [
+        ("run", run.id),
+        ("kind", run.kind),
+        ("suite", run.suite),
+        ("dataset", f"{run.dataset}, {sized}"),
+        ("fingerprint", run.fingerprint),
+        ("seed", str(run.seed)),
+        ("status", run.status if run.reason is None else f"{run.status}: {run.reason}"),
+        ("done", _done(run)),
+        ("started", run.started_at),
+        ("finished", run.finished_at),
+        ("took", None if run.duration_s is None else f"{run.duration_s:.3f} s"),
+        ("owner", None if owner is None else _owned(owner)),
+        ("tool", f"deemster {run.tool_version}"),
+    ]
+    lines = [f"{name.ljust(11)}  {visible(value)}\n" for name, value in facts if value is not None]
+    identity = [f"  {visible(name)}: {visible(json_text(value), limit=400)}\n" for name, value in run.identity.items()]
+    return "".join([*lines, *_scorings(run), *_marked(counts), *(["\nidentity\n"] if identity else []), *identity])
+
+
+def _owned(owner: Owner) -> str:
+    return f"process {owner.pid} on {owner.host}, {'running' if owner.alive else 'gone'}"
+
+
+def _scorings(run: RunRow) -> list[str]:
+    head = ("scoring", "status", "started", "metrics")
+    rows = [
+        (
+            str(scoring.number),
+            scoring.status,
+            _minute(scoring.started_at),
+            visible(", ".join(card.name for card in scoring.cards) or "-", limit=80),
+        )
+        for scoring in run.scorings
+    ]
+    return ["\n", columns([head, *rows])] if rows else []
+
+
+def _marked(counts: Sequence[Outcomes]) -> list[str]:
+    head = ("metric", "passed", "failed", "unscored")
+    rows = [
+        (
+            visible(count.metric, limit=_LONGEST),
+            f"{count.passed:,}",
+            f"{count.failed:,}",
+            ", ".join(f"{number:,} {cause}" for cause, number in count.unscored.items()) or "-",
+        )
+        for count in counts
+    ]
+    return ["\n", columns([head, *rows])] if rows else []

@@ -1,0 +1,139 @@
+"""`deemster store`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deemster.cli.console import note, say, warn
+from deemster.cli.moments import Age
+from deemster.cli.runs import confirmed
+from deemster.cli.storing import opened, store_option
+from deemster.errors import ExitCode, counted, visible
+
+if TYPE_CHECKING:
+    from deemster.store.facts import Status
+
+_URLS = ("postgresql://", "postgres://")
+_STATUSES = ("running", "complete", "incomplete", "mixed")
+
+
+@click.group("store", short_help="Move runs between stores, make room, look for damage.")
+@store_option
+def command(*, store: str) -> None:
+    """Move runs between stores, make room, look for damage."""
+
+
+@command.command("path", short_help="Print where runs are kept.")
+@store_option
+def path(*, store: str) -> None:
+    """Print where runs are kept: the whole path of a file, or a URL without its password.
+
+    Nothing is opened, so it need not be there.
+    """
+    if "://" not in store:
+        say(f"{visible(str(Path(store).absolute()))}\n")
+    elif store.startswith(_URLS):
+        from deemster.store.postgres import Postgres  # noqa: PLC0415 - loads a database, which a file's path does not need
+
+        say(f"{visible(Postgres(store, durable=False).where)}\n")
+    else:
+        opened(store)
+
+
+@command.command("export", short_help="Write runs to a file that another store can import.")
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every run, in place of RUN.")
+@click.option("--to", metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines.")
+@click.option("--parquet", metavar="FOLDER", type=click.Path(file_okay=False), help="Parquet files, for analysis only.")
+@store_option
+def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str | None, store: str) -> None:
+    """Write runs to a file that another store can import, with samples, outputs and marks.
+
+    RUN is an id, the beginning of one, or `latest`. Parquet has one file for each kind of row (extra `parquet`); it is
+    for analysis, and no store imports it.
+    """
+    from deemster.store.exporting import export_runs  # noqa: PLC0415 - loads a database
+
+    if to is None and parquet is None:
+        raise click.UsageError("Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`.")
+    if bool(runs) is every:
+        raise click.UsageError("Say which runs go: RUN... or `--all`, one of the two.")
+    with opened(store) as held:
+        rows = list(reversed(held.runs())) if every else list({row.id: row for row in map(held.run, runs)}.values())
+        ids = [row.id for row in rows]
+        if to is not None:
+            export_runs(held, ids, Path(to))
+            note(f"wrote {counted(len(ids), 'run')} to {visible(to)}")
+        if parquet is not None:
+            from deemster.store.columns import export_columns  # noqa: PLC0415 - loads pyarrow
+
+            export_columns(held, ids, Path(parquet))
+            note(f"wrote {counted(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
+
+
+@command.command("import", short_help="Take in the runs of a file.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@store_option
+def take(*, files: tuple[str, ...], store: str) -> None:
+    """Take in the runs of files that `deemster store export --to FILE` wrote, here or elsewhere.
+
+    A file is checked as a whole before any of its runs is taken in. A run that is there already is left as it is where
+    it is the same, and refused where it is another one.
+    """
+    from deemster.store.importing import import_runs  # noqa: PLC0415 - loads a database
+
+    with opened(store, create=True) as held:
+        for file in files:
+            for taken in import_runs(held, Path(file)):
+                said = "was here already" if taken.is_known else f"taken in, {counted(taken.samples, 'sample')}"
+                say(f"{visible(taken.id)}: {said}\n")
+
+
+@command.command("prune", short_help="Remove old runs and give the space back.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N runs of each suite.")
+@click.option("--older-than", "before", type=Age(), metavar="AGE", help="Only runs that started so long ago: 30d, 8w.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+def prune(*, keep: int | None, before: str | None, status: Status | None, yes: bool, store: str) -> None:
+    """Remove old runs and give the space back.
+
+    Runs that fit every flag go; they are shown first. A run that a living process writes never goes. Without a flag
+    nothing goes, and only the space of runs removed before is given back.
+    """
+    from deemster.store.pruning import reclaim, spent  # noqa: PLC0415 - loads a database
+
+    with opened(store) as held:
+        rows = spent(held, keep=keep, before=before, status=status, tell=lambda damage: warn(visible(damage)))
+        if rows and not confirmed({row.id: row for row in rows}, yes=yes):
+            return
+        for row in rows:
+            held.remove(row.id)
+        contents, size = reclaim(held)
+    freed = "" if size is None else f", {size / 2**20:,.1f} MiB given back"
+    note(f"removed {counted(len(rows), 'run')} and {counted(contents, 'sample content')} that nothing used{freed}")
+
+
+@command.command("verify", short_help="Look for damage, and say what is lost.")
+@store_option
+def verify(*, store: str) -> None:
+    """Look for damage, and say what is lost: every check sum, count and reference, and the database itself.
+
+    Exit codes: 0 nothing is damaged, 1 something is, 2 the store cannot be opened.
+    """
+    from deemster.store.verifying import damages  # noqa: PLC0415 - loads a database
+
+    found = 0
+    with opened(store) as held:
+        for damage in damages(held):
+            found += 1
+            say(f"{visible(str(damage))}\n")
+        runs = len(held.runs()) if not found else 0
+    if found:
+        note(f"{counted(found, 'damage')} found in {visible(held.where)}")
+        sys.exit(ExitCode.GATE_FAILED)
+    say(visible(f"{held.where}: {counted(runs, 'run')}, nothing is damaged.") + "\n")

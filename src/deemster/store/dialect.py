@@ -1,0 +1,78 @@
+"""What the store asks of a database. SQL is written once, with `?` for values; a dialect says it in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+from deemster.errors import Fault, StoreError
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """One connection. Every failure is a `StoreError` that names the store and the cause."""
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a query."""
+        ...
+
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of a query, one at a time."""
+        ...
+
+    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it changed."""
+        ...
+
+    def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each row of values; how many rows all of them changed."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A writing transaction, committed at the end and rolled back where it raises."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A reading transaction, which sees one state of the store."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Dialect(Protocol):
+    """A database behind the store.
+
+    Attributes:
+        where: How messages name it.
+        words: What stands for `{{bytes}}` and `{{serial}}` in a migration.
+        now: Seconds since 1970 by the clock that all who use the store share, in SQL.
+    """
+
+    where: str
+    words: Mapping[str, str]
+    now: str
+
+    def connect(self) -> Rows:
+        """A connection of its own."""
+        ...
+
+    def version(self, rows: Rows) -> int:
+        """How many migrations the database has seen; 0 where it is empty."""
+        ...
+
+    def stamp(self, rows: Rows, version: int) -> None:
+        """Say how many migrations the database has seen."""
+        ...
+
+    def lock(self, rows: Rows) -> None:
+        """Keep others from migrating until the transaction ends."""
+        ...
+
+
+def failure(where: str, message: str) -> StoreError:
+    """An error about a store, in one line."""
+    return StoreError(Fault(message, where))

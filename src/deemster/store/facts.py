@@ -1,0 +1,129 @@
+"""What a store keeps of a run, as its users see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from deemster.records import FrozenDict, MetricCard
+
+Kind: TypeAlias = Literal["run", "grading", "recording"]
+Status: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
+
+
+class SampleFacts(msgspec.Struct, frozen=True):
+    """A sample as a run saw it.
+
+    Attributes:
+        position: Its place in the dataset, from 0.
+        id: Its id.
+        row_hash: The hash of its input and expected output, in hex.
+        tags: Its tags.
+        metadata: Its metadata, where kept.
+        expected_output: What should come out.
+        input: What went in.
+        content: Whether expected output and input are kept; both are None where they are not.
+    """
+
+    position: int
+    id: str
+    row_hash: str
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    expected_output: Any = None
+    input: Any = None
+    content: bool = True
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it begins.
+
+    Attributes:
+        id: Its name, unique within the store.
+        kind: A run of a suite, a grading by rubric, or a recording of live traffic.
+        suite: The suite's name.
+        dataset: The dataset's name.
+        fingerprint: The dataset's fingerprint.
+        seed: The seed.
+        repetitions: How often each sample is run.
+        samples: How many samples there are; 0 for a recording, whose samples come as it goes on.
+        started_at: When it began, in RFC 3339 with milliseconds.
+        tool_version: The version of this package.
+        identity: Plain JSON that must be the same for a run to be resumed.
+        facts: Plain JSON from which, with the outputs and marks, its report is derived again.
+    """
+
+    id: str
+    kind: Kind = "run"
+    suite: str | None = None
+    dataset: str
+    fingerprint: str
+    seed: int = 0
+    repetitions: int = 1
+    samples: int
+    started_at: str
+    tool_version: str
+    identity: Mapping[str, Any] = FrozenDict()
+    facts: Mapping[str, Any] = FrozenDict()
+
+
+class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One marking of a run's outputs: number 0 is the run's own, later ones were added by rescoring.
+
+    Attributes:
+        number: From 0.
+        cards: The metrics, in the order of the marks.
+        identity: Plain JSON that must be the same for the scoring to be continued.
+        status: How it stands.
+        started_at: When it began.
+        finished_at: When it ended.
+        done: How many executions it has marked.
+    """
+
+    number: int
+    cards: tuple[MetricCard, ...]
+    identity: Mapping[str, Any]
+    status: Status
+    started_at: str | None
+    finished_at: str | None
+    done: int
+
+
+class RunRow(RunFacts, frozen=True, kw_only=True):
+    """A run as the store has it.
+
+    Attributes:
+        status: How it stands.
+        reason: Why it is not complete.
+        finished_at: When it ended.
+        duration_s: How long it took.
+        done: How many executions, or graded items, are kept.
+        scorings: Its scorings, the run's own first.
+    """
+
+    status: Status
+    reason: str | None
+    finished_at: str | None
+    duration_s: float | None
+    done: int
+    scorings: tuple[ScoringRow, ...]
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that holds a run.
+
+    Attributes:
+        host: The name of its machine.
+        pid: Its process id.
+        start: When it started, in the words of its machine; None where that cannot be told.
+        silent_s: Seconds since it was last heard of.
+        alive: Whether the run is still its own: the process lives, or may live elsewhere and was heard of lately.
+    """
+
+    host: str
+    pid: int
+    start: str | None
+    silent_s: float
+    alive: bool

@@ -1,0 +1,220 @@
+"""Who may write a run: one process at a time, told apart from a dead one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from deemster.errors import Fault, LeaseError, StoreError
+from deemster.store.dialect import Row, Rows, failure
+from deemster.store.encoding import line
+from deemster.store.facts import Owner
+from deemster.store.pool import Pool
+
+BEAT_S = 5.0
+SILENCE_S = 30.0
+_OWNER = "owner_host, owner_pid, owner_start, token, heartbeat"
+
+
+class Lease:
+    """The right to write a run, kept alive by a heartbeat until it is released.
+
+    Attributes:
+        run_id: The run.
+        number: Its number in the store.
+        token: What this holder is known by.
+        lost: Whether another process has taken the run over.
+        thread: Writes the heartbeat.
+    """
+
+    def __init__(self, pool: Pool, run_id: str, number: int, token: str) -> None:
+        self.run_id, self.number, self.token, self.lost = run_id, number, token, False
+        self._pool = pool
+        self._ended = threading.Event()
+        # The thread knows the lease weakly, so that one that was dropped without a word does not live for ever.
+        self.thread = threading.Thread(
+            target=_beat, args=(weakref.ref(self), self._ended), name="deemster-lease", daemon=True
+        )
+        self.thread.start()
+
+    def renew(self, rows: Rows) -> None:
+        """Say within a transaction that the run is still this holder's.
+
+        Raises:
+            LeaseError: It is not.
+            StoreError: The database refuses.
+        """
+        if not self._is_renewed(rows):
+            self.lost = True
+            owner = owner_of(rows, self._pool, self.run_id)
+            by = "" if owner is None else f" by process {owner.pid} on {owner.host}"
+            message = f"The run `{self.run_id}` was taken over{by}; nothing more is written here."
+            raise LeaseError(Fault(message, self._pool.dialect.where))
+
+    def release(self) -> None:
+        """Give the run back. What cannot be said to the store any more ends by itself after 30 seconds."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        try:
+            with self._pool.writing() as rows:
+                rows.write(
+                    "UPDATE runs SET owner_host = NULL, owner_pid = NULL, owner_start = NULL, token = NULL,"
+                    " heartbeat = NULL WHERE number = ? AND token = ?",
+                    (self.number, self.token),
+                )
+        except StoreError:
+            self.lost = True
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was neither released nor lost."""
+        return not (self.lost or self._ended.is_set())
+
+    def beat(self) -> None:
+        """Write one heartbeat; a store that cannot be written just then is asked again at the next."""
+        try:
+            with self._pool.writing() as rows:
+                if not self._is_renewed(rows) and not self._ended.is_set():
+                    self.lost = True
+        except StoreError:
+            return
+
+    def _is_renewed(self, rows: Rows) -> bool:
+        sql = f"UPDATE runs SET heartbeat = {self._pool.dialect.now} WHERE number = ? AND token = ?"  # noqa: S608 - our own words
+        return rows.write(sql, (self.number, self.token)) == 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _beat(held: weakref.ref[Lease], ended: threading.Event) -> None:
+    while not ended.wait(BEAT_S):
+        lease = held()
+        if lease is None or lease.lost:
+            return
+        lease.beat()
+        del lease
+
+
+def taken(pool: Pool, run_id: str) -> Lease:
+    """Take the lease of a run: a free one, or one whose owner is dead or silent.
+
+    Raises:
+        LeaseError: Another process holds it.
+        StoreError: There is no such run, or the database refuses.
+    """
+    with pool.writing() as rows:
+        number, token = claim(rows, pool, run_id)
+    return Lease(pool, run_id, number, token)
+
+
+def claim(rows: Rows, pool: Pool, run_id: str) -> tuple[int, str]:
+    """Make this process the owner of a run within a transaction; its number, and the token of the claim.
+
+    Raises:
+        LeaseError: Another process holds it.
+        StoreError: There is no such run, or the database refuses.
+    """
+    found, token = _found(rows, pool, run_id), secrets.token_hex(8)
+    owner = _owner(found)
+    if owner is not None and owner.alive:
+        message = (
+            f"The run `{run_id}` is being written by process {owner.pid} on {owner.host}"
+            f" (last heard of {owner.silent_s:.0f} s ago)."
+        )
+        raise LeaseError(Fault(message, pool.dialect.where))
+    changed = rows.write(
+        f"UPDATE runs SET owner_host = ?, owner_pid = ?, owner_start = ?, token = ?, heartbeat = {pool.dialect.now}"  # noqa: S608 - our own words
+        " WHERE number = ? AND COALESCE(token, '') = ? AND COALESCE(heartbeat, 0) = ?",
+        (*here(), token, found[0], found[4] or "", found[5] or 0.0),
+    )
+    if not changed:
+        raise LeaseError(Fault(f"The run `{run_id}` was taken by another process just now.", pool.dialect.where))
+    return int(found[0]), token
+
+
+def owner_of(rows: Rows, pool: Pool, run_id: str) -> Owner | None:
+    """The process that holds a run, or None.
+
+    Raises:
+        StoreError: There is no such run.
+    """
+    return _owner(_found(rows, pool, run_id))
+
+
+def _found(rows: Rows, pool: Pool, run_id: str) -> Row:
+    sql = f"SELECT number, {_OWNER}, {pool.dialect.now} FROM runs WHERE id = ?"  # noqa: S608 - our own words
+    found = rows.read(sql, (line(run_id),))
+    if not found:
+        raise failure(pool.dialect.where, f"The store holds no run `{run_id}`.")
+    return found[0]
+
+
+def _owner(found: Row) -> Owner | None:
+    _, host, pid, start, token, heartbeat, now = found
+    if token is None or not isinstance(heartbeat, float) or type(pid) is not int:
+        return None
+    silent_s = max(0.0, now - heartbeat)
+    alive = silent_s <= SILENCE_S and not is_dead(str(host), pid, start)
+    return Owner(host=str(host), pid=pid, start=start, silent_s=silent_s, alive=alive)
+
+
+def here() -> tuple[str, int, str | None]:
+    """The host, process id and start of this process."""
+    return line(socket.gethostname()), os.getpid(), process_start(os.getpid())
+
+
+def is_dead(host: str, pid: int, start: str | None) -> bool:
+    """Whether a process is known to have ended: one of this machine that is gone, or whose number another one has.
+
+    Args:
+        host: The name of its machine.
+        pid: Its number.
+        start: When it started, as `process_start` said; without it only the number can be looked up.
+    """
+    if host != line(socket.gethostname()):
+        return False
+    if start is not None:
+        # Hosts may share a name, and containers a host: a number means something only where it was given.
+        return start.rpartition(" ")[0] == _machine() and process_start(pid) != start
+    if os.name == "nt":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def process_start(pid: int) -> str | None:
+    """When a process started, with the machine's boot and the space its number belongs to.
+
+    None where the system does not say (there is no /proc) and where the process is gone or only waits to be buried.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return None if fields[0] in b"ZX" else f"{_machine()} {int(fields[19])}"
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,213 @@
+"""`deemster runs`: what is stored, what of one run, and taking runs away."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from deemster.cli import app
+from deemster.store import open_store
+from tests.cli.world import called
+from tests.store.making import begun, facts, written
+from tests.store.moving import graded, rest, rich
+
+
+@pytest.fixture
+def ran(world):
+    """A folder in which one suite has run once."""
+    result = called("run", "suite.yml", "--quiet")
+    assert result.exit_code == 0
+    return world()
+
+
+@pytest.fixture
+def many(tmp_path, monkeypatch):
+    """A store with runs of several suites, days, kinds and endings."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+    with open_store() as store:
+        rich(store)
+        graded(store)
+        for number, (suite, day) in enumerate([("a", "02-01"), ("b", "02-02"), ("a", "02-03")], start=2):
+            rest(store, written(store, number, suite=suite, started_at=f"2026-{day}T10:00:00.000Z"))
+    return tmp_path
+
+
+def listed(*argv):
+    result = called("runs", *argv)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [line.split()[0] for line in result.stdout.splitlines()[1:]]
+
+
+def test_runs_are_listed_newest_first(many, golden):
+    golden("cli/runs-list.txt", called("runs").stdout)
+
+
+@pytest.mark.parametrize(
+    ("argv", "numbers"),
+    [
+        ((), [4, 3, 2, 1, 0]),
+        (("--suite", "a"), [4, 2]),
+        (("--suite", "A"), []),
+        (("--dataset", "golden", "--limit", "2"), [4, 3]),
+        (("--status", "incomplete"), [0]),
+        (("--kind", "grading"), [1]),
+        (("--since", "2026-02-02"), [4, 3]),
+        (("--since", "2026-02-02T10:00:00.001Z"), [4]),
+        (("--since", "2026-02-02T12:00+02:00"), [4, 3]),
+        (("--until", "2026-02-02"), [3, 2, 1, 0]),
+        (("--until", "2026-02-02T10:00"), [2, 1, 0]),
+        (("--since", "2026-02-01", "--until", "2026-02-01"), [2]),
+        (("--since", "1d"), [4, 3]),
+        (("--since", "25h"), [4, 3]),
+        (("--since", "0m"), [4]),
+        (("--until", "1w"), [1, 0]),
+    ],
+)
+def test_the_list_can_be_narrowed(many, argv, numbers):
+    # Three in the morning of 3 February 2026: the last run starts later that day.
+    result = called("runs", *argv, SOURCE_DATE_EPOCH="1770087600")
+    assert result.exit_code == 0
+    found = [line.split()[0] for line in result.stdout.splitlines()[1:]]
+    assert found == [f"run-{number}" for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--since", "yesterday"), "`yesterday` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d."),
+        (("--since", "2026-02-30"), "`2026-02-30` is no moment"),
+        (("--until", "9999-12-31"), "`9999-12-31` is no moment"),
+        (("--since", "999999w"), "`999999w` is no moment"),
+        (("--limit", "0"), "0 is not in the range x>=1."),
+        (("--status", "done"), "'done' is not one of"),
+        (("--suite", "a", "show", "latest"), "`--suite` is for the list; `show` has none."),
+        (("show", "run-9"), "error: .deemster/runs.db: The store holds no run `run-9`. Did you mean `run-4`?"),
+        (("show", "run-"), "error: .deemster/runs.db: Several runs begin with `run-`:"),
+        (("show", "\x1b[31m"), "error: .deemster/runs.db: The store holds no run `\\x1b[31m`."),
+        (("rm",), "Missing argument 'RUN...'"),
+        (("rm", "run-0", "run-9", "--yes"), "The store holds no run `run-9`."),
+        (("--store", "nowhere.db"), "error: nowhere.db: There is no store here."),
+        (("show", "latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
+        (("--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_exit_code_2(many, argv, said):
+    result = called("runs", *argv)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(listed()) == 5
+
+
+def test_the_list_as_json_has_every_fact(many):
+    runs = json.loads(called("runs", "--json", "-").stdout)
+    assert [run["id"] for run in runs] == ["run-4", "run-3", "run-2", "run-1", "run-0"]
+    first = runs[-1]
+    assert (first["seed"], first["repetitions"], first["done"], first["reason"]) == (2**70, 2, 6, "stopped")
+    assert [[metric["name"] for metric in scoring["metrics"]] for scoring in first["scorings"]] == [
+        ["exact-match", "rouge-l"],
+        ["citation"],
+    ]
+    called("runs", "--json", "runs.json", "--suite", "b")
+    assert [run["id"] for run in json.loads((many / "runs.json").read_text())] == ["run-3"]
+
+
+def test_a_run_is_shown_with_its_facts_and_counts(many, golden):
+    golden("cli/runs-show.txt", called("runs", "show", "run-0").stdout)
+
+
+def test_a_run_as_json_has_its_counts(many):
+    run = json.loads(called("runs", "show", "run-0", "--json", "-").stdout)
+    assert run["owner"] is None
+    assert run["outcomes"] == [
+        {"metric": "exact-match", "passed": 6, "failed": 0, "unscored": {}},
+        {"metric": "rouge-l", "passed": 0, "failed": 1, "unscored": {"no_expected": 5}},
+        {"metric": "citation", "passed": 0, "failed": 1, "unscored": {"not_run": 5}},
+    ]
+
+
+def test_a_grading_is_shown_without_marks(many):
+    shown = called("runs", "show", "run-1").stdout
+    assert "kind         grading" in shown
+    assert "passed" not in shown
+
+
+def test_what_a_run_of_a_suite_stored_is_shown(ran):
+    shown = called("runs", "show", "latest").stdout
+    assert "suite        refunds" in shown
+    assert "exact-match  1       1       -" in shown
+    assert listed() == [json.loads(called("runs", "--json", "-").stdout)[0]["id"]]
+
+
+def test_the_owner_of_a_run_is_named_and_its_run_stays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store("runs.db") as store:
+        begun(store)
+        shown = called("runs", "show", "run-0", "--store", "runs.db")
+        removed = called("runs", "rm", "run-0", "--yes", "--store", "runs.db")
+    assert "owner        process " in shown.stdout
+    assert ", running\n" in shown.stdout
+    assert removed.exit_code == 2
+    assert "The run `run-0` cannot go: process " in removed.stderr
+    assert listed("--store", "runs.db") == ["run-0"]
+
+
+def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hostile = "\x1b[31m\u202e::error::"
+    with open_store() as store:
+        run = facts(samples=0, suite=hostile, dataset=hostile, identity={hostile: hostile}, fingerprint=hostile)
+        store.begin(run, [], cards=()).release()
+    for argv in ((), ("show", "latest")):
+        result = called("runs", *argv)
+        assert result.exit_code == 0
+        assert "\x1b" not in result.stdout
+        assert "\u202e" not in result.stdout
+
+
+def test_runs_are_removed_once_that_is_confirmed(many):
+    asked = called("runs", "rm", "run-0", "run-1")
+    assert asked.exit_code == 2
+    assert "Nothing was removed, since nobody answered. Say `--yes` where these may go." in asked.stderr
+    assert "Remove 2 runs? [y/N]" in asked.stderr
+    assert len(listed()) == 5
+    done = called("runs", "rm", "run-0", "run-1", "run-0", "--yes")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "removed 2 runs\n")
+    assert listed() == ["run-4", "run-3", "run-2"]
+
+
+def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
+    with open_store() as store, store.writing() as rows:
+        rows.write("UPDATE runs SET dataset = 'x' WHERE id = 'run-2'")
+    result = called("runs")
+    assert result.exit_code == 0
+    assert "run-2" not in result.stdout
+    assert result.stderr.startswith("warning: The run 'run-2' is damaged")
+    assert called("runs", "show", "run-2").exit_code == 2
+    assert called("runs", "rm", "run-2", "--yes").stderr == "removed 1 run\n"
+    assert called("runs").stderr == ""
+
+
+def test_the_store_may_be_named_by_the_environment_the_group_or_the_command(many):
+    (many / ".deemster" / "runs.db").rename(many / "moved.db")
+    assert called("runs").exit_code == 2
+    assert called("runs", DEEMSTER_STORE="moved.db").exit_code == 0
+    assert called("runs", "--store", "moved.db", "show", "run-0").exit_code == 0
+    assert called("runs", "--store", "moved.db", "show", "run-0", DEEMSTER_STORE="nowhere.db").exit_code == 0
+    assert called("runs", "show", "run-0", "--store", "moved.db", DEEMSTER_STORE="nowhere.db").exit_code == 0
+    assert called("runs", "--store", "nowhere.db", "show", "run-0", "--store", "moved.db").exit_code == 0
+
+
+def test_an_empty_choice_is_said(many):
+    assert called("runs", "--suite", "none").stdout == "No run in .deemster/runs.db fits.\n"
+
+
+@pytest.mark.parametrize(("answer", "left", "said"), [("y\n", 4, "removed 1 run"), ("n\n", 5, "Nothing was removed.")])
+def test_an_answer_is_heeded(many, answer, left, said):
+    result = CliRunner().invoke(app, ["runs", "rm", "run-0"], input=answer, prog_name="deemster")
+    assert result.exit_code == 0
+    assert said in result.stderr
+    assert len(listed()) == left

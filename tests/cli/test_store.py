@@ -1,0 +1,191 @@
+"""`deemster store`: runs that move, room that is made, damage that is found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deemster.store import open_store
+from tests.cli.world import called
+from tests.store.making import written
+from tests.store.moving import rest
+
+
+@pytest.fixture
+def ran(world):
+    """A folder in which a suite has run twice a sample."""
+    result = called("run", "suite.yml", "--quiet")
+    assert result.exit_code == 0
+    return world()
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    """A store with runs of two suites, of the first days of 2026."""
+    monkeypatch.chdir(tmp_path)
+    with open_store() as store:
+        for number in range(4):
+            day = f"2026-01-0{number + 1}T10:00:00.000Z"
+            rest(store, written(store, number, suite="ab"[number % 2], started_at=day))
+    return tmp_path
+
+
+def ids():
+    return [run["id"] for run in json.loads(called("runs", "--json", "-").stdout)]
+
+
+@pytest.mark.parametrize("command", ["export", "import", "path", "prune", "verify"])
+def test_help_is_as_it_was_read(command, golden):
+    result = called("store", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    assert result.exit_code == 0
+    golden(f"cli/store-{command}.txt", result.stdout)
+
+
+@pytest.mark.parametrize("command", ["show", "rm"])
+def test_help_of_runs_is_as_it_was_read(command, golden):
+    result = called("runs", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    golden(f"cli/runs-{command}-help.txt", result.stdout)
+
+
+def test_the_path_is_whole_and_shows_no_password(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert called("store", "path").stdout == f"{tmp_path}/.deemster/runs.db\n"
+    assert called("store", "path", "--store", "x/y.db").stdout == f"{tmp_path}/x/y.db\n"
+    shown = called("store", "path", DEEMSTER_STORE="postgresql://ann:s3cret@db.example:5433/evals?sslmode=require")
+    assert shown.stdout == "postgresql://ann@db.example:5433/evals\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_moved_gives_the_same_report_to_the_byte(ran, postgres_url):
+    assert called("store", "export", "latest", "--to", "run.jsonl").stderr == "wrote 1 run to run.jsonl\n"
+    taken = called("store", "import", "run.jsonl", "--store", "other.db")
+    assert (taken.exit_code, taken.stdout) == (0, f"{ids()[0]}: taken in, 2 samples\n")
+    called("store", "import", "run.jsonl", "--store", postgres_url)
+    called("store", "export", "latest", "--to", "back.jsonl", "--store", postgres_url)
+    assert (ran / "back.jsonl").read_bytes() == (ran / "run.jsonl").read_bytes()
+    for flag in ("--json", "--markdown", "--csv", "--html", "--junit"):
+        reports = [
+            called("report", "latest", flag, "-", "--store", store)
+            for store in (".deemster/runs.db", "other.db", postgres_url)
+        ]
+        assert [report.exit_code for report in reports] == [0, 0, 0]
+        assert len({report.stdout for report in reports}) == 1
+        assert len(reports[0].stdout) > 100
+
+
+def test_a_run_that_is_there_already_is_said(ran):
+    called("store", "export", "--all", "--to", "run.jsonl")
+    result = called("store", "import", "run.jsonl")
+    assert (result.exit_code, result.stdout) == (0, f"{ids()[0]}: was here already\n")
+
+
+def test_validate_knows_a_run_file(ran):
+    called("store", "export", "--all", "--to", "run.jsonl")
+    assert called("validate", "run.jsonl").stdout == "run.jsonl: run file, 1 run, 2 samples\n"
+    (ran / "run.jsonl").write_bytes((ran / "run.jsonl").read_bytes().replace(b"ten euros", b"six euros"))
+    result = called("validate", "run.jsonl")
+    assert result.exit_code == 2
+    assert "The check sum does not fit: the lines of this run are not those that were written." in result.stderr
+
+
+def test_every_run_is_exported_in_the_order_they_began(old):
+    called("store", "export", "--all", "--to", "all.jsonl")
+    heads = [json.loads(line) for line in (old / "all.jsonl").read_bytes().splitlines()]
+    assert [line["id"] for line in heads if line.get("line") == "run"] == ["run-0", "run-1", "run-2", "run-3"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("export",), "Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`."),
+        (("export", "--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
+        (("export", "run-0", "--all", "--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
+        (("export", "run-9", "--to", "x.jsonl"), "The store holds no run `run-9`."),
+        (("export", "run-0", "--to", "no/x.jsonl"), "error: no/x.jsonl: The file cannot be written: No such file"),
+        (("export", "run-0", "--to", "."), "File '.' is a directory."),
+        (("import", "no.jsonl"), "error: no.jsonl: There is no such file."),
+        (("import", "bad.jsonl"), "error: bad.jsonl:1: This cannot be read as JSON"),
+        (("import", "pq/runs.parquet"), "error: pq/runs.parquet:1: This cannot be read as JSON"),
+        (("prune", "--older-than", "soon"), "`soon` is no age: give 45m, 12h, 30d or 8w."),
+        (("prune", "--older-than", "999999w"), "`999999w` is no age"),
+        (("prune", "--keep", "-1"), "-1 is not in the range x>=0."),
+        (("verify", "--store", "no.db"), "error: no.db: There is no store here."),
+        (("verify", "--store", "bad.jsonl"), "error: bad.jsonl: "),
+        (("path", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_exit_code_2(old, argv, said):
+    (old / "bad.jsonl").write_bytes(b"\x00\xff" * 100)
+    (old / "pq").mkdir()
+    (old / "pq" / "runs.parquet").write_bytes(b"PAR1")
+    result = called("store", *argv)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (old / "x.jsonl").exists()
+    assert len(ids()) == 4
+
+
+def test_parquet_says_that_it_is_for_analysis(old):
+    result = called("store", "export", "--all", "--parquet", "tables")
+    assert (result.exit_code, result.stderr) == (0, "wrote 4 runs to tables; no store imports Parquet\n")
+    assert (old / "tables" / "marks.parquet").is_file()
+
+
+def test_pruning_shows_what_would_go_and_asks(old, golden):
+    result = called("store", "prune", "--keep", "1")
+    assert result.exit_code == 2
+    golden("cli/store-prune-asked.txt", result.stderr)
+    assert len(ids()) == 4
+
+
+def test_old_runs_are_pruned(old):
+    # The tenth of January 2026, at noon.
+    noon = "1768046400"
+    result = called("store", "prune", "--older-than", "8d", "--yes", SOURCE_DATE_EPOCH=noon)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("removed 2 runs and 0 sample contents that nothing used, ")
+    assert ids() == ["run-3", "run-2"]
+    result = called("store", "prune", "--keep", "0", "--status", "complete", "--yes")
+    assert result.stderr.startswith("removed 2 runs and 3 sample contents that nothing used, ")
+    assert ids() == []
+
+
+def test_a_run_can_be_pruned_by_how_it_ended(old):
+    assert called("store", "prune", "--status", "incomplete", "--yes").stderr.startswith("removed 0 runs")
+    assert len(ids()) == 4
+
+
+def test_without_a_flag_no_run_goes_and_nobody_is_asked(old):
+    result = called("store", "prune")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("removed 0 runs and 0 sample contents that nothing used, ")
+
+
+def test_a_sound_store_is_said_to_be_sound(old):
+    result = called("store", "verify")
+    assert (result.exit_code, result.stdout) == (0, ".deemster/runs.db: 4 runs, nothing is damaged.\n")
+
+
+def test_damage_is_exit_code_1_and_named(old):
+    with open_store() as store, store.writing() as rows:
+        rows.write("UPDATE outputs SET body = '{}' WHERE run = 2 AND position = 1")
+        rows.write("UPDATE runs SET seed = '7' WHERE number = 3")
+    result = called("store", "verify")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "The run 'run-2' is damaged (its facts do not fit their check sum).\n"
+        "The run `run-1` is damaged: 1 execution of 3 cannot be read, the first at position 1, repetition 0.\n"
+    )
+    assert result.stderr == "2 damages found in .deemster/runs.db\n"
+
+
+def test_a_newer_store_is_refused_in_one_line(old):
+    with open_store() as store, store.writing() as rows:
+        rows.write("PRAGMA user_version = 99")
+    for argv in (("store", "verify"), ("runs",), ("store", "prune")):
+        result = called(*argv)
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
+        assert "This store has schema 99" in result.stderr

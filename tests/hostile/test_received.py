@@ -1,0 +1,91 @@
+"""Run files from elsewhere, forged so that their check sums fit: a clear error, or a run with a normal report."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import DeemsterError
+from deemster.evaluation import report_of
+from deemster.store import open_store
+from deemster.store.importing import import_runs
+from tests.cli.world import FILES, called, written
+from tests.store.moving import resealed
+
+GATE = "gate: { min_macro_f1: 0.1, cohorts: { policy: { min_macro_f1: 0.2 } } }\n"
+ODD = st.sampled_from(
+    [None, 0, -1, 2**70, 0.5, 1e308, "", "x", "\x1b[31m", [], {}, [[]], True, {"a": 1}, [1, None], "exact-match"]
+)
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    """The lines of a run file that a real run made."""
+    folder = tmp_path_factory.mktemp("real")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        written(folder, {**FILES, "suite.yml": FILES["suite.yml"] + GATE})
+        assert called("run", "suite.yml", "--quiet").exit_code == 0
+        assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
+    return (folder / "run.jsonl").read_bytes().splitlines()
+
+
+def places(value, path=()):
+    """Every place in a value."""
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, key)
+            yield from places(value[key], (*path, key))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
+    at = data.draw(st.sampled_from([1, 1, 1, 2, *range(3, len(lines) - 1)]))
+    value = json.loads(lines[at])
+    *way, last = data.draw(st.sampled_from(list(places(value))))
+    part = value
+    for key in way:
+        part = part[key]
+    part[last] = data.draw(ODD)
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(resealed([*lines[:at], json.dumps(value).encode(), *lines[at + 1 :]]))
+    with open_store(tmp_path / "runs.db") as store:
+        for run in store.runs():
+            store.remove(run.id)
+        try:
+            (run,) = import_runs(store, path)
+            report = report_of(store, run.id)
+        except DeemsterError as error:
+            text = str(error)
+        else:
+            text = report.to_markdown()
+            assert report.to_json()
+            assert report.to_html()
+    assert text
+    assert "\x1b" not in text
+
+
+def test_rescoring_asks_no_model_and_loads_no_code_that_a_run_file_names(lines, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    head = json.loads(lines[1])
+    (tmp_path / "evil.py").write_text("raise SystemExit('loaded')")
+    head["facts"]["suite"]["file"] = str(tmp_path / "suite.yml")
+    head["facts"]["suite"]["document"]["models"] = {
+        "judge": {"base_url": "http://192.0.2.1/${OPENAI_API_KEY}", "model": "m", "api_key_env": "OPENAI_API_KEY"},
+    }
+    (tmp_path / "run.jsonl").write_bytes(resealed([lines[0], json.dumps(head).encode(), *lines[2:]]))
+    assert called("store", "import", "run.jsonl").exit_code == 0
+    result = called("rescore", "latest", "--metric", "llm-as-judge", "--quiet", OPENAI_API_KEY="sk-secret")
+    assert result.exit_code == 2
+    assert "sk-secret" not in result.stderr
+    assert "192.0.2.1" not in result.stderr
+    # A test process has the current folder to import from anyway; what the file names must not add one.
+    monkeypatch.setattr("sys.path", [path for path in sys.path if path not in ("", str(tmp_path))])
+    result = called("rescore", "latest", "--metric", "evil:score", "--quiet")
+    assert result.exit_code == 2
+    assert "loaded" not in result.stderr

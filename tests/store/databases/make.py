@@ -1,0 +1,84 @@
+"""Writes the stored databases of the schema that stands: run when a schema is released, never again for an old one.
+
+python tests/store/databases/make.py v1.db          # an SQLite file
+python tests/store/databases/make.py v1.sql URL     # the rows of a PostgreSQL database, as statements
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+TABLES = ("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries")
+
+
+def fill(store):
+    """Runs of each kind, with everything that a schema holds."""
+    from making import MARK, begun, card, execution, sample, written
+
+    from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
+
+    name = written(store, 0, count=3, cards=[card("a"), card("b")], suite="support-bot", seed=2**70)
+    store.settle(name, 0, [execution(1, marks=[MetricScore(1.0), MARK])])
+    number = store.open_scoring(name, [card("b", "b/2")], identity={"n": 1}, started_at="2026-01-02T00:00:00.000Z")
+    with store.writer(name, scoring=number, outputs=False) as writer:
+        writer.add([execution(position, marks=[MetricScore(0.25, {"k": "v"})]) for position in range(3)])
+    store.finish(name, status="complete", reason=None, finished_at="2026-01-02", duration_s=1.0, scoring=number)
+    name = begun(store, 1, count=2, repetitions=2)
+    with store.writer(name) as writer:
+        writer.add([execution(0, answer=TargetFailure("refused"), marks=[Unscored("target_failed", "refused")])])
+        output = Output("é", retrieved=["d1"], usage=Usage(prompt_tokens=3, cost_usd=0.25), model="m")
+        writer.add([execution(1, 1, answer=output)], at="2026-01-01T00:00:05.000Z")
+    store.finish(name, status="incomplete", reason="stopped", finished_at="2026-01-01", duration_s=0.5)
+    name = begun(store, 2, count=2, kind="grading", cards=[])
+    with store.writer(name) as writer:
+        writer.add_entries([(0, b'{"votes":[]}')])
+    name = begun(store, 3, count=0, kind="recording", cards=[])
+    with store.writer(name) as writer:
+        writer.add_samples([sample(0)])
+        writer.add([execution(0, marks=[])])
+
+
+def literal(value):
+    """A value as PostgreSQL reads it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"'\\x{value.hex()}'::bytea"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)
+
+
+def main():
+    """Make one database."""
+    from deemster.store import open_store
+    from deemster.store.migration import _FOLDER, statements
+
+    path = HERE / sys.argv[1]
+    path.unlink(missing_ok=True)
+    with open_store(sys.argv[2] if path.suffix == ".sql" else path) as store:
+        fill(store)
+    if path.suffix != ".sql":
+        return
+    lines = [
+        "CREATE SCHEMA deemster",
+        "SET search_path TO deemster",
+        "CREATE TABLE migrations (number BIGINT PRIMARY KEY)",
+    ]
+    with open_store(sys.argv[2]) as store, store.reading() as rows:
+        for file in sorted(_FOLDER.glob("*.sql")):
+            lines += statements(file, store._pool.dialect)
+        for table in TABLES:
+            for row in rows.read(f"SELECT * FROM {table}"):
+                lines.append(f"INSERT INTO {table} VALUES ({', '.join(map(literal, row))})")
+    for table in ("runs", "contents"):
+        sequence = f"pg_get_serial_sequence('{table}', 'number')"
+        lines.append(f"SELECT setval({sequence}, (SELECT max(number) FROM {table}))")
+    path.write_text(";\n".join(lines) + ";\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

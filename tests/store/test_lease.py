@@ -1,0 +1,217 @@
+"""One process writes a run; a dead one is replaced at once, a silent one after thirty seconds."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+
+from deemster.errors import LeaseError, StoreError
+from deemster.store import lease as leasing
+from deemster.store import open_store
+from tests.store.making import begun, execution
+
+HOLDING = """
+import sys, time
+from deemster.store import open_store
+store = open_store(sys.argv[1])
+lease = store.lease("run-0")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def holder(place):
+    """A process that has leased `run-0`."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def age(store, seconds, **other):
+    """Let the owner of every run seem silent for so long, or be another."""
+    with store.writing() as rows:
+        rows.write("UPDATE runs SET heartbeat = heartbeat - ?", (float(seconds),))
+        for column, value in other.items():
+            rows.write(f"UPDATE runs SET {column} = ?", (value,))
+
+
+def test_a_run_that_another_process_writes_is_refused_with_its_host_and_pid(place):
+    with open_store(place) as store:
+        begun(store)
+    process = holder(place)
+    try:
+        with open_store(place) as store:
+            owner = store.owner("run-0")
+            assert (owner.pid, owner.alive) == (process.pid, True)
+            with pytest.raises(LeaseError, match=f"being written by process {process.pid} on {owner.host}"):
+                store.lease("run-0")
+            with pytest.raises(LeaseError, match=f"being written by process {process.pid}"):
+                store.remove("run-0")
+    finally:
+        process.communicate("")
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("buried", [False, True])
+def test_a_killed_process_is_replaced_at_once(place, buried):
+    with open_store(place) as store:
+        begun(store)
+    process = holder(place)
+    process.send_signal(signal.SIGKILL)
+    if buried:
+        process.communicate()
+    else:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with open_store(place) as store:
+        assert not store.owner("run-0").alive
+        with store.lease("run-0") as lease:
+            assert lease.is_held
+            assert store.owner("run-0").pid == os.getpid()
+        assert store.owner("run-0") is None
+    process.communicate()
+
+
+def test_a_process_number_that_was_given_again_is_another_process(store):
+    begun(store)
+    host, pid, start = leasing.here()
+    machine, _, ticks = start.rpartition(" ")
+    assert not leasing.is_dead(host, pid, start)
+    assert leasing.is_dead(host, pid, f"{machine} {int(ticks) - 1}")
+
+
+def test_nothing_is_known_of_a_process_elsewhere():
+    host, _, start = leasing.here()
+    assert not leasing.is_dead("elsewhere", 2**22 + 1, start)
+    ticks = start.rpartition(" ")[2]
+    assert not leasing.is_dead(host, 2**22 + 1, f"another-boot pid:[1] {ticks}")
+
+
+def test_without_start_times_only_the_number_is_looked_up():
+    host, pid, _ = leasing.here()
+    assert not leasing.is_dead(host, pid, None)
+    assert leasing.is_dead(host, 2**22 + 1, None)
+    assert not leasing.is_dead(host, 2**70, None)
+
+
+def test_a_system_without_proc_gives_no_start(monkeypatch):
+    def absent(self, *_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_bytes", absent)
+    assert leasing.process_start(os.getpid()) is None
+
+
+@pytest.mark.parametrize(("silent_s", "is_refused"), [(25, True), (31, False)])
+def test_a_process_elsewhere_is_replaced_after_thirty_silent_seconds(store, silent_s, is_refused):
+    begun(store)
+    age(store, silent_s, owner_host="elsewhere", owner_pid=7)
+    if is_refused:
+        with pytest.raises(LeaseError, match=r"process 7 on elsewhere \(last heard of 2\d s ago\)"):
+            store.lease("run-0")
+    else:
+        assert store.lease("run-0").is_held
+
+
+def test_a_lease_is_taken_once_by_many(place):
+    with open_store(place) as store:
+        begun(store)
+    stores = [open_store(place) for _ in range(4)]
+    taken = []
+    for store in stores:
+        try:
+            taken.append(store.lease("run-0"))
+        except LeaseError:
+            continue
+    assert len(taken) == 1
+    for store in stores:
+        store.close()
+
+
+def test_whoever_lost_the_lease_writes_no_more(store, place):
+    name = begun(store)
+    writer = store.writer(name)
+    writer.add([execution(0)])
+    writer.flush()
+    age(store, 31, owner_host="elsewhere")
+    with open_store(place) as other:
+        other.lease(name)
+        writer.add([execution(1)])
+        with pytest.raises(LeaseError, match=f"`run-0` was taken over by process {os.getpid()} on"):
+            writer.flush()
+        with pytest.raises(LeaseError):
+            writer.close()
+        with pytest.raises(LeaseError, match="not leased here"):
+            store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None)
+        assert [each.position for each in other.executions(name)] == [0]
+
+
+def test_a_heartbeat_notices_the_loss(store, place):
+    name = begun(store)
+    lease = store._leases[name]
+    age(store, 10)
+    lease.beat()
+    assert store.owner(name).silent_s < 5
+    age(store, 31, owner_host="elsewhere")
+    with open_store(place) as other:
+        other.lease(name)
+        lease.beat()
+        assert lease.lost
+
+
+def test_a_heartbeat_that_cannot_be_written_is_not_a_loss(store, monkeypatch):
+    lease = store._leases[begun(store)]
+
+    def refused():
+        raise StoreError("busy")
+
+    monkeypatch.setattr(lease._pool, "writing", refused)
+    lease.beat()
+    assert not lease.lost
+    lease.release()
+
+
+def test_a_thread_beats_until_the_lease_is_released(store, monkeypatch):
+    monkeypatch.setattr(leasing, "BEAT_S", 0.01)
+    name = begun(store)
+    age(store, 25)
+    lease = store._leases[name]
+    while store.owner(name).silent_s > 20:
+        lease.thread.join(0.01)
+    lease.release()
+    lease.thread.join(30)
+    assert not lease.thread.is_alive()
+
+
+def test_a_lease_that_was_dropped_without_a_word_ends_its_thread(store, monkeypatch):
+    monkeypatch.setattr(leasing, "BEAT_S", 0.01)
+    begun(store)
+    lease = store._leases.pop("run-0")
+    known, thread = weakref.ref(lease), lease.thread
+    del lease
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert known() is None
+
+
+def test_a_closed_store_gives_back_what_it_leased(place):
+    with open_store(place) as store:
+        begun(store)
+    with open_store(place) as store:
+        assert store.owner("run-0") is None
+        assert store.lease("run-0").is_held
+
+
+def test_a_run_that_is_not_there_cannot_be_leased(store):
+    for act in (store.lease, store.owner, store.remove):
+        with pytest.raises(StoreError, match="holds no run `nothing`"):
+            act("nothing")
