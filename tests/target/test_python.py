@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import functools
+import threading
 
 import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError
-from deemster.records import Invocation
-from deemster.target.python import PythonTarget, output_of
+from deemster.records import Invocation, TargetFailure
+from deemster.target.command import CommandTarget
+from deemster.target.python import PythonTarget, output_of, target_of
+from tests.target.clocks import Hasty, Still
 
 ASKED = Invocation("a", {"q": ["x"]}, 2)
 
@@ -163,3 +166,109 @@ def test_what_cannot_be_called_is_no_target(function):
 def test_a_target_takes_one_argument(function):
     with pytest.raises(ConfigurationError, match="A target takes one argument, the input"):
         PythonTarget(function)
+
+
+def tried(target, clock=None, asked=ASKED):
+    async def once():
+        await target.open(clock=clock or Hasty())
+        try:
+            return await target.call_async(asked)
+        finally:
+            await target.close()
+
+    return asyncio.run(once())
+
+
+def test_a_function_that_raises_is_called_again_as_often_as_it_may():
+    seen = []
+
+    def answer(invocation):
+        seen.append(invocation.repetition)
+        if len(seen) < 3:
+            raise OSError("not yet")
+        return "fine"
+
+    clock = Hasty()
+    assert tried(PythonTarget(answer, retries=2), clock).text == "fine"
+    assert (seen, len(clock.waits)) == ([2, 2, 2], 2)
+
+
+def test_a_function_is_called_once_unless_somebody_asks_for_more():
+    seen = []
+
+    async def answer(asked):
+        seen.append(asked)
+        raise OSError("no")
+
+    with pytest.raises(OSError, match="no"):
+        tried(PythonTarget(answer))
+    assert len(seen) == 1
+    assert tried(PythonTarget(answer, retries=1)).message == "OSError: no (2 attempts)"
+    assert len(seen) == 3
+
+
+def test_a_late_function_is_a_failure_whether_sync_or_async():
+    held = threading.Event()
+
+    async def later(asked):
+        await asyncio.Event().wait()
+
+    try:
+        for function in (lambda asked: held.wait(), later):
+            found = tried(PythonTarget(function, timeout_s=0.05))
+            assert found == TargetFailure("The target did not answer within 0.05 s.")
+    finally:
+        held.set()
+
+
+def test_a_time_out_that_the_function_raises_itself_is_told_as_its_own():
+    def answer(asked):
+        raise TimeoutError("upstream")
+
+    assert tried(PythonTarget(answer, timeout_s=60)).message == "TimeoutError: upstream"
+
+
+def test_the_time_of_the_last_attempt_counts_and_waits_do_not():
+    seen = []
+
+    def answer(asked):
+        seen.append(1)
+        if len(seen) == 1:
+            raise OSError
+        return "x"
+
+    clock = Hasty()
+    found = tried(PythonTarget(answer, retries=1), clock)
+    assert clock.waits[0] > 0.0
+    assert found.usage.latency_ms < 1000 * clock.waits[0] + 1000
+    assert tried(PythonTarget(lambda asked: "x", retries=1), Still()).usage is None
+
+
+@pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}, {"concurrency": 0}, {"concurrency": "1-2"}])
+def test_a_setting_out_of_range_is_refused(options):
+    with pytest.raises(ConfigurationError):
+        PythonTarget(lambda asked: "x", **options)
+
+
+def test_the_identity_is_the_name_and_the_digest_of_the_file():
+    import hashlib
+    from pathlib import Path
+
+    source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    name = f"{__name__}:said"
+    assert PythonTarget(functools.partial(said, 1)).identity == {"python": name, "source": source}
+
+    class App:
+        def __call__(self, asked):
+            return "x"
+
+    assert PythonTarget(App()).identity["python"].endswith(".<locals>.App")
+    assert PythonTarget(App()).identity["source"] == source
+
+
+def test_a_target_object_is_taken_as_it_is_and_its_class_is_refused():
+    target = PythonTarget(lambda asked: "x")
+    assert target_of(target) is target
+    assert isinstance(target_of(said), PythonTarget)
+    with pytest.raises(ConfigurationError, match="make one"):
+        target_of(CommandTarget)

@@ -231,3 +231,15 @@ def test_any_bytes_give_outputs_or_a_typed_error(tmp_path, data):
             assert said
         else:
             assert len(saved) > 0
+
+
+def test_the_identity_of_saved_outputs_is_their_content(tmp_path):
+    import hashlib
+
+    for name, text in (("a.json", '{"outputs": {"a": "x"}}'), ("a.jsonl", '{"id": "a", "output": "x"}\n')):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        assert SavedOutputs.load(path).identity == {"outputs": hashlib.sha256(text.encode()).hexdigest()}
+    first = SavedOutputs({"a": "x", "b": "y\ud800"}).identity
+    assert SavedOutputs({"b": "y\ud800", "a": "x"}).identity == first
+    assert SavedOutputs({"b": "y", "a": "x"}).identity != first

@@ -1,4 +1,4 @@
-"""Posting JSON to one address over a connection pool that all clients of an event loop share."""
+"""Sending requests to one address over a connection pool that all clients of an event loop share."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import base64
 import hashlib
 import http
 import math
+import re
 import urllib.parse
 import urllib.request
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import aiohttp
@@ -29,6 +30,8 @@ _IDLE_S = 4.0
 _RETRIED = frozenset({408, 409, 425})
 _HARD_QUOTA = (b"insufficient_quota", b"billing_hard_limit_reached", b"billing_not_active")
 _AZURE = ".openai.azure.com"
+_EXAMPLE = "https://api.openai.com/v1"
+_LOOPBACK = re.compile(r"127(?:\.[0-9]+){1,3}")
 
 
 class Shared:
@@ -62,15 +65,18 @@ class Posted(NamedTuple):
 
 
 class Endpoint:
-    """One address that JSON is posted to, one attempt a call.
+    """One address that is asked, one attempt a call.
 
     Redirects are not followed: the key is for this address alone.
 
     Args:
         base_url: Where the API lives, such as `https://api.openai.com/v1`; a query is kept.
-        path: What is asked of it, such as `chat/completions`.
+        path: What is asked of it, such as `chat/completions`; None where the address is whole.
         key: The API key, or None.
         timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+        method: The method of HTTP.
+        headers: Headers beside those of JSON and the key, and before them.
+        hidden: Further values that must be shown nowhere.
 
     Attributes:
         host: The host, for messages.
@@ -82,20 +88,33 @@ class Endpoint:
         ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
     """
 
-    def __init__(self, base_url: str, path: str, *, key: str | None, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        path: str | None = None,
+        *,
+        key: str | None,
+        timeout_s: float | None = None,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+        hidden: Iterable[str] = (),
+    ) -> None:
         whole = _address(base_url, path)
+        self._is_whole = path is None
+        self._method = method
         self._url = whole.with_user(None)
         self.host = self._url.host or ""
         key = (key or "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ConfigurationError(f"The API key for {self.host} holds a character that no HTTP header can carry.")
-        hidden = [
+        secret = [
             key,
             whole.user or "",
             whole.password or "",
             *(value for name, value in self._url.query.items() if _hides(name)),
+            *hidden,
         ]
-        self.secrets = Secrets(hidden) if any(hidden) else NO_SECRETS
+        self.secrets = Secrets(secret) if any(secret) else NO_SECRETS
         self.url = shown(str(self._url))
         self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -105,6 +124,10 @@ class Endpoint:
         elif whole.user is not None:
             pair = f"{whole.user}:{whole.password or ''}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        if headers:
+            given = {name.lower() for name in headers}
+            kept = {name: value for name, value in self._headers.items() if name.lower() not in given}
+            self._headers = {**kept, **headers}
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=math.inf)
         self._timeout_s = timeout_s
         self._proxy = _proxy(self._url)
@@ -113,20 +136,34 @@ class Endpoint:
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
 
-    async def post(self, body: bytes, *, longest: int = LONGEST_REPLY) -> Posted:
+    @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """The names and values of the address's query, in order."""
+        return tuple(self._url.query.items())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return _is_loopback(self.host)
+
+    async def post(
+        self, body: bytes | None, *, longest: int = LONGEST_REPLY, query: Sequence[tuple[str, str]] | None = None
+    ) -> Posted:
         """Send a body, and wait for the whole reply.
 
         Args:
-            body: JSON.
+            body: JSON, or what the headers say; None for none.
             longest: The longest reply that is read.
+            query: In place of the address's own query.
 
         Raises:
             Trouble: There was no connection, no whole reply in time, or a reply too long to be read.
         """
         # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
         try:
-            async with self._session().post(
-                self._url,
+            async with self._session().request(
+                self._method,
+                self._url if query is None else self._url.with_query(query),
                 data=body,
                 headers=self._headers,
                 timeout=self._timeout,
@@ -170,7 +207,7 @@ class Endpoint:
             kind = "refused" if any(word in posted.body for word in _HARD_QUOTA) else "limited"
         elif 300 <= status < 400:
             said = f"redirects to {shown(posted.headers.get('Location', 'nowhere'))}, which is not followed"
-        elif status == 404 and "/v1" not in self._url.path:
+        elif status == 404 and not self._is_whole and "/v1" not in self._url.path:
             said = f"{said} (base_url mostly ends with /v1; asked was {self.url})"
         return Trouble(
             kind,
@@ -253,16 +290,17 @@ def _hides(name: str) -> bool:
     return name.lower() not in ("api-version", "version", "alt", "model", "deployment")
 
 
-def _address(base_url: str, path: str) -> yarl.URL:
+def _address(base_url: str, path: str | None) -> yarl.URL:
     try:
         base = yarl.URL(base_url.strip())
         usable = base.scheme in ("http", "https") and bool(base.host) and base.port is not None
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigurationError(
-            f"base_url is an address such as `https://api.openai.com/v1`, not `{shown(base_url)}`."
-        )
+        called, example = ("url", "http://localhost:8000/ask") if path is None else ("base_url", _EXAMPLE)
+        raise ConfigurationError(f"{called} is an address such as `{example}`, not `{shown(base_url)}`.")
+    if path is None:
+        return base
     root = base.path.rstrip("/")
     return base.with_path(root if root.endswith(f"/{path}") else f"{root}/{path}", keep_query=True)
 
@@ -270,10 +308,14 @@ def _address(base_url: str, path: str) -> yarl.URL:
 def _proxy(url: yarl.URL) -> str | None:
     """The proxy the environment names for an address; loopback never goes through one."""
     host = url.host or ""
-    if host == "localhost" or host.startswith("127.") or host == "::1" or urllib.request.proxy_bypass(host):
+    if _is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
     proxy = urllib.request.getproxies().get(url.scheme)
     return proxy if proxy and proxy.startswith(("http://", "https://")) else None
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
 
 
 def _phrase(status: int) -> str:

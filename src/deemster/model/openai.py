@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from deemster.model.cleaning import cleaned
 from deemster.model.dialect import Dialect
 from deemster.model.http import LONGEST_REPLY, Endpoint, Posted, complaint
 from deemster.model.trouble import Trouble
+from deemster.model.used import Used, usage_of
 from deemster.records import Answer, Ask, Token, Usage, Vectors
 
 # A vector of 4,096 numbers of 20 characters, and as much again for spaces.
@@ -24,21 +24,6 @@ _LONGEST_NAME = 256
 
 _NOTHING = msgspec.Raw(b"null")
 _LIMITS = ("max_tokens", "max_completion_tokens")
-
-
-class _Details(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
-class _Used(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-    completion_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: int | None = None
-    cost: Decimal | None = None
 
 
 class _Alternative(msgspec.Struct, gc=False):
@@ -97,11 +82,10 @@ class _Spent(msgspec.Struct):
 
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
-_USED = msgspec.json.Decoder(_Used | None)
+_USED = msgspec.json.Decoder(Used | None)
 _LOGPROBS = msgspec.json.Decoder(_Logprobs | None)
 _SPENT = msgspec.json.Decoder(_Spent)
 _ENCODER = msgspec.json.Encoder()
-_NO_DETAILS = _Details()
 
 
 class OpenAIChat:
@@ -303,17 +287,7 @@ def _usage(raw: msgspec.Raw, model: str | None) -> Usage:
         used = _USED.decode(raw)
         if used is None:
             return Usage(model=model)
-        sent = used.prompt_tokens_details or _NO_DETAILS
-        cached = sent.cached_tokens
-        return Usage(
-            prompt_tokens=used.prompt_tokens,
-            completion_tokens=used.completion_tokens,
-            cached_tokens=used.prompt_cache_hit_tokens if cached is None else cached,
-            reasoning_tokens=(used.completion_tokens_details or _NO_DETAILS).reasoning_tokens,
-            total_tokens=used.total_tokens,
-            cost_usd=used.cost,
-            model=model,
-        )
+        return usage_of(used, model)
     except ValueError:
         return Usage(model=model)
 

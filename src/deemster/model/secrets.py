@@ -18,6 +18,19 @@ _SHAPES = (
     (re.compile(r"(?i)((?:api[-_]?key|x-api-key|authorization)[\"']?\s*[:=]\s*[\"']?)(?!bearer\b|basic\b)[^\s\"',}&]{6,}"),
      rf"\1{REMOVED}"),
 )  # fmt: skip
+_NAMES = re.compile(
+    r"(?i)(?:^|[^a-z])(?:(?:api|access|secret|private)?key|token|secret|passw(?:or)?d|passphrase|credentials?|auth"
+    r"|authorization|cookie|signature)(?![a-z])"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a header or a variable of that name holds a secret, going by its words.
+
+    >>> is_secret_name("X-Api-Key"), is_secret_name("OPENAI_API_KEY"), is_secret_name("GIT_AUTHOR_NAME")
+    (True, True, False)
+    """
+    return _NAMES.search(name) is not None
 
 
 class Secrets:

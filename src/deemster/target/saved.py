@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+import functools
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +38,10 @@ class SavedOutputs:
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         value = dict(outputs) if isinstance(outputs, Mapping) else outputs
-        self._recorded: _Memory | RecordedLines = _texts(value) or _memory(_entries(value, where=_pointer), file=None)
-        self.repetitions = self._recorded.repetitions
+        held = _texts(value) or _memory(_entries(value, where=_pointer), file=None)
+        self._recorded: _Memory | RecordedLines = held
+        self.repetitions = held.repetitions
+        self._digest: Callable[[], str] = functools.cache(held.digest)
 
     @classmethod
     def load(cls, path: str | Path) -> SavedOutputs:
@@ -49,6 +53,7 @@ class SavedOutputs:
         reading = Reading(str(path), error=OutputsError, surrogates=True)
         kind = format_of(path, reading, known=FORMATS)
         self = cls.__new__(cls)
+        self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
         if kind == "jsonl":
             self._recorded = load_lines(path, reading)
         elif kind in ("csv", "tsv"):
@@ -60,6 +65,15 @@ class SavedOutputs:
 
     def __len__(self) -> int:
         return len(self._recorded)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The SHA-256 of the file, or of the answers themselves.
+
+        Raises:
+            OutputsError: The file can no longer be read.
+        """
+        return {"outputs": self._digest()}
 
     def check(self, samples: Iterable[str | Sample], repetitions: int | None = None) -> None:
         """Make sure that every sample has its answers and no other id is recorded.
@@ -124,6 +138,14 @@ def _ids(names: Sequence[str]) -> str:
     return listing(names, limit=_SHOWN)
 
 
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise OutputsError(Fault(f"It can no longer be read: {error.strerror}.", str(path))) from None
+
+
 def _pointer(path: tuple[Any, ...]) -> str:
     return "outputs" + "".join(f"[{step!r}]" for step in path)
 
@@ -137,6 +159,14 @@ class _Memory:
 
     def __len__(self) -> int:
         return len(self._answers)
+
+    def digest(self) -> str:
+        """The SHA-256 of all answers, whatever order they came in."""
+        digest = hashlib.sha256()
+        for name in sorted(self._answers):
+            # A lone surrogate, which JSON cannot hold, must not keep answers from having a name.
+            digest.update(repr((name, self._answers[name])).encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
 
     def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
         """Ids that are not recorded, and recorded ids that are not asked for."""

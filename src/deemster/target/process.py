@@ -1,0 +1,153 @@
+"""One command: started without a shell, fed, listened to, and ended with everything it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LONGEST = 64 * 2**20
+TAIL = 4096
+# How long what a command left behind may hold its output open after it ended.
+LINGER_S = 1.0
+
+
+class Ended(NamedTuple):
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code; below 0 the signal that killed it; None where it was killed for its time or its output.
+        output: What it wrote.
+        complaint: The end of what it wrote to its standard error.
+        fault: Why it was killed; None where it ended by itself.
+    """
+
+    code: int | None
+    output: bytes
+    complaint: bytes
+    fault: str | None = None
+
+
+async def ended(
+    argv: Sequence[str],
+    data: bytes,
+    *,
+    timeout_s: float | None,
+    environ: Mapping[str, str],
+    folder: str | None,
+    longest: int = LONGEST,
+) -> Ended:
+    """Run a command to its end.
+
+    It leads a process group of its own. Whatever is left of the group is killed when the command ends, when its time is
+    over, when it writes too much, and when this is cancelled.
+
+    Args:
+        argv: The program and its arguments.
+        data: What it reads.
+        timeout_s: The longest it may take.
+        environ: Its environment.
+        folder: Where it runs.
+        longest: The most it may write.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    transport, talk = await loop.subprocess_exec(
+        lambda: _Talk(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
+    )
+    fault = None
+    try:
+        talk.feed(data)
+        async with asyncio.timeout(timeout_s):
+            # Not awaited itself: who is cancelled cancels what it awaits, and nobody would learn of the end.
+            await asyncio.wait([talk.exited])
+            await asyncio.wait([talk.closed], timeout=LINGER_S)
+    except TimeoutError:
+        fault = f"The command did not end within {timeout_s:g} s and was killed."
+    finally:
+        if not talk.exited.done():
+            talk.kill()
+            # Also where this is cancelled: a process that nobody waits for stays as a zombie.
+            await _undisturbed(talk.exited)
+        transport.close()
+    if talk.is_too_long:
+        fault = f"The command wrote more than {longest / 2**20:g} MiB and was killed."
+    code = None if fault else transport.get_returncode()
+    return Ended(code, b"".join(talk.output), bytes(talk.complaint), fault)
+
+
+async def _undisturbed(waited: asyncio.Future[None]) -> None:
+    """Wait for what is about to happen; a cancellation meanwhile is raised afterwards."""
+    cancelled = False
+    while not waited.done():
+        try:
+            await asyncio.wait([waited])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+class _Talk(asyncio.SubprocessProtocol):
+    """What is said to a command and what it says."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, longest: int) -> None:
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.output: list[bytes] = []
+        self.complaint = bytearray()
+        self.is_too_long = False
+        self._left = longest
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._group: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)  # noqa: S101 - the loop's promise
+        self._transport = transport
+        self._group = transport.get_pid()
+
+    def feed(self, data: bytes) -> None:
+        """Give the command all it reads; one that does not read it may end all the same."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
+        if isinstance(pipe, asyncio.WriteTransport):
+            pipe.write(data)
+            pipe.write_eof()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.complaint += data
+            del self.complaint[:-TAIL]
+            return
+        self._left -= len(data)
+        if self._left >= 0:
+            self.output.append(data)
+        elif not self.is_too_long:
+            self.is_too_long = True
+            self.output.clear()
+            self.kill()
+
+    def process_exited(self) -> None:
+        # What the command left running would hold its output open.
+        self.kill()
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is the protocol's
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def kill(self) -> None:
+        """Kill the whole group."""
+        if self._group is None or self._transport is None:
+            return
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
