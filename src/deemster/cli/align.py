@@ -13,9 +13,11 @@ import msgspec
 
 from deemster.alignment import MetricsResult, compute_metrics
 from deemster.alignment.verdict import Answer
+from deemster.cli.cascading import Wanted, calibrated, cascade_options, show_cascade
 from deemster.cli.console import draw, note, say, warn
 from deemster.cli.rendering import Rendering
 from deemster.dataset import RubricDataset, Votes
+from deemster.dataset.joining import with_truth
 from deemster.errors import ExitCode, Fault, InputError, ReportError, visible
 from deemster.report import LEVELS, Destination
 from deemster.report.alignment import alignment_console, alignment_markdown, why
@@ -86,6 +88,7 @@ class _Command(click.Command):
 @click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
 @click.option("--slices", is_flag=True, help="Tell of each tag.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
+@cascade_options
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @click.option("--json", metavar="PATH", help="Write the result as JSON; `-` is standard output.")
 @click.option("--markdown", metavar="PATH", help="Write the result as Markdown; `-` is standard output.")
@@ -93,6 +96,7 @@ def command(
     *,
     votes: str,
     dataset: str | None,
+    cascade: Wanted,
     verbose: bool,
     json: str | None,
     markdown: str | None,
@@ -102,14 +106,23 @@ def command(
 ) -> None:
     """Tell how judges agree with people, and with each other.
 
-    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. Exit codes: 0 done, 1 the answer is
-    below the one that `--require` names, 2 bad input.
+    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. With --cascade the votes are read as
+    a cascade: a cheap judge first, and others where it is unsure; each threshold with its accuracy, cost and share of
+    escalations, and the cheapest one that is accurate enough. Exit codes: 0 done, 1 the answer is below the one that
+    `--require` names, 2 bad input.
     """
     given = {"json": json, "markdown": markdown}
     destinations = tuple(Destination(name, path) for name, path in given.items() if path is not None)
     rendering = Rendering(destinations, LEVELS[0], include_input=False)
+    cascade.check(beside=_beside(options, verbose=verbose, require=require))
     rendering.check()
     _keep_inputs(destinations, [votes] if dataset is None else [votes, dataset])
+    if cascade.cheap is not None:
+        held = Votes.load(votes)
+        labelled = held if dataset is None else with_truth(held, RubricDataset.load(dataset))
+        found = calibrated(labelled, cascade, confidence=options["confidence"], seed=seed)
+        show_cascade(found, destinations, seeded=seed is not None)
+        return
     result = _result(votes, dataset, seed, options)
     if rendering.takes_stdout or not _together():
         for warning in result.warnings:
@@ -128,6 +141,19 @@ def command(
         answer = result.verdict.answer or "none"
         note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(why(result))}")
         sys.exit(ExitCode.GATE_FAILED)
+
+
+def _beside(options: dict[str, Any], *, verbose: bool, require: str | None) -> dict[str, bool]:
+    """The flags that say nothing about a cascade, and whether they were given."""
+    return {
+        "--judge": bool(options["judges"]),
+        "--bootstrap": options["bootstrap"] is not None,
+        "--per-judge": options["per_judge"],
+        "--cluster": options["cluster"] is not None,
+        "--slices": options["slices"],
+        "--require": require is not None,
+        "--verbose": verbose,
+    }
 
 
 def _level(value: float) -> float:

@@ -14,8 +14,8 @@ from deemster.dataset.entries import Codebook, consensus
 from deemster.dataset.source import Finding, shown_path
 from deemster.dataset.votes import Block, Codes, Probability, Repeat
 from deemster.documents.values import Path, kind_of
-from deemster.rubrics.aggregation import Rules, aggregate
-from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.aggregation import Rules, merged_repeats
+from deemster.rubrics.criterion import MISSING
 
 
 class Columns:
@@ -164,7 +164,7 @@ class Columns:
         )
 
     def _merge(self, votes: Codes, rules: Rules) -> None:
-        """Make repeats one vote: failed ones are dropped, the rest follow the criterion's rule with equal weights."""
+        """Make the repeats of each judge one vote."""
         by_criterion: dict[int, list[Repeat]] = {}
         for repeat in self._repeats:
             by_criterion.setdefault(repeat.criterion, []).append(repeat)
@@ -173,12 +173,8 @@ class Columns:
             codes = np.full((len(repeats), longest), MISSING, dtype=np.int16)
             for at, repeat in enumerate(repeats):
                 codes[at, : len(repeat.codes)] = repeat.codes
-            failed, worst = (codes == FAILED) | (codes == FAILED_WORST), (codes == FAILED_WORST).any(axis=1)
             criterion = self.book.rubric.criteria[position]
-            kept = np.where(failed, np.int16(MISSING), codes)
-            merged = aggregate(criterion, kept, rule=rules.of(criterion)).codes
-            all_failed = failed.any(axis=1) & (kept == MISSING).all(axis=1)
-            merged = np.where(all_failed, np.where(worst, FAILED_WORST, FAILED), merged)
+            merged = merged_repeats(criterion, codes, rule=rules.of(criterion))
             items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
             votes[items, position, judges] = merged
 

@@ -73,8 +73,12 @@ class RubricDataset:
         self._take(source_of_value(root, Reading("dataset", error=DatasetError)))
 
     @classmethod
-    def load(cls, path: str | FilePath) -> RubricDataset:
+    def load(cls, path: str | FilePath, *, rubric: Rubric | None = None) -> RubricDataset:
         """Read a rubric dataset from JSON, YAML or JSONL.
+
+        Args:
+            path: The file.
+            rubric: Takes the place of the rubric in the file; items that have one of their own keep it.
 
         Raises:
             DatasetError: The file or something in it is wrong; every fault is given with its place.
@@ -82,7 +86,10 @@ class RubricDataset:
         self = cls.__new__(cls)
         reading = Reading(str(path), error=DatasetError)
         with collector_off():
-            self._take(source_of_file(path, reading, known=FORMATS, item_key="submission"))
+            source = source_of_file(path, reading, known=FORMATS, item_key="submission")
+            if rubric is not None and isinstance(source.root, dict):
+                source = source._replace(root={**source.root, "rubric": rubric})
+            self._take(source)
         return self
 
     def _take(self, source: Source) -> None:

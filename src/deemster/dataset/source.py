@@ -139,6 +139,8 @@ def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
     if faults:
         # With a line that cannot be read nothing else is certain: later faults may follow from it.
         raise reading.error(faults)
+    if not rows:
+        reading.refuse("The file is empty.")
     odd = tuple(reading.odd or ())
     header: Any = {}
     if item_key is None or not (isinstance(rows[0], dict) and item_key in rows[0]):

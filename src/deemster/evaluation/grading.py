@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,19 @@ from deemster.dataset.labelled import RubricDataset
 from deemster.errors import ConfigurationError, counted
 from deemster.evaluation.apart import finished
 from deemster.evaluation.asking import Asking, asking_of, completed, opened
-from deemster.evaluation.counting import TELL_S, Progress
+from deemster.evaluation.counting import Progress
+from deemster.evaluation.docket import opened_docket, terms_of
 from deemster.evaluation.door import warner
-from deemster.evaluation.pages import Pages
-from deemster.judges.grading.cases import Case, case_of
+from deemster.evaluation.ledger import Keeping
+from deemster.evaluation.workload import Workload
 from deemster.judges.grading.grader import CriterionGrader
-from deemster.judges.grading.grades import Grading, ItemGrading, JudgeGrading, total_of
+from deemster.judges.grading.grades import Grading
 from deemster.metrics.contract import shown
-from deemster.model import Gateway
-from deemster.records import Mark, Output, Sample, Unscored, Usage
 from deemster.rubrics.criterion import Criterion
-from deemster.run import catalog
+from deemster.run.checks import checks_of_rubrics
 from deemster.run.clock import Clock, clock_of_environment
-from deemster.run.guard import Caught
-from deemster.run.marking import marks_of, user_mark
-from deemster.run.playing import result_of
-from deemster.run.stopping import DRAIN_S, Stop
-
-# Requests that are made out at once: enough to keep every model busy, few enough to hold in memory.
-LIVE = 2048
+from deemster.run.stopping import Stop
+from deemster.store import Store, open_store
 
 
 def grade(
@@ -44,6 +38,9 @@ def grade(
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
 ) -> Grading:
@@ -59,21 +56,32 @@ def grade(
         budget_usd: US dollars that the models must not cost more than; what is not asked then is `not_run`.
         budget_tokens: Tokens that the models must not use more of.
         offline: Whether nothing may be asked over the network.
+        store: Where the graded items are kept: a file, or `postgresql://...`; they end with the program unless given.
+        resume: The stored grading to go on with: its id, or True for the last unfinished one of this dataset, or its
+            last. Votes that failed are asked for again.
+        allow_changed: Whether to go on although something changed since; the grading is then `mixed`.
         progress: Told how far the grading is; `unscored` counts votes that failed.
         clock: The time; the machine's own unless given.
 
     Raises:
         InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
     asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
     warn = warner(inspect.currentframe())
-    return finished(graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn))
+    with _kept(store, resume, allow_changed=allow_changed) as keeping:
+        return finished(
+            graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+        )
 
 
 async def grade_async(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
     *,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     **options: Any,
@@ -82,10 +90,31 @@ async def grade_async(
 
     Raises:
         InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
     warn = warner(inspect.currentframe())
     asking = asking_of(options.pop("models", None), **options)
-    return await graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn)
+    with _kept(store, resume, allow_changed=allow_changed) as keeping:
+        return await graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+
+
+@contextmanager
+def _kept(
+    store: Store | str | Path | None,
+    resume: str | bool | None,  # noqa: FBT001 - as given
+    *,
+    allow_changed: bool,
+) -> Iterator[Keeping | None]:
+    """How a grading is stored; a store that was given by its place is closed afterwards."""
+    if store is None:
+        if resume:
+            raise ConfigurationError("`resume` goes on with a stored grading: give its `store` too.")
+        yield None
+    elif isinstance(store, Store):
+        yield Keeping(store, resume, allow_changed)
+    else:
+        with open_store(store) as held:
+            yield Keeping(held, resume, allow_changed)
 
 
 async def graded(
@@ -97,6 +126,8 @@ async def graded(
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     stop: Stop | None = None,
+    keeping: Keeping | None = None,
+    name: str | None = None,
 ) -> Grading:
     """Grade every item of a dataset.
 
@@ -108,9 +139,12 @@ async def graded(
         progress: Told how far the grading is.
         clock: The time; the machine's own unless given.
         stop: Asks the grading to stop; what was not asked is then `not_run`.
+        keeping: How it is stored; None where it ends with the program.
+        name: What the dataset is called in the store; by its own name, or that of its file, unless given.
 
     Raises:
         InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
@@ -118,8 +152,25 @@ async def graded(
     checks = checks_of(known)
     asking = completed(asking, [grader, *checks.values()])
     stop, clock = stop or Stop(), clock or clock_of_environment()
-    work = _Work(known, grader, checks, stop=stop, progress=progress)
-    async with opened(asking, clock=clock, seed=grader.seed, on_stop=stop.request) as gateway:
+    if keeping is None:
+        work = Workload(known, grader, checks, stop=stop, progress=progress)
+        return await _graded(work, asking, clock=clock, warn=warn)
+    terms = terms_of(known, grader, checks, asking)
+    with opened_docket(terms, keeping, name=name or _name(known, dataset), seed=grader.seed, clock=clock) as docket:
+        work = Workload(known, grader, checks, stop=stop, progress=progress, docket=docket)
+        work.restore(warn)
+        if work.before:
+            again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
+            keeping.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
+        grading = await _graded(work, asking, clock=clock, warn=warn)
+        docket.close(grading)
+        return grading
+
+
+async def _graded(work: Workload, asking: Asking, *, clock: Clock, warn: Callable[[str], None]) -> Grading:
+    """Do the work, and say what a person should know."""
+    stop = work.stop
+    async with opened(asking, clock=clock, seed=work.seed, on_stop=stop.request, spent=work.spent) as gateway:
         stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         await work.done(gateway)
         for note in gateway.notes:
@@ -134,186 +185,15 @@ async def graded(
     return grading
 
 
+def _name(dataset: RubricDataset, given: Any) -> str:
+    """What a dataset is called in a store: its name, else that of its file."""
+    return dataset.name or (Path(given).stem if isinstance(given, (str, Path)) else "items")
+
+
 def checks_of(dataset: RubricDataset) -> dict[Criterion, Any]:
     """The metric of every criterion that a metric answers.
 
     Raises:
         ConfigurationError: There is no such metric, or it cannot be made with these arguments; all faults are listed.
     """
-    found: dict[Criterion, Any] = {}
-    faults = []
-    for rubric in {id(rubric): rubric for rubric in dataset.rubrics}.values():
-        for criterion in rubric.criteria:
-            if criterion.check is None or criterion in found:
-                continue
-            try:
-                found[criterion] = _guarded(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))
-            except ConfigurationError as error:
-                faults += [fault._replace(message=f"`{criterion.name}`: {fault.message}") for fault in error.faults]
-    if faults:
-        raise ConfigurationError(list(dict.fromkeys(faults)))
-    return found
-
-
-def _guarded(metric: Any) -> _Guarded | _GuardedScorer:
-    return _GuardedScorer(metric) if hasattr(metric, "script") else _Guarded(metric)
-
-
-class _Guarded:
-    """A metric whose every failure is an unscored mark."""
-
-    def __init__(self, metric: Any) -> None:
-        self.name = str(metric.name)
-        self.roles = tuple(getattr(metric, "roles", ()))
-        self._metric = metric
-
-    def score(self, sample: Sample, output: Output) -> Mark:
-        """The mark of one output."""
-        ((mark,),) = marks_of([self._metric], [sample], [output], thresholds={})
-        return mark
-
-
-class _GuardedScorer:
-    """A scorer whose every failure is an unscored mark."""
-
-    def __init__(self, metric: Any) -> None:
-        self.name = str(metric.name)
-        self.roles = tuple(getattr(metric, "roles", ()))
-        self._metric = metric
-
-    def script(self, sample: Sample, output: Output) -> Any:
-        """Mark one output, asking as it goes."""
-        with Caught() as caught:
-            return user_mark(self._metric, (yield from self._metric.script(sample, output)))
-        return Unscored("metric_failed", caught.message)
-
-
-class _Work:
-    """The items of one grading, under way."""
-
-    def __init__(
-        self,
-        dataset: RubricDataset,
-        grader: CriterionGrader,
-        checks: Mapping[Criterion, Any],
-        *,
-        stop: Stop,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._dataset, self._grader, self._checks, self._stop, self._progress = dataset, grader, checks, stop, progress
-        self._pages = Pages(len(dataset))
-        self._left: Iterator[int] = iter(range(len(dataset)))
-        self._live: set[asyncio.Task[ItemGrading]] = set()
-        self._gateway: Gateway | None = None
-        self._done = self._failed = 0
-        self._votes: Counter[str] = Counter()
-        self._not_run: Counter[str] = Counter()
-        self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
-        self._usage: dict[str, Usage | None] = {}
-        self.first_failure: dict[str, str] = {}
-
-    async def done(self, gateway: Gateway) -> None:
-        """Grade everything, as many items at once as keep the models busy."""
-        self._gateway = gateway
-        rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
-        each = max((self._grader.requests(rubric) for rubric in rubrics.values()), default=1)
-        workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
-        async with asyncio.TaskGroup() as tasks:
-            keepers = [tasks.create_task(self._let_go()), tasks.create_task(self._tell_regularly())]
-            await asyncio.gather(*(tasks.create_task(self._worker(gateway)) for _ in range(workers)))
-            for keeper in keepers:
-                keeper.cancel()
-
-    async def _worker(self, gateway: Gateway) -> None:
-        for position in self._left:
-            case = case_of(self._dataset, position)
-            if self._stop.requested:
-                self._keep(position, self._unasked(case))
-                continue
-            task = asyncio.ensure_future(self._item(case, gateway))
-            self._live.add(task)
-            try:
-                await asyncio.wait([task])
-            finally:
-                self._live.discard(task)
-                task.cancel()
-            self._keep(position, self._unasked(case) if task.cancelled() else task.result())
-
-    async def _item(self, case: Case, gateway: Gateway) -> ItemGrading:
-        with Caught() as caught:
-            item: ItemGrading = await result_of(self._grader.script(case, checks=self._checks), gateway.answers, [])
-            return item
-        return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
-
-    def _unasked(self, case: Case) -> ItemGrading:
-        return self._grader.unasked(case, self._stop.reason or "The grading was stopped.")
-
-    def _keep(self, position: int, item: ItemGrading) -> None:
-        self._pages.put(position, item)
-        self._done += 1
-        spent: dict[str, list[Usage | None]] = {}
-        for criterion in item.criteria:
-            for vote in criterion.votes:
-                spent.setdefault(vote.judge, []).append(vote.usage)
-                if vote.failure is not None and vote.judge in self._failures:
-                    self._failed += 1
-                    self._failures[vote.judge][vote.failure.category] += 1
-                    if vote.failure.cause == "not_run":
-                        self._not_run[vote.judge] += 1
-                    else:
-                        self.first_failure.setdefault(vote.judge, vote.failure.message)
-        for judge, usages in spent.items():
-            self._votes[judge] += len(usages)
-            self._usage[judge] = total_of([self._usage.get(judge), *usages])
-        self._tell()
-
-    @property
-    def votes(self) -> int:
-        """How many votes there should be."""
-        return sum(self._votes[judge.id] for judge in self._grader.judges)
-
-    def grading(self) -> Grading:
-        """What it all comes to."""
-        judges = tuple(
-            JudgeGrading(
-                id=judge.id,
-                model=judge.model,
-                weight=judge.weight,
-                votes=self._votes[judge.id],
-                failures=dict(sorted(self._failures[judge.id].items())),
-                not_run=self._not_run[judge.id],
-                usage=self._usage.get(judge.id),
-            )
-            for judge in self._grader.judges
-        )
-        return Grading(
-            items=self._pages,
-            judges=judges,
-            settings=self._grader.settings,
-            dataset=self._dataset,
-            usage=total_of(self._usage.values()),
-            halted=self._halted if self._not_run else None,
-        )
-
-    @property
-    def _halted(self) -> str | None:
-        """Why something was not asked: somebody or the budget stopped it, or a server was given up."""
-        return self._stop.reason or (None if self._gateway is None else self._gateway.held_back)
-
-    async def _let_go(self) -> None:
-        """Once asked to stop, give what is under way a little time and then let go of it."""
-        await self._stop.wait()
-        await asyncio.sleep(DRAIN_S)
-        for task in tuple(self._live):
-            task.cancel()
-
-    async def _tell_regularly(self) -> None:
-        while self._progress is not None:
-            await asyncio.sleep(TELL_S)
-            self._tell()
-
-    def _tell(self) -> None:
-        if self._progress is not None and self._gateway is not None:
-            gateway = self._gateway
-            total = len(self._dataset)
-            self._progress(Progress(self._done, total, self._failed, gateway.spent, gateway.limits()))
+    return checks_of_rubrics(dataset.rubrics)

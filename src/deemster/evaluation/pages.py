@@ -47,6 +47,10 @@ class Pages(Sequence[ItemGrading]):
             self._file.seek(0, 2)
             self._file.write(row)
 
+    def holds(self, position: int) -> bool:
+        """Whether there is an item at a position already."""
+        return self._offsets[position] >= 0
+
     def __len__(self) -> int:
         return len(self._offsets)
 

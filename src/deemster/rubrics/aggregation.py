@@ -119,6 +119,32 @@ def aggregate(
     return Aggregated(table.codes.take(row), table.values.take(row))
 
 
+def merged_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
+    """Make the answers that one judge gave to one question one vote, row by row.
+
+    Failed answers are dropped and the rest follow the rule with equal weights; where all failed, the vote failed.
+
+    Args:
+        criterion: What was voted on.
+        codes: Answers, rows by repeats; `MISSING` where a row has fewer.
+        rule: A rule of the criterion's kind.
+
+    Raises:
+        RubricError: The rule is none of this kind, or a code is none of this criterion.
+
+    >>> answers = [[0, FAILED, 0], [FAILED, FAILED_WORST, MISSING]]
+    >>> merged_repeats(Criterion("Is it right?"), answers, rule="any").tolist()
+    [0, -3]
+    """
+    given = whole_numbers(codes)
+    failed, worst = (given == FAILED) | (given == FAILED_WORST), (given == FAILED_WORST).any(axis=1)
+    kept = np.where(failed, MISSING, given)
+    merged = aggregate(criterion, kept, rule=rule).codes
+    lost = failed.any(axis=1) & (kept == MISSING).all(axis=1)
+    found: Codes = np.where(lost, np.where(worst, FAILED_WORST, FAILED), merged).astype(np.int16)
+    return found
+
+
 def whole_numbers(codes: ArrayLike) -> NDArray[Any]:
     """Codes as an array of whole numbers, as wide as they were given: a narrower one could turn a wrong code right.
 

@@ -47,7 +47,7 @@ class Finding(msgspec.Struct, frozen=True):
     """Something in a rubric that judges are likely to read differently.
 
     Attributes:
-        code: What kind of thing it is, one of `CODES`.
+        code: What kind of thing it is: one of `CODES`, or one that a judge found.
         severity: `warning` or `hint`.
         where: The place as `file:line`; None for a rubric from memory.
         path: The keys and positions to it, such as `criteria[2].requirement`.
@@ -76,12 +76,18 @@ def rubric_findings(
     >>> [finding.code for finding in rubric_findings(Rubric.parse("- {name: tone, requirement: The tone is nice.}"))]
     ['vague-word']
     """
-    paths = _paths(rubric, document)
+    paths = paths_of(rubric, document)
     found = [*_remarks(rubric, paths, document, likeness)]
-    return tuple(_finding(path, remark, document) for path, remark in found)
+    return tuple(finding_of(path, remark, document) for path, remark in found)
 
 
-def _paths(rubric: Rubric, document: Document | None) -> Sequence[Path]:
+def paths_of(rubric: Rubric, document: Document | None) -> Sequence[Path]:
+    """The path of every criterion.
+
+    Args:
+        rubric: The rubric.
+        document: The file it was read from; None for a rubric from memory.
+    """
     if document is not None:
         return criterion_paths(document.value)
     if not rubric.sections:
@@ -127,13 +133,29 @@ def _has_name(criterion: Criterion, place: int, path: Path, document: Document |
     return bool(raw.get("name"))
 
 
-def _finding(path: Path, remark: Remark, document: Document | None) -> Finding:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+def finding_of(path: Path, remark: Remark, document: Document | None, *, severity: Severity | None = None) -> Finding:
+    """A remark at its place.
+
+    Args:
+        path: The keys and positions to it.
+        remark: What is wrong.
+        document: The file it was read from, for places.
+        severity: How grave it is; that of its code unless given.
+    """
     return Finding(
         code=remark.code,
-        severity=CODES[remark.code],
+        severity=severity or CODES[remark.code],
         where=document.where(path) if document is not None else None,
-        path=steps,
+        path=shown_path(path),
         message=remark.message,
         suggestion=remark.suggestion,
     )
+
+
+def shown_path(path: Path) -> str:
+    """The keys and positions to a value, as findings write them.
+
+    >>> shown_path(("criteria", 2, "requirement"))
+    'criteria[2].requirement'
+    """
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

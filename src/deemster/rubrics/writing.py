@@ -78,6 +78,22 @@ def _number(value: float) -> float | int:
     return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
+def rubric_text(rubric: Rubric, kind: str) -> str:
+    """A rubric as it is written to a file, without the last line end.
+
+    Args:
+        rubric: The rubric.
+        kind: `yaml` or `json`.
+
+    >>> print(rubric_text(Rubric((Criterion("It is right."),)), "yaml"))
+    schema_version: deemster.rubric.v1
+    criteria:
+      - requirement: It is right.
+    """
+    value = rubric_dict(rubric)
+    return "\n".join(_block(value)) if kind == "yaml" else json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def write_rubric(rubric: Rubric, path: str | Path) -> Path:
     """Write a rubric as YAML or JSON, by extension.
 
@@ -89,10 +105,8 @@ def write_rubric(rubric: Rubric, path: str | Path) -> Path:
     """
     reading = Reading(str(path), error=RubricError)
     kind = format_of(path, reading, known=FORMATS)
-    value = rubric_dict(rubric)
-    text = "\n".join(_block(value)) if kind == "yaml" else json.dumps(value, ensure_ascii=False, indent=2)
     try:
-        write_aside(Path(path), [text.encode(), b"\n"])
+        write_aside(Path(path), [rubric_text(rubric, kind).encode(), b"\n"])
     except OSError as error:
         reading.refuse(f"The file cannot be written: {error.strerror}.")
     return Path(path)

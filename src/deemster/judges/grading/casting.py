@@ -14,6 +14,7 @@ from deemster.documents.rows import write_rows
 from deemster.errors import VotesError
 from deemster.judges.grading.grades import Grading, ItemGrading, Vote
 from deemster.rubrics.rubric import Rubric
+from deemster.rubrics.verdicts import CANNOT_ASSESS
 
 _SETTINGS = (
     "aggregation",
@@ -85,9 +86,17 @@ def _rows(grading: Grading, *, reasons: bool) -> Iterator[dict[str, Any]]:
             row["votes"] = _cells(graded, books[rubric], judges, reasons=reasons)
             if graded.penalty:
                 row["penalty"] = graded.penalty
+            if grading.settings["cascade"] is not None:
+                row |= _recorded(graded, books[rubric])
         else:
             row["error"] = graded.error
         yield row
+
+
+def _recorded(graded: ItemGrading, book: Codebook) -> dict[str, Any]:
+    """The verdicts and the score of a cascade, which nobody could tell from its votes; a failure is no verdict."""
+    final = [CANNOT_ASSESS if each.failed else book.label(at, each.code) for at, each in enumerate(graded.criteria)]
+    return {"final": final} if graded.score is None else {"final": final, "score": graded.score}
 
 
 def _labels(item: RubricItem) -> dict[str, Any]:

@@ -101,6 +101,11 @@ class Shown(NamedTuple):
     codes: tuple[int, ...]
     reasons: tuple[str | None, ...]
 
+    def about(self, places: Iterable[int]) -> Shown:
+        """The same example with the labels of some of the criteria."""
+        kept = tuple(places)
+        return Shown(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
+
 
 class Selection:
     """Chooses examples, the same ones for the same item whatever else is graded.

@@ -11,17 +11,18 @@ from typing import Any, Literal, TypeAlias
 from deemster.dataset.votes import CHECK
 from deemster.documents.values import SURROGATE
 from deemster.errors import ConfigurationError, Fault, did_you_mean
-from deemster.judges.contract import Asking
+from deemster.judges.grading.cascade import Cascade
 from deemster.judges.grading.cases import Case
+from deemster.judges.grading.checking import checked
 from deemster.judges.grading.fewshot import FewShot, Selection, Shown
 from deemster.judges.grading.grades import ItemGrading, Vote, failure_of, verdict_fields
 from deemster.judges.grading.hearing import Heard, Question, Said, heard_all
 from deemster.judges.grading.jury import Judge, jury_of
+from deemster.judges.grading.likelihood import ALTERNATIVES
 from deemster.judges.grading.settling import Settling
 from deemster.judges.grading.showing import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
 from deemster.metrics.contract import shown
-from deemster.records import Ask, MetricScore, Reply, Request, Usage
-from deemster.records.usage import added
+from deemster.records import Ask, Reply, Request
 from deemster.rubrics.aggregation import Rules
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.penalty import LengthPenalty
@@ -40,7 +41,7 @@ class CriterionGrader:
     """Grades submissions by a rubric.
 
     Args:
-        judges: One or more; several are a panel.
+        judges: One or more; several are a panel. Or a ``Cascade``: a cheap one first, and others where it is unsure.
         calls: `per_criterion`, or `per_item` for the whole rubric in one call.
         aggregation: How the votes on a binary criterion become one verdict.
         ordinal_aggregation: The same for ordinal criteria.
@@ -59,6 +60,8 @@ class CriterionGrader:
             stay.
         temperature: How freely the judges choose; 0, or 0.7 where they are asked several times.
         max_tokens: The longest reply; by the number of criteria where it is not given.
+        probabilities: Whether judges are asked for log-probabilities, which say how sure they are of each vote.
+        cascade: Which of the judges is asked first; comes with `judges`.
 
     Raises:
         ConfigurationError: A setting is none of these; all faults are listed.
@@ -82,6 +85,8 @@ class CriterionGrader:
     system_prompt: str | Mapping[str, str] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    probabilities: bool = False
+    cascade: Cascade | None = None
 
     def __post_init__(self) -> None:
         faults: list[Fault] = []
@@ -95,12 +100,16 @@ class CriterionGrader:
             raise ConfigurationError(faults)
 
     def _take_judges(self) -> None:
-        object.__setattr__(self, "judges", jury_of(self.judges))
+        given: Any = self.judges
+        if isinstance(given, Cascade):
+            object.__setattr__(self, "cascade", given)
+            given = given.judges
+        object.__setattr__(self, "judges", jury_of(given))
 
     def _faults(self) -> Iterator[Fault]:
         if self.calls not in CALLS:
             yield Fault(f"`calls` knows no {shown(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
-        for key in ("shuffle_options", "auto_na"):
+        for key in ("shuffle_options", "auto_na", "probabilities"):
             if not isinstance(getattr(self, key), bool):
                 yield Fault(f"`{key}` is true or false, not {shown(getattr(self, key))}.")
         for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot)):
@@ -117,7 +126,17 @@ class CriterionGrader:
             yield Fault(f"`temperature` is a number from 0 to 2, not {shown(warm)}.")
         elif warm == 0 and self.repeats != 1:
             yield Fault("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
+        if self.cascade is not None:
+            yield from self._cascade_faults()
         yield from self._prompt_faults()
+
+    def _cascade_faults(self) -> Iterator[Fault]:
+        if not isinstance(self.cascade, Cascade):
+            yield Fault(f"`cascade` is a `Cascade` or None, not {shown(self.cascade)[:60]}.")
+        elif self.judges != self.cascade.judges:
+            yield Fault("`judges` are not those of the cascade; give the cascade as `judges`.")
+        elif self.temperature == 0 and self.cascade.asks > 1:
+            yield Fault("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
 
     def _prompt_faults(self) -> Iterator[Fault]:
         given = self.system_prompt
@@ -178,8 +197,10 @@ class CriterionGrader:
             "few_shot": None if few is None else _plain_examples(few),
             "repeats": self.repeats,
             "seed": self.seed,
-            "temperature": self._warmth,
+            "temperature": self._warmth(self.repeats),
             "max_tokens": self.max_tokens,
+            "probabilities": self.probabilities,
+            "cascade": None if self.cascade is None else self.cascade.settings,
             "prompts": {kind: self.style.prompt(kind).hash for kind in self._kinds},
         }
 
@@ -187,11 +208,10 @@ class CriterionGrader:
     def _kinds(self) -> tuple[str, ...]:
         return (RUBRIC,) if self.calls == "per_item" else tuple(kind for kind in KINDS if kind != RUBRIC)
 
-    @property
-    def _warmth(self) -> float:
+    def _warmth(self, repeats: int) -> float:
         if self.temperature is not None:
             return float(self.temperature)
-        return 0.0 if self.repeats == 1 else TEMPERATURE
+        return 0.0 if repeats == 1 else TEMPERATURE
 
     @cached_property
     def _selection(self) -> Selection | None:
@@ -205,14 +225,21 @@ class CriterionGrader:
         """How many requests an item of a rubric takes, where every reply can be read."""
         asked = sum(criterion.check is None for criterion in rubric.criteria)
         each = min(asked, 1) if self.calls == "per_item" else asked
-        return each * len(self.judges) * self.repeats
+        return each * sum(map(self._repeats, range(len(self.judges))))
 
-    def script(self, case: Case, *, checks: Mapping[Criterion, Any] | None = None) -> GradingScript:
+    def _repeats(self, number: int) -> int:
+        """How often a judge is asked, by its place among the judges."""
+        return self.repeats if number or self.cascade is None else self.cascade.asks
+
+    def script(
+        self, case: Case, *, checks: Mapping[Criterion, Any] | None = None, known: Sequence[Sequence[Vote]] = ()
+    ) -> GradingScript:
         """Grade one item, asking as it goes.
 
         Args:
             case: The item.
             checks: The metric that answers each criterion with a `check`.
+            known: Votes on each criterion that were cast before; nobody is asked for them again.
 
         Raises:
             ConfigurationError: A criterion has a `check` and nobody says which metric it is.
@@ -222,13 +249,36 @@ class CriterionGrader:
         votes: list[list[Vote]] = [[] for _ in case.rubric.criteria]
         for place, criterion in enumerate(case.rubric.criteria):
             if criterion.check is not None:
-                votes[place].append((yield from _checked(criterion, case, checks or {})))
-        questions = list(self._questions(case))
+                votes[place].append((yield from checked(criterion, case, checks or {})))
+        places = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
+        settling = self._settling(case.rubric)
+        for place in places if known else ():
+            votes[place] += known[place]
+        if self.cascade is None:
+            yield from self._heard(case, places, range(len(self.judges)), votes)
+        else:
+            yield from self._heard(case, places, (0,), votes)
+            unsure = [place for place in places if not settling.stands(place, votes[place])]
+            yield from self._heard(case, unsure, range(1, len(self.judges)), votes)
+        return settling.graded(case.id, votes, penalty=penalty)
+
+    def _heard(
+        self, case: Case, places: Sequence[int], judges: Sequence[int], votes: Sequence[list[Vote]]
+    ) -> Generator[Sequence[Request], Sequence[Reply], None]:
+        """Ask some of the judges about some of the criteria, and cast their votes."""
+        questions = [each for each in self._questions(case, places, judges) if self._is_open(each, votes)]
         if questions:
             said = yield from heard_all(questions)
             for question, each in zip(questions, said, strict=True):
                 self._cast(question, each, votes)
-        return self._settling(case.rubric).graded(case.id, votes, penalty=penalty)
+            order = {judge.id: number for number, judge in enumerate(self.judges)}
+            for place in places:
+                votes[place].sort(key=lambda vote: (order[vote.judge], vote.repeat))
+
+    def _is_open(self, question: Question, votes: Sequence[Sequence[Vote]]) -> bool:
+        """Whether a vote is missing that a question would bring."""
+        about = (self.judges[question.judge].id, question.repeat)
+        return any(all((vote.judge, vote.repeat) != about for vote in votes[each.place]) for each in question.exhibits)
 
     def unasked(self, case: Case, message: str) -> ItemGrading:
         """The grading of an item that nobody was asked about.
@@ -243,8 +293,8 @@ class CriterionGrader:
             if criterion.check is not None
             else [
                 Vote(judge=judge.id, repeat=repeat, failure=failure, weight=judge.weight)
-                for judge in self.judges
-                for repeat in range(self.repeats)
+                for number, judge in enumerate(self.judges if self.cascade is None else self.judges[:1])
+                for repeat in range(self._repeats(number))
             ]
             for criterion in case.rubric.criteria
         ]
@@ -252,17 +302,17 @@ class CriterionGrader:
 
     def _settling(self, rubric: Rubric) -> Settling:
         if rubric not in self._settlings:
-            made = Settling(rubric, judges=self.judges, rules=self.rules, scoring=self.scoring)
+            made = Settling(rubric, judges=self.judges, rules=self.rules, scoring=self.scoring, cascade=self.cascade)
             self._settlings[rubric] = made
         return self._settlings[rubric]
 
-    def _questions(self, case: Case) -> Iterator[Question]:
-        places = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
+    def _questions(self, case: Case, places: Sequence[int], judges: Sequence[int]) -> Iterator[Question]:
         groups: Iterable[Sequence[int]] = [places] if self.calls == "per_item" else [[place] for place in places]
         for group in groups if places else ():
-            for number, judge in enumerate(self.judges):
+            for number in judges:
+                judge = self.judges[number]
                 examples = self._examples(case, group, judge.id)
-                for repeat in range(self.repeats):
+                for repeat in range(self._repeats(number)):
                     exhibits = tuple(self.style.exhibit(case, place, judge=judge.id, repeat=repeat) for place in group)
                     yield self._question(case, exhibits, examples, number, repeat)
 
@@ -270,7 +320,9 @@ class CriterionGrader:
         if self._selection is None:
             return []
         if self.calls == "per_item":
-            return self._selection.of_rubric(case, judge)
+            asked = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
+            whole = self._selection.of_rubric(case, judge)
+            return whole if len(group) == len(asked) else [each.about(map(asked.index, group)) for each in whole]
         return self._selection.of_criterion(case, case.rubric.criteria[group[0]], judge)
 
     def _question(
@@ -286,13 +338,18 @@ class CriterionGrader:
             messages=self.style.messages(case, exhibits, examples, kind=kind, judge=judge.id, repeat=repeat),
             schema=schema,
             role=judge.model,
-            temperature=self._warmth,
+            temperature=self._warmth(self._repeats(number)),
             # A seed of its own for each answer: a model that honours seeds would else repeat itself.
             seed=SEED + repeat,
             max_tokens=self.max_tokens or MAX_TOKENS + PER_CRITERION * (len(exhibits) - 1),
+            logprobs=ALTERNATIVES if self._weighs(number) else 0,
             sample=repeat,
         )
         return Question(ask, number, repeat, exhibits, whole)
+
+    def _weighs(self, number: int) -> bool:
+        """Whether a judge is asked how likely its verdicts are."""
+        return self.probabilities or (number == 0 and self.cascade is not None and self.cascade.by == "probability")
 
     def _cast(self, question: Question, said: Said, votes: Sequence[list[Vote]]) -> None:
         judge = self.judges[question.judge]
@@ -304,58 +361,15 @@ class CriterionGrader:
                 "shown_order": exhibit.order,
                 "usage": usage,
             }
+            if any((vote.judge, vote.repeat) == (judge.id, question.repeat) for vote in votes[exhibit.place]):
+                # A question about a whole rubric was put again for another criterion.
+                continue
             if isinstance(found, Heard):
                 facts |= verdict_fields(exhibit.criterion, found.code)
-                facts |= {"reason": found.reason, "thinking": found.thinking}
+                facts |= {"reason": found.reason, "thinking": found.thinking, "probabilities": found.probabilities}
             else:
                 facts["failure"] = failure_of(found.cause, found.message)
             votes[exhibit.place].append(Vote(**facts))
-
-
-def _checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
-    """The vote of the metric that answers a criterion; where it has no score, an abstention.
-
-    Raises:
-        ConfigurationError: Nobody says which metric it is.
-    """
-    check = criterion.check
-    metric = checks.get(criterion)
-    if check is None or metric is None:
-        raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and nobody says which.")
-    sample, output = case.pair
-    usage: Usage | None = None
-    if hasattr(metric, "script"):
-        mark, usage = yield from _counted(metric.script(sample, output))
-    else:
-        mark = metric.score(sample, output)
-    if isinstance(mark, MetricScore):
-        code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."
-    else:
-        code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
-    fields = verdict_fields(criterion, code)
-    return Vote(judge=f"{CHECK}{check.metric}", reason=reason, usage=mark.usage or usage, **fields)
-
-
-def _code(criterion: Criterion, score: float, threshold: float) -> int:
-    """The verdict that a score means: met from the threshold on, or the option of the nearest value."""
-    if not criterion.options:
-        return 0 if score >= threshold else 1
-    distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}
-    nearest = min(distance.values())
-    return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)
-
-
-def _counted(script: Any) -> Asking[tuple[Any, Usage | None]]:
-    """What a script returns, and what its replies used."""
-    spent: list[Usage] = []
-    try:
-        requests = next(script)
-        while True:
-            replies = yield requests
-            spent += [reply.usage for reply in replies if reply.usage is not None]
-            requests = script.send(replies)
-    except StopIteration as stop:
-        return stop.value, added(spent)
 
 
 def _plain_penalty(penalty: LengthPenalty) -> dict[str, Any]:

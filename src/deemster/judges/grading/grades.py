@@ -94,7 +94,11 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
         """The verdict as a code of its criterion, or the code of its failure."""
         if self.failure is not None:
             return FAILURES[self.failure.category]
-        return VERDICTS.index(str(self.verdict)) if self.option_index is None else self.option_index
+        return _code(self.verdict, self.option_index)
+
+
+def _code(verdict: str | None, option_index: int | None) -> int:
+    return VERDICTS.index(str(verdict)) if option_index is None else option_index
 
 
 def cost_of(usage: Usage | None) -> Decimal | None:
@@ -147,6 +151,15 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     failed: bool = False
     agreement: float | None = None
     votes: tuple[Vote, ...] = ()
+
+    @property
+    def code(self) -> int:
+        """The final verdict as a code of the criterion.
+
+        Raises:
+            ValueError: There is none: every vote failed.
+        """
+        return _code(self.verdict, self.option_index)
 
     @property
     def reason(self) -> str | None:
@@ -249,6 +262,9 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         dataset: What was graded.
         usage: What all judges and checks used.
         halted: Why not everything was asked, such as a budget; None where everything was.
+        n_failed_items: Items that could not be graded: every call failed, or something before the first.
+        run: The run's id in the store; None where it was not stored.
+        mixed: What changed while the grading was resumed, so that its parts are not of one kind.
     """
 
     items: Sequence[ItemGrading]
@@ -257,6 +273,9 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     dataset: RubricDataset
     usage: Usage | None = None
     halted: str | None = None
+    n_failed_items: int = 0
+    run: str | None = None
+    mixed: tuple[str, ...] = ()
 
     @property
     def dataset_fingerprint(self) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from deemster.errors import listing, visible
 from deemster.judges.contract import Asking
+from deemster.judges.grading.likelihood import Traces
 from deemster.judges.grading.showing import Exhibit
 from deemster.judges.reply import Unreadable, choice, cut, entries_of, whole_number, words
 from deemster.records import Answer, Ask, Reply, Silence, Usage
@@ -43,11 +44,13 @@ class Heard(NamedTuple):
         code: The verdict.
         reason: Why.
         thinking: The model's reasoning, where it is told apart from the answer.
+        probabilities: P(MET), or one for every scored option, where the reply tells.
     """
 
     code: int
     reason: str
     thinking: str | None
+    probabilities: tuple[float, ...] | None = None
 
 
 class Said(NamedTuple):
@@ -103,7 +106,10 @@ def _read(question: Question, reply: Reply) -> list[Heard | Silence]:
         if not question.whole:
             (exhibit,) = question.exhibits
             key = "option" if exhibit.order else "verdict"
-            return [_verdict(entries_of(reply, ("reason", key)), exhibit, reply)]
+            heard = _verdict(entries_of(reply, ("reason", key)), exhibit, reply)
+            if not reply.tokens:
+                return [heard]
+            return [heard._replace(probabilities=Traces(reply).probabilities(exhibit, heard.code))]
         return _verdicts(reply, question.exhibits)
     except Unreadable as error:
         return [_unread(error.message)] * len(question.exhibits)
@@ -119,15 +125,34 @@ def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[Heard | Silen
     if not isinstance(entries, list):
         raise Unreadable(f"`{ENTRIES}` is a list with an entry for each criterion.")
     said: dict[str, list[Any]] = {}
+    names: list[str] = []
     known = {exhibit.criterion.name for exhibit in exhibits}
     strange = []
     for entry in entries:
         name = entry.get("criterion") if isinstance(entry, dict) else None
+        names.append(str(name))
         if isinstance(name, str) and name in known:
             said.setdefault(name, []).append(entry)
         else:
             strange.append(visible(str(name), limit=40))
-    return [_entry(said.get(exhibit.criterion.name, []), exhibit, answer, strange) for exhibit in exhibits]
+    found = [_entry(said.get(exhibit.criterion.name, []), exhibit, answer, strange) for exhibit in exhibits]
+    return _weighed(found, exhibits, answer, names) if answer.tokens else found
+
+
+def _weighed(
+    found: Sequence[Heard | Silence], exhibits: Sequence[Exhibit], answer: Answer, names: Sequence[str]
+) -> list[Heard | Silence]:
+    """What was heard, with how likely each verdict was."""
+    traces = Traces(answer)
+    weighed: list[Heard | Silence] = []
+    for exhibit, heard in zip(exhibits, found, strict=True):
+        entry = traces.entry_of(exhibit.criterion.name, names)
+        if isinstance(heard, Heard) and entry is not None:
+            p = traces.probabilities(exhibit, heard.code, entry=entry, entries=len(names))
+            weighed.append(heard._replace(probabilities=p))
+        else:
+            weighed.append(heard)
+    return weighed
 
 
 def _entry(entries: Sequence[Any], exhibit: Exhibit, answer: Answer, strange: Sequence[str]) -> Heard | Silence:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors import counted
+from deemster.judges.grading.cascade import Cascade
 from deemster.judges.grading.grades import CriterionGrading, ItemGrading, Vote, verdict_fields
 from deemster.judges.grading.jury import Judge
-from deemster.rubrics.aggregation import Rules, aggregate
+from deemster.rubrics.aggregation import Rules, aggregate, merged_repeats
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric import Rubric
 from deemster.rubrics.scoring import Scoring, rubric_scores
@@ -33,10 +34,19 @@ class Settling:
         judges: Who judges them.
         rules: How votes become one verdict.
         scoring: How verdicts become a score.
+        cascade: Which of the judges is asked first, where the others are asked only if it is not believed.
     """
 
-    def __init__(self, rubric: Rubric, *, judges: Sequence[Judge], rules: Rules, scoring: Scoring) -> None:
-        self._rubric, self._judges, self._scoring = rubric, tuple(judges), scoring
+    def __init__(
+        self,
+        rubric: Rubric,
+        *,
+        judges: Sequence[Judge],
+        rules: Rules,
+        scoring: Scoring,
+        cascade: Cascade | None = None,
+    ) -> None:
+        self._rubric, self._judges, self._scoring, self._cascade = rubric, tuple(judges), scoring, cascade
         self._rules = [rules.of(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
         # Few verdicts and few judges: what one item's votes come to, another's have come to before.
@@ -61,7 +71,7 @@ class Settling:
             codes = [self._own(place, [vote.code for vote in cast if vote.judge == judge.id]) for judge in self._judges]
             for row, code in zip(rows, codes, strict=True):
                 row[place] = code
-            finals.append(self._result(place, tuple(codes)))
+            finals.append(self._decided(place, cast, codes))
         every = [[final.code for final in finals], *rows]
         scores = rubric_scores(self._rubric, every, scoring=self._scoring, penalties=penalty)
         criteria = tuple(
@@ -87,17 +97,36 @@ class Settling:
             error=error,
         )
 
+    def stands(self, place: int, votes: Sequence[Vote]) -> bool:
+        """Whether the votes of a cascade's cheap judge on a criterion are believed.
+
+        Args:
+            place: The criterion's place in the rubric.
+            votes: All votes on it; those of others do not matter.
+        """
+        if self._cascade is None:
+            return False
+        own = [vote for vote in votes if vote.judge == self._cascade.cheap.id]
+        code = self._own(place, [vote.code for vote in own])
+        return self._cascade.stands(self._rubric.criteria[place], own, code)
+
+    def _decided(self, place: int, votes: Sequence[Vote], codes: Sequence[int]) -> _Result:
+        """The verdict of a panel; of a cascade that of the cheap judge, or of the others where it is not believed."""
+        if self._cascade is None:
+            return self._result(place, tuple(codes))
+        if self.stands(place, votes) or all(code == MISSING for code in codes[1:]):
+            return self._result(place, (codes[0], *(MISSING for _ in codes[1:])))
+        return self._result(place, (MISSING, *codes[1:]))
+
     def _own(self, place: int, codes: Sequence[int]) -> int:
-        """One judge's vote: its repeats by the criterion's rule with equal weights, failed ones dropped."""
-        kept = tuple(code for code in codes if code not in _FAILED)
-        if len(kept) == 1:
-            return kept[0]
-        if not kept:
-            return MISSING if not codes else FAILED_WORST if FAILED_WORST in codes else FAILED
-        found = self._merged[place]
-        if kept not in found:
-            found[kept] = int(aggregate(self._rubric.criteria[place], [kept], rule=self._rules[place]).codes[0])
-        return found[kept]
+        """One judge's vote, from all its answers."""
+        if len(codes) < 2:
+            return codes[0] if codes else MISSING
+        found, given = self._merged[place], tuple(codes)
+        if given not in found:
+            merged = merged_repeats(self._rubric.criteria[place], [given], rule=self._rules[place])
+            found[given] = int(merged[0])
+        return found[given]
 
     def _result(self, place: int, codes: tuple[int, ...]) -> _Result:
         found = self._results[place]

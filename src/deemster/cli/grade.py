@@ -1,0 +1,204 @@
+"""`deemster grade`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from deemster.alignment import MetricsResult, compute_metrics
+from deemster.cli.console import draw, note, progress_shown, say, warn
+from deemster.cli.jury import Inline, Jury, jury_options
+from deemster.cli.keeping import Kept, keeping_options
+from deemster.cli.main import complain
+from deemster.cli.rehearsal import show_planned
+from deemster.cli.roles import Asked, asking_options
+from deemster.cli.run import interruptible
+from deemster.dataset import RubricDataset
+from deemster.errors import DeemsterError, ExitCode, Fault, InputError, ReportError, visible
+from deemster.evaluation import Keeping, finished
+from deemster.evaluation.asking import Asking, completed, opened
+from deemster.evaluation.docket import ending
+from deemster.evaluation.grading import checks_of, graded
+from deemster.judges.grading.cases import case_of
+from deemster.judges.grading.grader import CriterionGrader
+from deemster.judges.grading.grades import Grading
+from deemster.model.rules import Planned
+from deemster.report import Destination
+from deemster.report.alignment import alignment_console
+from deemster.report.grading import grading_console
+from deemster.report.writing import deliver
+from deemster.rubrics.rubric import Rubric
+from deemster.run.playing import result_of
+from deemster.run.stopping import Stop
+from deemster.summary.grades import GradingFigures, grading_figures
+
+SCHEMA = "deemster.grading.v1"
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_VOTES = (".json", ".jsonl")
+
+
+@click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
+@click.argument("dataset", type=click.Path())
+@click.option("--rubric", metavar="FILE", help="Grade by this rubric in place of the dataset's.")
+@jury_options
+@asking_options
+@keeping_options
+@click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
+@click.option("--json", metavar="PATH", help="Write the results as JSON; `-` is standard output.")
+@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no results on the terminal.")
+def command(
+    *,
+    dataset: str,
+    rubric: str | None,
+    jury: Jury,
+    inline: Inline,
+    asked: Asked,
+    kept: Kept,
+    votes: str | None,
+    json: str | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Grade submissions by a rubric, and tell how judges agree with people.
+
+    DATASET is a rubric dataset. Every judge votes on every criterion; the results are the score, each criterion and
+    each judge, and, where the dataset has labels, how far the judges agree with them. The grading is stored and can be
+    resumed: what was judged is not asked again, votes that failed are. Exit codes: 0 done, 2 bad input, 3 incomplete.
+    """
+    kept.check()
+    destinations = [Destination("json", json)] if json is not None else []
+    for destination in destinations:
+        destination.check()
+    _check_votes(votes)
+    held = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
+    grader = jury.grader()
+    asking = completed(inline.asking(asked, calls=not dry_run), [grader, *checks_of(held).values()])
+    if dry_run:
+        _show_dry_run(held, grader, asking)
+        return
+    stop = Stop()
+    with kept.opened() as keeping:
+        name = held.name or Path(dataset).stem
+        grading = _graded(held, grader, asking, stop=stop, keeping=keeping, name=name, quiet=quiet)
+        code = _delivered(grading, destinations, votes, quiet=quiet)
+        if keeping is not None and code is ExitCode.INCOMPLETE:
+            note(f"To go on with it: the same command with --resume {grading.run}")
+    sys.exit(code)
+
+
+def _graded(
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    asking: Asking,
+    *,
+    stop: Stop,
+    keeping: Keeping | None,
+    name: str,
+    quiet: bool,
+) -> Grading:
+    with interruptible(stop), progress_shown(quiet=quiet) as progress:
+        return finished(
+            graded(
+                dataset,
+                grader,
+                asking=asking,
+                warn=lambda message: warn(visible(message)),
+                progress=progress,
+                stop=stop,
+                keeping=keeping,
+                name=name,
+            )
+        )
+
+
+def _check_votes(path: str | None) -> None:
+    """Refuse a place of votes before anything is asked."""
+    if path is not None and Path(path).suffix.lower() not in _VOTES:
+        raise ReportError(Fault("Votes are written as .json or .jsonl.", path))
+
+
+def _delivered(grading: Grading, destinations: list[Destination], votes: str | None, *, quiet: bool) -> ExitCode:
+    """Write and show what was asked for; how the command ends."""
+    status, reason = ending(grading)
+    code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
+    figures, alignment = grading_figures(grading), _alignment(grading)
+    try:
+        if votes is not None:
+            grading.to_votes(votes)
+        for destination in destinations:
+            deliver(_document(grading, figures, alignment), destination)
+    except DeemsterError as error:
+        complain(str(error))
+        code = ExitCode.INCOMPLETE
+    if not quiet and not any(destination.is_stdout for destination in destinations):
+        draw(lambda console: grading_console(grading, figures, console))
+        if alignment is not None:
+            say("\n")
+            draw(lambda console: alignment_console(alignment, console))
+    for judge in grading.failed_judges:
+        note(visible(f"the judge `{judge}` failed every call"))
+    if reason is not None:
+        note(visible(f"{status}: {reason}."))
+    return code
+
+
+def _alignment(grading: Grading) -> MetricsResult | None:
+    """How the judges agree with people, where the dataset has labels."""
+    if not any(label is not None for truth in grading.dataset.truths for label in truth or ()):
+        return None
+    try:
+        return compute_metrics(grading, None, per_judge=len(grading.judges) > 1)
+    except InputError as error:
+        warn(visible(f"There is no alignment: {error}"))
+        return None
+
+
+def _document(grading: Grading, figures: GradingFigures, alignment: MetricsResult | None) -> Iterator[bytes]:
+    """The results as JSON, item by item."""
+    status, reason = ending(grading)
+    head: dict[str, Any] = {
+        "schema_version": SCHEMA,
+        "run": grading.run,
+        "status": status,
+        "reason": reason,
+        "mixed": grading.mixed,
+        "dataset": grading.dataset.name,
+        "dataset_fingerprint": grading.dataset_fingerprint,
+        "settings": grading.settings,
+        "figures": figures,
+        "alignment": alignment,
+    }
+    yield _ENCODER.encode(head)[:-1] + b',"items":['
+    for place, item in enumerate(grading.items):
+        row = {
+            "id": item.id,
+            "score": item.score,
+            "raw_score": item.raw_score,
+            "unscored": item.unscored,
+            "verdicts": {each.criterion: each.verdict for each in item.criteria},
+            "judge_scores": item.judge_scores,
+        }
+        yield (b"," if place else b"") + _ENCODER.encode(row)
+    yield b"]}\n"
+
+
+def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: Asking) -> None:
+    show_planned(finished(_planned(dataset, grader, asking)))
+    if grader.cascade is not None:
+        rubrics = dataset.rubrics
+        most = sum(map(grader.requests, rubrics))
+        note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
+
+
+async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: Asking) -> Mapping[str, Planned]:
+    checks = checks_of(dataset)
+    async with opened(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
+        for position in range(len(dataset)):
+            await result_of(grader.script(case_of(dataset, position), checks=checks), gateway.answers, [])
+        return gateway.planned

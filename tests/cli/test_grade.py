@@ -1,0 +1,212 @@
+"""`deemster grade`: against a model server, stored, resumed, and on to alignment."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from deemster.dataset import Votes
+from deemster.store import open_store
+from deemster.testing import ModelServer
+from tests.cli.world import called
+from tests.judges.grading import DEPTH, FACTS
+from tests.test_schemas import validator
+
+RUBRIC = {"criteria": [FACTS, DEPTH]}
+
+
+def said(chat):
+    """MET, and the option `fair` wherever it is shown; the facts of text 2 are not met."""
+    if "option" in chat.schema["properties"]:
+        lines = chat[1]["content"].splitlines()
+        number = next(int(line[0]) for line in lines if line[1:] == ". fair")
+        return json.dumps({"reason": "Seen.", "option": number})
+    return json.dumps({"reason": "Seen.", "verdict": "UNMET" if "Text 2." in chat[1]["content"] else "MET"})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+    (tmp_path / "rubric.json").write_text(json.dumps(RUBRIC))
+    items = [{"id": f"i{at}", "submission": f"Text {at}."} for at in range(4)]
+    truth = [["MET", "fair"], ["MET", "good"], ["UNMET", "fair"], ["MET", "fair"]]
+    labelled = [{**item, "ground_truth": truth[at]} for at, item in enumerate(items)]
+    (tmp_path / "bare.json").write_text(json.dumps({"name": "essays", "items": items}))
+    (tmp_path / "labelled.json").write_text(json.dumps({"name": "essays", "rubric": RUBRIC, "items": labelled}))
+    return tmp_path
+
+
+@pytest.fixture
+def server():
+    with ModelServer(answer=said) as running:
+        yield running
+
+
+def models(folder, **servers):
+    section = {
+        role: {"base_url": each.url, "model": role, "retries": 0, "concurrency": 4} for role, each in servers.items()
+    }
+    (folder / "models.json").write_text(json.dumps({"models": section}))
+    return "--models", "models.json"
+
+
+def inline(server):
+    return "--base-url", server.url, "--model", "m"
+
+
+def test_submissions_are_graded_by_a_rubric_and_every_criterion_is_told(server):
+    result = called("grade", "bare.json", "--rubric", "rubric.json", *inline(server))
+    assert result.exit_code == 0, result.stderr
+    for word in ("Criteria", "facts", "0.7500", "depth", "0.5000", "Judges", "Stored as"):
+        assert word in result.stdout
+    assert "Can the" not in result.stdout
+    assert len(server.requests) == 8
+
+
+def test_where_there_are_labels_the_alignment_is_told(server):
+    result = called("grade", "labelled.json", *inline(server), "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    validator("grading").validate(found)
+    assert (found["schema_version"], found["status"]) == ("deemster.grading.v1", "complete")
+    assert found["figures"]["criteria"]["facts"]["mean"] == 0.75
+    assert found["alignment"]["criterion_accuracy"] == pytest.approx(7 / 8)
+    assert [item["verdicts"]["facts"] for item in found["items"]] == ["MET", "MET", "UNMET", "MET"]
+    shown = called("grade", "labelled.json", *inline(server), "--no-store")
+    assert "Stored as" not in shown.stdout
+    assert "ccuracy" in shown.stdout
+
+
+def test_a_panel_of_roles_writes_votes_that_align_reads(folder, server):
+    flags = models(folder, a=server, b=server)
+    result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--votes", "v.json")
+    assert result.exit_code == 0, result.stderr
+    assert [judge.id for judge in Votes.load("v.json").judges] == ["a", "second"]
+    assert called("align", "v.json").exit_code == 0
+
+
+def test_settings_come_from_a_file_and_flags_win(folder, server):
+    (folder / "s.yaml").write_text("calls: per_criterion\nrepeats: 3\nseed: 7\n")
+    result = called("grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--repeats", "2", "--json", "-")
+    settings = json.loads(result.stdout)["settings"]
+    assert (settings["repeats"], settings["seed"], settings["temperature"]) == (2, 7, 0.7)
+    assert len(server.requests) == 16
+
+
+def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure(folder, server):
+    # The server's words have a probability of 0.9, its digits leave less than that to what is not shown.
+    flags = models(folder, small=server, large=server)
+    panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--json", "-")
+    sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "0.5").stdout)
+    assert [judge["votes"] for judge in sure["figures"]["judges"]] == [8, 0]
+    unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "1").stdout)
+    assert unsure["figures"]["judges"][1]["votes"] > 0
+
+
+def test_a_dry_run_counts_and_asks_nothing(folder, server):
+    result = called("grade", "labelled.json", *inline(server), "--dry-run")
+    assert result.exit_code == 0
+    assert "judge: 8 requests" in result.stdout
+    assert server.requests == []
+    assert not (folder / ".deemster").exists()
+
+
+def test_an_answer_is_asked_for_once_and_the_cache_gives_it_again(server):
+    called("grade", "labelled.json", *inline(server), "--no-store")
+    result = called("grade", "labelled.json", *inline(server), "--no-store")
+    assert len(server.requests) == 8
+    assert "8 answered from a cache" in result.stdout
+
+
+def test_what_failed_is_incomplete_and_resumed(folder, server):
+    with ModelServer(faults={"500": 1.0}) as dead:
+        first = called("grade", "labelled.json", "--judge", "a", *models(folder, a=dead), "--no-cache")
+    assert first.exit_code == 3
+    assert "failed every call" in first.stderr
+    with open_store(".deemster/runs.db") as store:
+        (row,) = store.runs()
+    assert (row.kind, row.status) == ("grading", "incomplete")
+    assert f"--resume {row.id}" in first.stderr
+    # The port of a server is no part of what a model is, but its address is: so going on is a change.
+    refused = called("grade", "labelled.json", "--judge", "a", *models(folder, a=server), "--resume")
+    assert refused.exit_code == 2
+    assert "base_url" in refused.stderr
+    again = called("grade", "labelled.json", "--judge", "a", *models(folder, a=server), "--resume", "--allow-changed")
+    assert again.exit_code == 0, again.stderr
+    assert "mixed" in again.stdout
+
+
+def test_a_complete_grading_is_resumed_without_a_call(server):
+    called("grade", "labelled.json", *inline(server), "--no-cache")
+    asked = len(server.requests)
+    result = called("grade", "labelled.json", *inline(server), "--no-cache", "--resume")
+    assert (result.exit_code, len(server.requests)) == (0, asked)
+    assert "4 of 4 are done" in result.stderr
+
+
+def test_a_budget_makes_it_incomplete(folder, server):
+    result = called("grade", "labelled.json", *inline(server), "--budget-tokens", "0", "--quiet")
+    assert result.exit_code == 3
+    assert "were not asked for" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["bare.json"], "There is no rubric"),
+        (["labelled.json", "--rubric", "none.json"], "none.json"),
+        (["labelled.json", "--judge", "strict"], "`strict`"),
+        (["labelled.json", "--models", "m.json"], "give one of the two"),
+        (["labelled.json", "--settings", "rubric.json"], "is no setting of a grader"),
+        (["labelled.json", "--aggregation", "majorty"], "majority"),
+        (["labelled.json", "--cascade", "0.5"], "needs two judges"),
+        (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade`"),
+        (["labelled.json", "--votes", "v.csv"], ".json or .jsonl"),
+        (["labelled.json", "--no-store", "--resume"], "--no-store"),
+        (["labelled.json", "--resume", "nope"], "nope"),
+        (["labelled.json", "--budget-usd", "-1"], "budget"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_anything_is_asked(server, flags, message):
+    file, *rest = flags
+    result = called("grade", file, *inline(server), *rest)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert server.requests == []
+
+
+def test_no_model_at_all_is_told():
+    result = called("grade", "labelled.json")
+    assert result.exit_code == 2
+    assert "--models" in result.stderr
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_a_grading_that_is_stopped_or_killed_ends_as_a_whole_one(folder, blow):
+    items = [{"id": f"i{at:03d}", "submission": f"Text {at + 10}."} for at in range(60)]
+    (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
+    with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
+        flags = [*models(folder, judge=server), "--no-cache", "--json", "-"]
+        argv = [sys.executable, "-m", "deemster", "grade", "many.json", *flags]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while len(server.requests) < 60:
+            assert process.poll() is None
+        process.send_signal(blow)
+        out, err = process.communicate(timeout=60)
+        if blow == signal.SIGINT:
+            assert process.returncode == 3, err
+            assert json.loads(out)["status"] == "incomplete"
+        before = len(server.requests)
+        resumed = called("grade", "many.json", *flags, "--resume")
+        assert resumed.exit_code == 0, resumed.stderr
+        assert len(server.requests) - before < 120
+        whole = called("grade", "many.json", *flags, "--no-store")
+    first, second = json.loads(resumed.stdout), json.loads(whole.stdout)
+    assert first["items"] == second["items"]
+    assert first["figures"]["criteria"] == second["figures"]["criteria"]
