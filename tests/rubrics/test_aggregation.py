@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
 from deemster.rubrics import FAILED, FAILED_WORST, MISSING, Criterion, Option, Rules, aggregate
+from deemster.rubrics.aggregation import merged_repeats
 from tests.rubrics.plain import plain_aggregate
 from tests.rubrics.world import DEPTH, FACTS, FLUFF, TONE, criteria, rules_of
 
@@ -193,3 +194,14 @@ def test_the_vectorised_aggregate_equals_the_loop(data):
         for at in (index, len(repeated) - len(rows) + index):
             assert found.codes[at] == expected
             assert found.values[at] == pytest.approx(math.nan if value is None else value, abs=1e-12, nan_ok=True)
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, FAILED, FAILED_WORST]), min_size=1, max_size=5), st.integers(0, 3))
+def test_repeats_are_one_vote_of_what_did_not_fail_whatever_pads_them(codes, pads):
+    criterion = Criterion("Is it right?")
+    (found,) = merged_repeats(criterion, [codes + [MISSING] * pads], rule="majority").tolist()
+    kept = [code for code in codes if code >= 0]
+    if kept:
+        assert found == aggregate(criterion, [kept], rule="majority").codes[0]
+    else:
+        assert found == (FAILED_WORST if FAILED_WORST in codes else FAILED)

@@ -10,16 +10,20 @@ import click
 import msgspec
 import numpy as np
 
-from deemster.cli.console import say
+from deemster.cli.console import note, progress_shown, say, warn
+from deemster.cli.rewording import improve
+from deemster.cli.roles import Asked, asking_options
 from deemster.documents import read_document
 from deemster.documents.canonical import canonical
 from deemster.errors import ExitCode, RubricError, counted, visible
+from deemster.evaluation import finished
+from deemster.evaluation.examining import Examined, examined, together
 from deemster.model.embedded import EmbeddedEmbedding
 from deemster.model.trouble import Trouble
 from deemster.report import Destination
 from deemster.report.writing import deliver
 from deemster.rubrics.balance import WORDS, Likeness
-from deemster.rubrics.quality import Finding, rubric_findings
+from deemster.rubrics.quality import Finding, paths_of, rubric_findings, shown_path
 from deemster.rubrics.reading import read_rubric
 from deemster.rubrics.rubric import Rubric
 
@@ -28,20 +32,26 @@ _ALIKE = 0.6
 _REST_ALIKE = 0.25
 
 
-@click.group("rubric", short_help="Find what makes judges disagree about a rubric.")
+@click.group("rubric", short_help="Find what makes judges disagree about a rubric, and reword it.")
 def command() -> None:
-    """Find what makes judges disagree about a rubric."""
+    """Find what makes judges disagree about a rubric, and reword it."""
 
 
 @command.command("check", short_help="List vague, joined, overlapping and badly scaled criteria.")
 @click.argument("file", type=click.Path())
+@click.option(
+    "--with-judge", "judges", multiple=True, metavar="ROLE", help="Let this model read the rubric too; repeatable."
+)
+@asking_options
 @click.option("--json", metavar="PATH", help="Write the findings as JSON; `-` is standard output.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where anything was found.")
-def check(*, file: str, json: str | None, strict: bool) -> None:
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None, strict: bool, quiet: bool) -> None:
     """List vague, joined, overlapping and badly scaled criteria, each with its place and what to do.
 
-    No model is asked: words are looked up, and requirements compared by the embedded vectors. Exit codes: 0 done, 1
-    findings under --strict, 2 bad input.
+    Words are looked up, and requirements compared by the embedded vectors. A judge is asked only where --with-judge
+    names one: it grades every criterion, and the rubric as a whole, by a rubric of our own. Exit codes: 0 done, 1
+    findings under --strict, 2 bad input, 3 a judge did not answer everything.
     """
     destination = None if json is None else Destination("json", json)
     if destination is not None:
@@ -51,12 +61,26 @@ def check(*, file: str, json: str | None, strict: bool) -> None:
     if rubric is None:
         raise RubricError(faults)
     found = rubric_findings(rubric, document=document, likeness=likeness())
+    said = None
+    if judges:
+        with progress_shown(quiet=quiet) as progress:
+            said = finished(
+                examined(rubric, judges=judges, asking=asked.asking(), warn=warn, document=document, progress=progress)
+            )
+        paths = [shown_path(path) for path in paths_of(rubric, document)]
+        found = together(found, said.findings, paths)
     if destination is not None:
-        deliver((canonical(_facts(file, rubric, found)), b"\n"), destination)
+        deliver((canonical(_facts(file, rubric, found, said)), b"\n"), destination)
     if destination is None or not destination.is_stdout:
-        say("\n".join(_lines(file, rubric, found)) + "\n")
+        say("\n".join(_lines(file, rubric, found, said)) + "\n")
+    if said is not None and said.failed:
+        note(f"incomplete: {said.halted or 'a judge failed.'}")
+        sys.exit(ExitCode.INCOMPLETE)
     if strict and found:
         sys.exit(ExitCode.GATE_FAILED)
+
+
+command.add_command(improve)
 
 
 def likeness() -> Likeness:
@@ -77,16 +101,17 @@ def likeness() -> Likeness:
     return Likeness(cosines, _ALIKE, _REST_ALIKE)
 
 
-def _facts(file: str, rubric: Rubric, found: Sequence[Finding]) -> dict[str, object]:
+def _facts(file: str, rubric: Rubric, found: Sequence[Finding], said: Examined | None) -> dict[str, object]:
     return {
         "file": file,
         "rubric": rubric.name,
         "criteria": len(rubric.criteria),
         "findings": [msgspec.to_builtins(finding) for finding in found],
+        "judged": None if said is None else {"questions": said.asked, "failed": said.failed, "halted": said.halted},
     }
 
 
-def _lines(file: str, rubric: Rubric, found: Sequence[Finding]) -> list[str]:
+def _lines(file: str, rubric: Rubric, found: Sequence[Finding], said: Examined | None) -> list[str]:
     lines = []
     for finding in found:
         lines.append(visible(f"{finding.where}: {finding.severity}: {finding.message} [{finding.code}]"))
@@ -94,4 +119,9 @@ def _lines(file: str, rubric: Rubric, found: Sequence[Finding]) -> list[str]:
     counts = Counter(finding.severity for finding in found)
     many = "1 criterion" if len(rubric.criteria) == 1 else f"{len(rubric.criteria):,} criteria"
     told = f"{counted(counts['warning'], 'warning')}, {counted(counts['hint'], 'hint')}" if found else "nothing found"
-    return [*lines, visible(f"{file}: {many}, {told}")]
+    lines.append(visible(f"{file}: {many}, {told}"))
+    if said is not None:
+        missing = f", {said.failed:,} without an answer" if said.failed else ""
+        cost = "" if said.cost_usd is None else f", ${said.cost_usd:.4f}"
+        lines.append(f"judged: {counted(said.asked, 'question')}{missing}{cost}")
+    return lines

@@ -1,0 +1,160 @@
+"""`deemster rubric improve` and `deemster rubric check --with-judge`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import deemster as dm
+from tests.cli.world import called
+from tests.evaluation.wordings import BETTER, RUBRIC, dataset
+
+WORLD = Path(__file__).parent.parent / "evaluation" / "wordings.py"
+CLIENTS = """\
+import deemster as dm
+from wordings import BETTER, Judge, Writer
+
+judge = dm.FakeChat(Judge({"The facts are alright.": 0.6, BETTER: 0.97}), identity={"fake": "judge"})
+writer = dm.FakeChat(Writer(lambda _: BETTER), identity={"fake": "writer"})
+deaf = dm.FakeChat([])
+
+
+def read(ask):
+    text = ask.messages[-1].content
+    if "exactly one thing" in text and "`depth`" in text and "One criterion" in text:
+        return {"reason": "Depth\\x1b[31m of what?", "verdict": "UNMET"}
+    if "beside the point" in text:
+        return {"reason": "An empty text loses nothing.", "verdict": "UNMET"}
+    return {"reason": "Fine.", "verdict": "MET"}
+
+
+reader = dm.FakeChat(read)
+"""
+MODELS = """\
+models:
+  judge: { client: "clients:judge" }
+  writer: { client: "clients:writer" }
+  reader: { client: "clients:reader" }
+  deaf: { client: "clients:deaf" }
+"""
+IMPROVE = (
+    "rubric",
+    "improve",
+    "old.yaml",
+    "items.jsonl",
+    "--judge",
+    "judge",
+    "--models",
+    "models.yml",
+    "--out",
+    "new.yaml",
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("clients", "wordings"):
+        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+    shutil.copy(WORLD, tmp_path / "wordings.py")
+    Path("clients.py").write_text(CLIENTS)
+    Path("models.yml").write_text(MODELS)
+    RUBRIC.dump("old.yaml")
+    dataset(120).save("items.jsonl")
+    return tmp_path
+
+
+def test_help_is_as_it_was_read(golden):
+    result = called("rubric", "improve", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    golden("cli/rubric-improve.txt", result.stdout)
+
+
+def test_a_better_wording_is_written_with_a_diff_and_reports(folder, golden):
+    reports = ("--report", "report.md", "--report", "report.json")
+    result = called(*IMPROVE, "--writer", "writer", "--criteria", "1", *reports)
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden("cli/rubric-improve-better.txt", result.stdout)
+    golden("cli/rubric-improve-better.md", Path("report.md").read_text())
+    told = json.loads(Path("report.json").read_text())
+    assert told["accepted"] == ["facts"]
+    assert dm.Rubric.load("new.yaml").to_dict() == told["after"]
+    assert told["after"]["criteria"][0]["requirement"] == BETTER
+    assert not Path("new.yaml.progress.jsonl").exists()
+    assert called("validate", "new.yaml").exit_code == 0
+
+
+def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
+    flags = ("--writer", "writer", "--criteria", "1")
+    whole = called(*IMPROVE, *flags, "--no-cache")
+    assert whole.exit_code == 0
+    result = called(*IMPROVE, *flags, "--budget-tokens", "40000")
+    assert result.exit_code == 3
+    assert "incomplete: " in result.stderr
+    assert "--resume" in result.stderr
+    assert Path("new.yaml.progress.jsonl").exists()
+    assert called(*IMPROVE, *flags).exit_code == 2
+    again = called(*IMPROVE, *flags, "--resume")
+    assert (again.exit_code, again.stdout) == (0, whole.stdout)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--report", "report.html"), "`.md`"),
+        (("--report", "no/where.md"), "does not exist"),
+        (("--writer", "wirter"), "Did you mean `writer`?"),
+        (("--train", "7"), "train"),
+        (("--cluster", "autor"), "no `autor`"),
+        (("--models", "old.yaml"), "section `models`"),
+        (("--models", "absent.yml"), "absent.yml"),
+        (("--budget-usd", "-1"), "budget"),
+        (("--out", "new.txt"), "new.txt"),
+    ],
+)
+def test_what_cannot_be_used_is_said_before_anybody_is_asked(folder, flags, message):
+    result = called(*IMPROVE, *flags)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not Path("new.yaml").exists()
+
+
+def test_a_judge_reads_the_rubric_too(folder, golden):
+    result = called("rubric", "check", "old.yaml", "--with-judge", "reader", "--models", "models.yml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden("cli/rubric-check-judged.txt", result.stdout)
+    assert "\x1b" not in result.stdout
+
+
+def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
+    result = called("rubric", "check", "old.yaml", "--with-judge", "reader", "--models", "models.yml", "--json", "-")
+    told = json.loads(result.stdout)
+    judged = {found["code"]: found for found in told["findings"] if found["code"].startswith("judged-")}
+    assert judged.keys() == {"judged-single", "judged-separating"}
+    assert judged["judged-single"]["path"] == "criteria[2].requirement"
+    assert judged["judged-single"]["where"].startswith("old.yaml:")
+    assert (judged["judged-single"]["severity"], judged["judged-separating"]["severity"]) == ("warning", "hint")
+    # Three of the whole, five of each criterion that a judge answers, two more for the options of one.
+    assert told["judged"] == {"questions": 20, "failed": 0, "halted": None}
+
+
+def test_a_judge_that_does_not_answer_leaves_the_check_incomplete(folder):
+    result = called("rubric", "check", "old.yaml", "--with-judge", "deaf", "--models", "models.yml")
+    assert result.exit_code == 3
+    assert "20 without an answer" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--with-judge", "reader"), "--models"),
+        (("--with-judge", "redaer", "--models", "models.yml"), "Did you mean `reader`?"),
+    ],
+)
+def test_a_judge_that_is_not_there_is_bad_input(folder, flags, message):
+    result = called("rubric", "check", "old.yaml", *flags)
+    assert result.exit_code == 2
+    assert message in result.stderr
