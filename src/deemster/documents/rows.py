@@ -1,14 +1,15 @@
-"""Writing a file that is a few facts and then many rows, in any of its formats."""
+"""Writing and extending a file that is a few facts and then many rows, in any of its formats."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from deemster.documents.aside import write_aside
 from deemster.documents.document import Reading
-from deemster.documents.files import format_of
+from deemster.documents.files import document_of, format_of
 from deemster.documents.flow import flow, json_text
 from deemster.errors import InputError
 
@@ -66,8 +67,63 @@ def _yaml(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], key: str
     for name, value in header.items():
         yield f"{name}: {flow(value)}\n"
     yield f"{key}:\n"
+    yield from _yaml_rows(rows, indent="  ")
+
+
+def _yaml_rows(rows: Iterable[Mapping[str, Any]], *, indent: str) -> Iterator[str]:
     for row in rows:
         mark = "-"
         for name, value in row.items():
-            yield f"  {mark} {name}: {flow(value)}\n"
+            yield f"{indent}{mark} {name}: {flow(value)}\n"
             mark = " "
+
+
+def extend_rows(
+    path: str | Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    key: str,
+    known: Sequence[str],
+    error: type[InputError],
+) -> None:
+    """Add rows at the end of a file; comments and everything else in it stay as they are.
+
+    Args:
+        path: The file.
+        rows: What is added.
+        key: What the list of rows is called.
+        known: The formats this kind of file has.
+        error: The class of error that is raised.
+
+    Raises:
+        InputError: The file cannot be read or written, or rows cannot be added to it as it is written.
+    """
+    reading = Reading(str(path), error=error)
+    kind = format_of(path, reading, known=known)
+    try:
+        text = Path(path).read_text("utf-8")
+        if kind == "jsonl":
+            longer = _ended(text) + "".join(json_text(row) + "\n" for row in rows)
+        else:
+            value = document_of(text.encode(), kind, reading).value
+            longer = _longer(text, value, rows, kind=kind, key=key)
+            if not longer or document_of(longer.encode(), kind, reading).value != {**value, key: [*value[key], *rows]}:
+                reading.refuse(f"Nothing can be added to `{key}` as the file is written; name a new file.")
+        write_aside(Path(path), [longer.encode()])
+    except (OSError, UnicodeDecodeError) as failure:
+        reading.refuse(f"The file cannot be extended: {getattr(failure, 'strerror', None) or failure}.")
+
+
+def _longer(text: str, value: Any, rows: Sequence[Mapping[str, Any]], *, kind: str, key: str) -> str:
+    """The text with rows added, or none; whether it then means that is checked by the caller."""
+    if not isinstance(value, dict) or not isinstance(value.get(key), list):
+        return ""
+    if kind == "json":
+        header = {name: entry for name, entry in value.items() if name != key}
+        return "".join(_json(header, [*value[key], *rows], key))
+    start = re.search(rf"^{re.escape(key)}:[ \t]*(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*([ ]*)-[ ]", text, re.MULTILINE)
+    return "" if start is None else _ended(text) + "".join(_yaml_rows(rows, indent=start[1]))
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"

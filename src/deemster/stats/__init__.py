@@ -45,6 +45,7 @@ from deemster.stats.paired import McNemar, SignFlip, mcnemar, sign_flip
 from deemster.stats.power import DetectableDifference, SampleSize, detectable_difference, sample_size
 from deemster.stats.reliability import Fleiss, fleiss_kappa, gwet_ac
 from deemster.stats.resampling import drawn_seed, resample_blocks, resample_counts
+from deemster.stats.sequential import Drift, rate_drift
 
 __all__ = [
     "ICC",
@@ -66,6 +67,7 @@ __all__ = [
     "DawidSkene",
     "DetectableDifference",
     "Distribution",
+    "Drift",
     "EarthMovers",
     "Ends",
     "Fleiss",
@@ -130,6 +132,7 @@ __all__ = [
     "ppi_mean",
     "precision_recall_f1",
     "quantile",
+    "rate_drift",
     "resample_blocks",
     "resample_counts",
     "rogan_gladen",

@@ -1,0 +1,174 @@
+"""From recorded traffic to a pass-rate over time and to golden samples."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+import deemster as dm
+from deemster.cli import app
+from deemster.errors import ConfigurationError
+
+SUITE = """\
+schema_version: deemster.suite.v1
+name: watch
+dataset: none.yml
+metrics:
+  - regex: { pattern: "yes", name: says-yes }
+"""
+
+
+class Ticking:
+    """A clock that goes on by an hour at every look."""
+
+    def __init__(self):
+        self.at = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def now(self):
+        self.at += timedelta(hours=1)
+        return self.at
+
+    def elapsed_s(self):
+        return None
+
+
+def record(texts):
+    with dm.Recorder("bot", store="runs.db", clock=Ticking()) as recorder:
+        for number, text in enumerate(texts):
+            recorder.record({"n": number}, text, tags=["live"])
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [*arguments, "--store", "runs.db"])
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yml").write_text(SUITE)
+    return tmp_path
+
+
+@pytest.fixture
+def scored(world):
+    record(["yes"] * 60 + ["no"] * 20)
+    done = call("rescore", "latest", "--suite", "suite.yml", "--quiet")
+    assert done.exit_code == 0, done.output
+    return world
+
+
+def test_a_collapse_is_shown_period_by_period_and_flagged(scored):
+    done = call("monitor", "bot", "--every", "20", "--baseline", "40")
+    assert done.exit_code == 0
+    assert "80 records, 0 without a score." in done.stdout
+    assert "Baseline: of the first 40 scored records 1.0000 passed." in done.stdout
+    assert "The pass-rate has dropped" in done.stdout
+    assert done.stdout.count("outside") == 1
+
+
+def test_a_drift_can_fail_a_pipeline(scored):
+    assert call("monitor", "bot", "--every", "20", "--baseline", "40", "--fail-on-drift").exit_code == 1
+    assert call("monitor", "bot", "--every", "20", "--baseline", "80", "--fail-on-drift").exit_code == 0
+
+
+def test_the_numbers_come_as_json_too_and_equal_those_of_python(scored):
+    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--json")
+    shown = json.loads(done.stdout)
+    assert [period["pass_rate"] for period in shown["periods"]] == [1.0, 1.0, 1.0, 0.0]
+    found = dm.monitor("bot", store="runs.db", every="20", baseline=40, metric="says-yes")
+    assert found.drift.evidence_down == shown["drift"]["evidence_down"]
+    assert found.drift.direction == "down"
+
+
+def test_since_leaves_out_what_was_recorded_before(scored):
+    found = dm.monitor("bot", store="runs.db", since="2026-03-02")
+    assert found.n == 80 - 23
+
+
+def test_what_is_not_scored_is_said(world):
+    record(["yes"] * 3)
+    done = call("monitor", "bot")
+    assert done.exit_code == 0
+    assert "None of 3 records is scored" in done.stderr
+    assert "No test yet: 0 of the 500 scored records of the baseline are there." in done.stdout
+
+
+def test_records_that_come_after_a_rescoring_are_unscored_until_the_next(scored):
+    record(["yes"] * 5)
+    assert dm.monitor("bot", store="runs.db").unscored == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("monitor", "bott"), "Nothing is recorded for `bott`. Did you mean `bot`"),
+        (("monitor", "bot", "--every", "fortnight"), "A period is hour, day, week, month or a number of records"),
+        (("monitor", "bot", "--since", "yesterday"), "`yesterday` is no time"),
+        (("monitor", "bot", "--metric", "say-yes"), "is called `say-yes`. Did you mean `says-yes`"),
+        (("promote", "latest", "--to", "g.yml", "--metric", "x"), "is called `x`"),
+        (("promote", "latest", "--to", "g.yml", "--id", "nobody"), "There is no record `nobody`"),
+        (("promote", "latest", "--to", "g.yml", "--id", "x", "--metric", "y"), "give one of them"),
+        (("promote", "latest", "--to", "g.txt"), "g.txt"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(scored, arguments, message):
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_failing_records_become_golden_samples_to_complete(scored):
+    done = call("promote", "latest", "--to", "golden.yml", "--limit", "2")
+    assert done.exit_code == 0, done.output
+    assert "2 samples written to golden.yml." in done.stderr
+    dataset = dm.Dataset.load("golden.yml")
+    assert dataset.name == "golden"
+    first = next(iter(dataset))
+    assert first.input == {"n": 60}
+    assert first.expected_output is None
+    assert first.tags == ("live", "to-complete")
+    assert first.metadata["promoted"]["said"] == "no"
+    assert first.metadata["promoted"]["failed"] == {"says-yes": 0.0}
+
+
+def test_promoting_again_adds_only_what_is_new_and_keeps_what_people_wrote(scored):
+    call("promote", "latest", "--to", "golden.yml", "--limit", "2")
+    text = (scored / "golden.yml").read_text().replace("expected_output: null", "expected_output: yes  # by Ada", 1)
+    (scored / "golden.yml").write_text(text)
+    done = call("promote", "latest", "--to", "golden.yml", "--limit", "3")
+    assert "3 samples written to golden.yml; 2 records left out whose input is there already." in done.stderr
+    assert (scored / "golden.yml").read_text().startswith(text)
+    assert [sample.input["n"] for sample in dm.Dataset.load("golden.yml")] == [60, 61, 62, 63, 64]
+
+
+def test_a_record_that_passed_can_be_chosen_by_its_id(scored):
+    call("promote", "latest", "--to", "golden.yml", "--limit", "1")
+    name = next(iter(dm.Dataset.load("golden.yml"))).id.rsplit("-", 1)[0]
+    done = call("promote", "latest", "--to", "other.jsonl", "--id", f"{name}-1")
+    assert done.exit_code == 0, done.output
+    assert [sample.input["n"] for sample in dm.Dataset.load("other.jsonl")] == [0]
+
+
+def test_where_nothing_fails_nothing_is_written(world):
+    record(["yes"] * 3)
+    call("rescore", "latest", "--suite", "suite.yml", "--quiet")
+    done = call("promote", "latest", "--to", "golden.yml")
+    assert done.exit_code == 0
+    assert "Nothing to promote." in done.stderr
+    assert not (world / "golden.yml").exists()
+
+
+def test_what_is_not_scored_cannot_fail_and_is_refused(world):
+    record(["yes"])
+    done = call("promote", "latest", "--to", "golden.yml")
+    assert done.exit_code == 2
+    assert "is not scored yet" in done.stderr
+
+
+def test_monitoring_without_a_store_is_an_error_that_names_it(world):
+    with pytest.raises((ConfigurationError, dm.StoreError), match=r"runs\.db"):
+        dm.monitor("bot", store="runs.db")
