@@ -1,0 +1,96 @@
+"""What fuzzing has found, each by its name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deemster.dataset import RubricDataset, Votes
+from deemster.errors import ConfigurationError, DatasetError, ReportError, VotesError
+from deemster.model.cache import Cache
+from deemster.model.recording import Recording
+from deemster.model.secrets import Secrets
+from deemster.model.section import read_models
+from deemster.records import Answer
+from deemster.report import load_report
+from tests.fuzz.parsers import CORPUS, check_sum
+
+WHOLE = b"k" * 32
+
+
+def cached(path, key, body):
+    """A cache with one good line, and one whose check sum is right though its key or body is not."""
+    cache = Cache(path)
+    cache.keep(WHOLE, Answer(text="yes"))
+    cache.close()
+    with path.open("ab") as file:
+        file.write(b'{"key":"' + key + b'","check":"' + check_sum(key, body) + b'","value":' + body + b"}\n")
+    return Cache(path)
+
+
+def test_a_cached_line_whose_key_is_no_hash_is_passed_over(tmp_path):
+    cache = cached(tmp_path / "cache.jsonl", b"x" * 64, b'{"text":"no"}')
+    assert len(cache) == 1
+    assert cache.answer(WHOLE).text == "yes"
+    assert "1 line cannot be read" in cache.notes[0]
+    cache.close()
+
+
+@pytest.mark.parametrize("body", [b'{"text":"\xef"}', b'{"text":' + b"[" * 5_000 + b"]" * 5_000 + b"}"])
+def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, body):
+    cache = cached(tmp_path / "cache.jsonl", b"ab" * 32, body)
+    assert cache.answer(b"\xab" * 32) is None
+    assert "is damaged and is asked for again" in cache.notes[0]
+    cache.close()
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"key":"\xf2"}', b'{"key":"a","request":{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}}"]
+)
+def test_a_recorded_line_that_cannot_be_decoded_is_a_fault_with_its_line(tmp_path, line):
+    path = tmp_path / "recording.jsonl"
+    path.write_bytes(line + b"\n")
+    with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: This is no recorded answer"):
+        Recording(path, secrets=Secrets())
+
+
+def test_a_replay_with_a_name_that_no_file_can_have_is_not_there():
+    with pytest.raises(ConfigurationError, match="There is no recording"):
+        read_models({"judge": {"replay": "r.jsonl" * 500}}, place=lambda _: None, environ={})
+
+
+@pytest.mark.parametrize("settings", [{"timeout_s": 10**400}, {"price": {"input": 10**400}}])
+def test_a_number_of_a_model_that_no_float_can_hold_is_a_fault(settings):
+    judge = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **settings}
+    with pytest.raises(ConfigurationError, match=r"not 1000"):
+        read_models({"judge": judge}, place=lambda _: None, environ={})
+
+
+def test_a_file_of_form_feeds_is_empty(tmp_path):
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b"\x0c\n\x0b")
+    with pytest.raises(DatasetError, match="The file is empty"):
+        RubricDataset.load(path)
+    with pytest.raises(VotesError, match="The file is empty"):
+        Votes.load(path)
+
+
+def report_with(tmp_path, change):
+    value = json.loads((CORPUS / "report" / "small.json").read_bytes())
+    change(value)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_a_report_that_claims_a_billion_repetitions_is_refused_before_they_are_counted_out(tmp_path):
+    path = report_with(tmp_path, lambda value: value["samples"][0].update(repetitions=10**9))
+    with pytest.raises(ReportError, match="do not fit each other"):
+        load_report(path)
+
+
+def test_a_report_whose_total_is_not_that_of_its_executions_is_refused(tmp_path):
+    path = report_with(tmp_path, lambda value: value["totals"].update(executions=10**400))
+    with pytest.raises(ReportError, match="do not fit each other"):
+        load_report(path)
