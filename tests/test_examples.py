@@ -18,9 +18,18 @@ EXAMPLES = ROOT / "examples"
 DEEMSTER = Path(sys.executable).with_name("deemster")
 EPOCH = "1767225600"
 
-EXIT_CODES = {"agent": 1, "citations": 0, "custom_metric": 0, "quickstart": 0, "rag": 0, "retrieval": 0, "triage": 0}
-# Without a suite to run: `tests/test_judge_example.py`.
-ELSEWHERE = ("judge_validation",)
+EXIT_CODES = {
+    "agent": 1,
+    "citations": 0,
+    "custom_metric": 0,
+    "quickstart": 0,
+    "rag": 0,
+    "retrieval": 0,
+    "targets": 0,
+    "triage": 0,
+}
+# Without a suite to run: `tests/test_essays_example.py`, `tests/test_judge_example.py`.
+ELSEWHERE = ("essays", "judge_validation")
 SEEDS = ("0", "1", "42", "1234567", "4294967295")
 LOCALES = ("C", "C.UTF-8")
 
@@ -50,6 +59,7 @@ def test_an_example_has_the_same_reports_for_every_hash_seed_and_locale(example,
         [
             *(DEEMSTER, "run", f"examples/{example}/suite.yml", "--quiet"),
             *("--json", tmp_path / "report.json", "--markdown", tmp_path / "report.md"),
+            *("--store", tmp_path / "runs.db"),
         ],
         cwd=ROOT,
         env=environment(seed=seed, locale=locale),

@@ -68,11 +68,11 @@ def test_retrieved_texts_are_those_of_the_passages():
 
 
 def test_the_recorded_judge_answers_offline_and_is_asked_nothing(tmp_path):
-    flags = ["--offline", "--no-cache", "--quiet", "--json", str(tmp_path / "report.json")]
+    flags = ["--offline", "--no-cache", "--no-store", "--quiet", "--json", str(tmp_path / "report.json")]
     done = CliRunner().invoke(app, ["run", SUITE, *flags])
     assert done.exit_code == 0, done.output
     usage = json.loads((tmp_path / "report.json").read_text("utf-8"))["usage"]["scoring"]
-    assert (usage["calls"], usage["cached_calls"]) == (1, 104)
+    assert (usage["calls"], usage["cached_calls"]) == (0, 104)
 
 
 def test_two_variables_make_it_ask_a_model(monkeypatch, tmp_path):
@@ -82,7 +82,7 @@ def test_two_variables_make_it_ask_a_model(monkeypatch, tmp_path):
     done = CliRunner().invoke(app, ["run", SUITE, "--dry-run", "--cache", str(tmp_path / "cache.jsonl")])
     assert done.exit_code == 0, done.output
     assert "judge" in done.stdout
-    done = CliRunner().invoke(app, ["run", SUITE, "--cache", str(tmp_path / "cache.jsonl")])
+    done = CliRunner().invoke(app, ["run", SUITE, "--no-store", "--cache", str(tmp_path / "cache.jsonl")])
     assert done.exit_code == 2
     assert "`OPENAI_API_KEY`" in done.stderr
 
@@ -91,7 +91,7 @@ def test_a_model_on_this_machine_needs_two_variables_and_is_asked_once(monkeypat
     shutil.copytree(FOLDER, tmp_path / "rag", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("JUDGE_MODEL", "some-model")
-    flags = ["run", str(tmp_path / "rag" / "suite.yml"), "--no-cache", "--quiet"]
+    flags = ["run", str(tmp_path / "rag" / "suite.yml"), "--no-cache", "--no-store", "--quiet"]
     with ModelServer() as server:
         monkeypatch.setenv("JUDGE_URL", server.url)
         for _ in range(2):

@@ -47,6 +47,9 @@ from deemster.errors import (
     InputError as InputError,
 )
 from deemster.errors import (
+    LeaseError as LeaseError,
+)
+from deemster.errors import (
     MissingExtraError as MissingExtraError,
 )
 from deemster.errors import (
@@ -57,6 +60,9 @@ from deemster.errors import (
 )
 from deemster.errors import (
     RubricError as RubricError,
+)
+from deemster.errors import (
+    StoreError as StoreError,
 )
 from deemster.errors import (
     VotesError as VotesError,
@@ -73,6 +79,18 @@ from deemster.evaluation.grading import (
 from deemster.evaluation.grading import (
     grade_async as grade_async,
 )
+from deemster.evaluation.improving import (
+    improve_rubric as improve_rubric,
+)
+from deemster.evaluation.recorder import (
+    Recorder as Recorder,
+)
+from deemster.evaluation.shelf import (
+    Record as Record,
+)
+from deemster.evaluation.traffic import (
+    monitor as monitor,
+)
 from deemster.judges.answer import (
     LlmAsJudge as LlmAsJudge,
 )
@@ -81,6 +99,9 @@ from deemster.judges.claims import (
 )
 from deemster.judges.geval import (
     GEval as GEval,
+)
+from deemster.judges.grading.cascade import (
+    Cascade as Cascade,
 )
 from deemster.judges.grading.fewshot import (
     FewShot as FewShot,
@@ -313,6 +334,9 @@ from deemster.report import (
 from deemster.report import (
     load_report as load_report,
 )
+from deemster.report.improvement import (
+    Improvement as Improvement,
+)
 from deemster.rubrics import (
     Check as Check,
 )
@@ -340,6 +364,9 @@ from deemster.rubrics import (
 from deemster.run.catalog import (
     parse as parse,
 )
+from deemster.run.rubric import (
+    RubricMetric as RubricMetric,
+)
 from deemster.summary import (
     AggregationResult as AggregationResult,
 )
@@ -363,6 +390,15 @@ from deemster.summary import (
 )
 from deemster.summary import (
     WeightedMetricsAggregator as WeightedMetricsAggregator,
+)
+from deemster.target.command import (
+    CommandTarget as CommandTarget,
+)
+from deemster.target.http import (
+    HttpTarget as HttpTarget,
+)
+from deemster.target.python import (
+    PythonTarget as PythonTarget,
 )
 from deemster.target.saved import (
     SavedOutputs as SavedOutputs,

@@ -148,7 +148,7 @@ def test_a_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("deemster.store.spool.Spool.add", full)
-    result = called("run", "suite.yml")
+    result = called("run", "suite.yml", "--no-store")
     assert result.exit_code == 3
     assert result.stderr == "error: The run could not go on: No space left on device.\n"
 

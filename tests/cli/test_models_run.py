@@ -136,14 +136,14 @@ def test_the_second_run_is_answered_by_the_cache_and_costs_nothing(folder, serve
 
 
 def test_without_a_cache_every_run_asks_anew_and_keeps_nothing(folder, server):
-    report_of("--no-cache")
-    report_of("--no-cache")
+    report_of("--no-cache", "--no-store")
+    report_of("--no-cache", "--no-store")
     assert len(server.requests) == 12
     assert not (folder / ".deemster").exists()
 
 
 def test_a_cache_may_be_kept_elsewhere(folder, server):
-    report_of("--cache", "kept/answers.jsonl")
+    report_of("--cache", "kept/answers.jsonl", "--no-store")
     assert (folder / "kept" / "answers.jsonl").is_file()
     assert not (folder / ".deemster").exists()
 
@@ -278,7 +278,9 @@ def test_report_bytes_are_the_same_at_any_pace(folder, server):
             folder,
             {"suite.yml": suite.replace("limits: { concurrency: ${PACE} }", f"limits: {{ concurrency: {pace} }}")},
         )
-        result = called("run", "suite.yml", "--no-cache", "--json", "r.json", "--quiet", PACE=pace)
+        result = called(
+            "run", "suite.yml", "--no-cache", "--store", f"{pace}.db", "--json", "r.json", "--quiet", PACE=pace
+        )
         assert result.exit_code in (0, 3), result.output
         found.append((folder / "r.json").read_bytes())
     assert found[0] == found[1] == found[2]

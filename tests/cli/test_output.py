@@ -44,7 +44,7 @@ def test_every_format_can_be_written_in_one_run(world):
 
 def test_a_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     folder = world()
-    shown = called("run", "suite.yml", "--json", "-").stdout
+    shown = called("run", "suite.yml", "--json", "-", "--no-store").stdout
     assert called("run", "suite.yml", "--json", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
     assert called("report", "run.json", "--json", "-").stdout == shown
@@ -65,8 +65,9 @@ def test_a_report_rendered_again_is_what_the_run_would_have_written(world, flag)
 def test_a_level_applied_to_a_file_gives_the_bytes_of_a_run_at_that_level(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--json", "run.json")
-    direct = called("run", "suite.yml", "--json", "-", *flags).stdout
+    direct = called("run", "suite.yml", "--json", "-", "--no-store", *flags).stdout
     assert called("report", "run.json", "--json", "-", *flags).stdout == direct
+    assert called("report", "latest", "--json", "-", *flags).stdout == direct
 
 
 def test_the_input_is_in_the_file_only_with_include(world):
@@ -139,7 +140,15 @@ def test_absent_values_are_one_warning_per_metric_on_stderr(world):
 
 def test_two_runs_at_one_time_are_the_same_bytes(world):
     world()
-    assert called("run", "suite.yml", "--json", "-").stdout == called("run", "suite.yml", "--json", "-").stdout
+    places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
+    assert len({called("run", "suite.yml", "--json", "-", *place).stdout for place in places}) == 1
+
+
+def test_two_runs_at_one_time_in_one_store_have_their_own_ids(world):
+    world()
+    first, second = (json.loads(called("run", "suite.yml", "--json", "-").stdout) for _ in range(2))
+    assert second["run"].pop("id") == first["run"].pop("id") + "-2"
+    assert first == second
 
 
 def test_a_bad_source_date_epoch_is_bad_input(world):

@@ -346,7 +346,7 @@ def test_a_server_that_is_given_up_is_told_and_what_was_not_asked_of_it_is_count
 
 def test_a_panel_of_dead_judges_has_no_score_and_no_verdict():
     with ModelServer(faults={"500": 1.0}) as dead, pytest.warns(UserWarning, match="failed every call"):
-        grading = against(dead, dead, dead)
+        grading = against(dead, dead, dead, count=3)
     assert grading.failed_judges == ("a", "b", "c")
     for item in grading.items:
         assert (item.score, item.raw_score, item.mean_agreement) == (None, None, None)

@@ -25,9 +25,16 @@ shares = st.floats(0, 1)
 general = {"name": texts, "threshold": shares}
 
 
-def options(chosen):
+RUBRICS = [
+    {"criteria": [{"requirement": "It is right."}]},
+    {"criteria": [{"name": "a,b", "requirement": 'It has "quotes".', "weight": -3}, {"requirement": "It ends.\n"}]},
+]
+
+
+def options(chosen, *, required=()):
     """Some of the options, each with one of its values."""
-    return st.fixed_dictionaries({}, optional=chosen)
+    optional = {name: values for name, values in chosen.items() if name not in required}
+    return st.fixed_dictionaries({name: chosen[name] for name in required}, optional=optional)
 
 
 @st.composite
@@ -141,6 +148,25 @@ JUDGED = {
             "max_tokens": st.integers(1, 9999),
             **general,
         }
+    ),
+    "rubric": options(
+        {
+            "rubric": st.sampled_from(RUBRICS),
+            "judges": st.lists(st.sampled_from(["a", "b", "c:d"]), min_size=1, max_size=3, unique=True)
+            | st.just([{"id": "x", "model": "a", "weight": 2.0}]),
+            "calls": st.sampled_from(["per_criterion", "per_item"]),
+            "aggregation": st.sampled_from(["majority", "any"]),
+            "abstention": st.sampled_from(["skip", "zero", "partial", "fail"]),
+            "partial_credit": st.floats(0, 1),
+            "length_penalty": st.just({"free_budget": 10, "max_cap": 20}),
+            "repeats": st.integers(1, 5),
+            "seed": st.integers(0, 9),
+            "system_prompt": st.just("Judge.") | st.just({"binary": "Judge."}),
+            "max_tokens": st.integers(1, 9999),
+            "probabilities": st.booleans(),
+            **general,
+        },
+        required=("rubric",),
     ),
     "g-eval": qualities(),
     **{name: qualities(name) for name in presets()},

@@ -44,9 +44,10 @@ def test_a_batch_leaves_when_it_is_full():
     assert client.asked == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
 
 
-def test_vectors_are_remembered():
+@pytest.mark.parametrize("is_local", [True, False])
+def test_vectors_are_remembered(is_local):
     async def work():
-        client = FakeEmbedding(length)
+        client = FakeEmbedding(length, is_local=is_local)
         async with gateway(client, role="embedding", kind="embedding") as opened:
             await opened.answers([Embed(texts=("a", "b"))])
             (again,) = await opened.answers([Embed(texts=("b", "a", "b"))])
@@ -54,8 +55,11 @@ def test_vectors_are_remembered():
 
     client, again = run(work())
     assert client.asked == [["a", "b"]]
-    assert (again.usage.calls, again.usage.cached_calls, again.usage.cost_usd) == (0, 1, 0)
     assert again.values.shape == (3, 2)
+    if is_local:
+        assert again.usage is None
+    else:
+        assert (again.usage.calls, again.usage.cached_calls, again.usage.cost_usd) == (0, 1, 0)
 
 
 def test_memory_is_bounded(monkeypatch):

@@ -63,18 +63,18 @@ def test_once_answered_the_same_question_is_answered_from_memory_and_costs_nothi
     assert run(work()) == (1, 0, 1)
 
 
-def test_only_the_last_answers_stay_in_memory(monkeypatch):
-    monkeypatch.setattr("deemster.model.chat.RECENT", 2)
+@pytest.mark.parametrize("in_memory", [1 << 20, 1])
+def test_without_a_cache_a_question_is_still_asked_once_a_run(monkeypatch, in_memory):
+    monkeypatch.setattr("deemster.model.cache._IN_MEMORY", in_memory)
 
     async def work():
         client = Remote()
         async with gateway(client) as opened:
-            for sample in (0, 1, 0, 2, 0, 1):
+            for sample in (*range(500), *range(500)):
                 await opened.answers([question(sample=sample)])
             return len(client.sent)
 
-    # 0 stays, because it is asked for again and again; 1 makes room for 2.
-    assert run(work()) == 4
+    assert run(work()) == 500
 
 
 def test_another_sample_of_the_same_question_is_another_request():

@@ -24,7 +24,7 @@ FIELDS = {
     "privacy": "level removed",
     "dataset": "name schema_version fingerprint duplicates",
     "totals": "samples repetitions executions metrics marks scored unscored not_run target_failures",
-    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better",
+    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better criteria",
     "histograms.silent.0": "low high count",
     "cohorts.0": "name label untagged samples executions macro_f1 macro_f1_interval pass_rate pass_rate_interval "
     "metrics aggregate",

@@ -73,7 +73,8 @@ def module(tmp_path):
 
 @pytest.mark.parametrize("alias", PLACES)
 def test_the_table_says_what_the_class_says(alias):
-    needed = {"length-within": "(max=5)", "g-eval": "(criteria=x)"}
+    rubric = '(rubric={"criteria":[{"requirement":"It is right."}]})'
+    needed = {"length-within": "(max=5)", "g-eval": "(criteria=x)", "rubric": rubric}
     made = catalog.parse(alias + needed.get(alias, ""))
     assert made.alias == alias
     assert alias in TABLE[made.family]

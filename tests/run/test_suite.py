@@ -30,7 +30,7 @@ def test_a_small_suite_has_defaults_for_the_rest(tmp_path):
     read = suite(tmp_path, GOOD)
     assert (read.name, read.seed, read.concurrency, read.repetitions) == ("triage", SEED, CONCURRENCY, None)
     assert read.dataset == str(tmp_path / "golden.yml")
-    assert read.target == ("python", "app:answer")
+    assert read.target[:2] == ("python", "app:answer")
     assert read.metrics == ["exact-match"]
 
 
@@ -41,7 +41,7 @@ def test_a_whole_suite_is_read_as_it_is(tmp_path):
     )
     read = suite(tmp_path, text + GOOD.replace("python: 'app:answer'", "outputs: a.jsonl"))
     assert (read.name, read.repetitions, read.seed, read.concurrency) == ("n", 3, 7, 2)
-    assert read.target == ("outputs", str(tmp_path / "a.jsonl"))
+    assert read.target[:2] == ("outputs", str(tmp_path / "a.jsonl"))
     assert read.gate == {"min_macro_f1": 0.5}
 
 
@@ -62,7 +62,13 @@ def test_all_faults_are_listed_by_line(tmp_path):
 def test_a_fault_elsewhere_does_not_hide_that_the_target_is_none(tmp_path):
     assert faults(tmp_path, "datset: g\ndataset: g.yml\ntarget: {}\nmetrics: [contains]\n") == [
         ("triage.yml:1", "`datset` is no key of a suite. Did you mean `dataset`?"),
-        ("triage.yml:3", "`target` names one of `python` (module:function) and `outputs` (a file)."),
+        (
+            "triage.yml:3",
+            (
+                "`target` names one of `python` (module:function), `http` (an address), `command` (a program and its "
+                "arguments), `outputs` (a file)."
+            ),
+        ),
     ]
 
 
@@ -75,7 +81,7 @@ def test_variables_of_the_environment_stand_in_for_target_paths(tmp_path, monkey
     monkeypatch.setenv("DEEMSTER_TEST_PLACE", "saved")
     monkeypatch.delenv("DEEMSTER_TEST_NONE", raising=False)
     text = GOOD.replace("python: 'app:answer'", "outputs: '${DEEMSTER_TEST_PLACE}/${DEEMSTER_TEST_NONE:-a}.jsonl'")
-    assert suite(tmp_path, text).target == ("outputs", str(tmp_path / "saved/a.jsonl"))
+    assert suite(tmp_path, text).target[:2] == ("outputs", str(tmp_path / "saved/a.jsonl"))
 
 
 def test_a_variable_that_is_not_set_is_an_error_without_its_value(tmp_path, monkeypatch):

@@ -104,7 +104,9 @@ async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) 
         else:
             reply = await _chatted(gateway, msgspec.structs.replace(_ASK, role=name))
     model = getattr(reply, "model", None) or role.model or _text(getattr(role.client, "model", None))
-    finding = Finding(name, model, usage=reply.usage, is_free=role.is_local)
+    # A model of this process bills nothing with its vectors; what it took is worth seeing here.
+    usage = reply.usage or gateway.spent.get(name)
+    finding = Finding(name, model, usage=usage, is_free=role.is_local)
     if isinstance(reply, Silence):
         address = str((role.identity or {}).get("base_url", ""))
         told = advice(reply.message, entry, address=address, timeout_s=role.timeout_s)

@@ -76,36 +76,62 @@ def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None
 @contextmanager
 def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - loads rich
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415 - loads rich
     from rich.progress import Progress as Bar  # noqa: PLC0415 - loads rich
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task("evaluating", total=None)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    said = TextColumn("{task.fields[said]}", markup=False)
+    with Bar(*columns, said, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("evaluating", total=None, said="")
+        pace = _Pace()
 
         def update(state: Progress) -> None:
-            unscored = f", {state.unscored} unscored" if state.unscored else ""
-            asked = "".join(f", {part}" for part in _asked(state))
-            bar.update(task, completed=state.done, total=state.total, description=f"evaluating{unscored}{asked}")
+            told = ", ".join(pace.told(state, time.monotonic()))
+            bar.update(task, completed=state.done, total=state.total, said=told)
 
         yield update
 
 
 def _lines() -> Callable[[Progress], None]:
-    started = last = time.monotonic()
+    pace = _Pace()
+    last = time.monotonic()
 
     def update(state: Progress) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= _EVERY_S:
             last = now
-            rate = state.done / (now - started)
-            left = (state.total - state.done) / rate if rate else 0.0
-            pace = f"{rate:.0f}/s, {left:.0f} s left" if rate >= 1 else f"{rate:.2f}/s, {left:.0f} s left"
-            parts = [f"{state.done} of {state.total} done", f"{state.unscored} unscored", pace, *_asked(state)]
-            note(", ".join(parts))
+            note(", ".join([f"{state.done:,} of {state.total:,} done", *pace.told(state, now)]))
 
     return update
+
+
+class _Pace:
+    """How fast a run goes, since it was started or resumed."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def told(self, state: Progress, now: float) -> list[str]:
+        """What to say beside how much is done."""
+        rate = (state.done - state.before) / max(now - self._started, 1e-3)
+        pace = [f"{rate:.0f}/s" if rate >= 1 else f"{rate:.2f}/s"] if rate else []
+        pace += [f"{_span((state.total - state.done) / rate)} left"] if rate else []
+        return [f"{state.unscored:,} unscored", *pace, *_asked(state)]
+
+
+def _span(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> _span(59), _span(61), _span(7300)
+    ('59 s', '1 min 1 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _asked(state: Progress) -> list[str]:

@@ -16,12 +16,18 @@ from deemster.errors import DeemsterError, ExitCode, visible
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
     "completion": "Print the shell completion script.",
+    "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "init": "Write a small starter suite that runs offline.",
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
     "models": "Check the models that a suite names.",
-    "report": "Render a JSON report again, in any format.",
-    "rubric": "Find what makes judges disagree about a rubric.",
-    "run": "Run a suite, print the report, apply the gate.",
+    "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
+    "promote": "Turn failing records into golden samples for a person to complete.",
+    "report": "Render a stored run or a JSON report again, in any format.",
+    "rescore": "Mark the stored outputs of a run by other metrics.",
+    "rubric": "Find what makes judges disagree about a rubric, and reword it.",
+    "run": "Run a suite, store the run, print the report, apply the gate.",
+    "runs": "List the stored runs, show one, remove some.",
+    "store": "Move runs between stores, make room, look for damage.",
     "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
 }
 

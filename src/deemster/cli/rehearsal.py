@@ -14,7 +14,11 @@ from deemster.model.rules import Planned
 
 def show_rehearsal(job: Job) -> None:
     """Print what a run would ask of models, and about what that costs; ask nothing."""
-    planned = finished(_planned(job)) if job.plan.scorers else {}
+    show_planned(finished(_planned(job)) if job.plan.scorers else {})
+
+
+def show_planned(planned: Mapping[str, Planned]) -> None:
+    """Print what models would be asked, by role, and about what that costs."""
     asked = {role: plan for role, plan in planned.items() if plan.calls}
     if not asked:
         click.echo("No model would be asked.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -53,14 +53,21 @@ class Rendering(NamedTuple):
         """Whether standard output belongs to a report."""
         return any(destination.is_stdout for destination in self.destinations)
 
-    def view(self, report: Report, metrics: tuple[Metric, ...] = ()) -> Report:
+    def view(
+        self,
+        report: Report,
+        metrics: tuple[Metric, ...] = (),
+        *,
+        quotes: Mapping[str, frozenset[str] | None] | None = None,
+    ) -> Report:
         """The report as the flags want it shown.
 
         Args:
             report: The report.
             metrics: The run's metrics, where they are at hand; otherwise the report says which they were.
+            quotes: By a metric's name, the details that may repeat text, where that was kept with the run.
         """
-        known = {metric.name: catalog.quotes(metric) for metric in metrics}
+        known = {metric.name: catalog.quotes(metric) for metric in metrics} | dict(quotes or {})
         for name, figures in report.metrics.items():
             if name not in known:
                 known[name] = _quotes_of_spec(figures.spec)

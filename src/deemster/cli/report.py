@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from deemster.cli.console import show_report
+from deemster.cli.console import show_report, warn
 from deemster.cli.rendering import Rendering, rendering_options
-from deemster.report import load_report
+from deemster.cli.storing import opened, store_option
+from deemster.report import Report, load_report
 
 
-@click.command("report", short_help="Render a JSON report again, in any format.")
-@click.argument("file", type=click.Path())
+@click.command("report", short_help="Render a stored run or a JSON report again, in any format.")
+@click.argument("run", type=click.Path())
 @rendering_options
-def command(*, file: str, rendering: Rendering) -> None:
-    """Render a JSON report again, in any format.
+@store_option
+def command(*, run: str, rendering: Rendering, store: str) -> None:
+    """Render a stored run or a JSON report again, in any format.
 
-    FILE is a report that `deemster run --json FILE` wrote. Without a flag it is shown on the terminal.
+    RUN is the id of a stored run, the beginning of one, `latest`, or a file that `deemster run --json FILE` wrote.
+    Without a flag it is shown on the terminal.
     """
     rendering.check()
-    view = rendering.view(load_report(file))
+    if Path(run).is_file() or Path(run).suffix == ".json":
+        _rendered(rendering.view(load_report(run)), rendering)
+        return
+    from deemster.evaluation.stored import quotes_of, report_of  # noqa: PLC0415 - a report file needs no store
+
+    with opened(store) as held:
+        report = report_of(held, run, warn=warn)
+        _rendered(rendering.view(report, quotes=quotes_of(held, report.run.id)), rendering)
+
+
+def _rendered(view: Report, rendering: Rendering) -> None:
     rendering.write(view)
     if not rendering.destinations:
         show_report(view)

@@ -6,132 +6,96 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 import click
 
 from deemster.cli.console import note, progress_shown, show_report, warn
+from deemster.cli.keeping import Kept, keeping_options
 from deemster.cli.main import complain, leave
+from deemster.cli.overriding import overriding_options
 from deemster.cli.rehearsal import show_rehearsal
 from deemster.cli.rendering import Rendering, rendering_options
 from deemster.cli.suites import Overrides, job_of_suite
-from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
-from deemster.evaluation import DELTA, finished, run
+from deemster.errors import ExitCode, ReportError, visible
+from deemster.evaluation import Job, Keeping, finished, run
+from deemster.evaluation.backlog import RETRIED
 from deemster.report import LEVELS, Report
 from deemster.report.sections import decimals, verdict
 from deemster.run.stopping import Stop
 from deemster.run.suite import load_suite
-from deemster.summary import Decision, read_allowance
-
-CACHE = ".deemster/answers.jsonl"
+from deemster.summary import Decision
 
 
-@click.command("run", short_help="Run a suite, print the report, apply the gate.")
+@click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
 @click.argument("suite", type=click.Path())
-@click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target.")
-@click.option("--repetitions", type=int, metavar="R", help="Run each sample so many times.")
-@click.option(
-    "--delta", type=float, default=DELTA, show_default=True, help="The difference `precision` is judged against."
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="SPEC",
-    help="Use this metric, with its default options, in place of the suite's; repeatable.",
-)
-@click.option(
-    "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
-)
-@click.option("--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once.")
+@overriding_options
 @rendering_options
-@click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
-@click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more.")
-@click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens.")
-@click.option(
-    "--cache",
-    metavar="FILE",
-    default=CACHE,
-    show_default=True,
-    help="Where the models' answers are kept and looked up first.",
-)
-@click.option("--no-cache", is_flag=True, help="Ask the models anew, and keep nothing.")
-@click.option(
-    "--offline", is_flag=True, help="Ask nothing over the network: recordings, cache and embedded models only."
-)
+@keeping_options
 @click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
-@click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no report on the terminal.")
-def command(
-    *,
-    suite: str,
-    outputs: str | None,
-    repetitions: int | None,
-    delta: float,
-    metrics: tuple[str, ...],
-    thresholds: tuple[str, ...],
-    concurrency: int | None,
-    rendering: Rendering,
-    max_unscored: str | None,
-    budget_usd: float | None,
-    budget_tokens: int | None,
-    cache: str,
-    no_cache: bool,
-    offline: bool,
-    dry_run: bool,
-    strict: bool,
-    quiet: bool,
-) -> None:
-    """Run a suite, print the report, apply the gate.
+def command(*, suite: str, overrides: Overrides, rendering: Rendering, kept: Kept, dry_run: bool, quiet: bool) -> None:
+    """Run a suite, store the run, print the report, apply the gate.
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    overrides = Overrides(
-        outputs=outputs,
-        repetitions=repetitions,
-        delta=delta,
-        metrics=metrics,
-        thresholds=_thresholds(thresholds),
-        concurrency=concurrency,
-        strict=strict,
-        allowance=read_allowance(max_unscored) if max_unscored is not None else None,
-        discreet=rendering.level != LEVELS[0],
-        cache=None if no_cache else Path(cache),
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        offline=offline,
-        calls=not (dry_run or offline),
-    )
+    overrides = overrides._replace(discreet=rendering.level != LEVELS[0], calls=not (dry_run or overrides.offline))
     rendering.check()
-    job = job_of_suite(load_suite(suite, calls_target=outputs is None and not dry_run), overrides)
+    kept.check()
+    job = job_of_suite(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
     if dry_run:
         show_rehearsal(job)
         return
     stop = Stop()
-    with _interruptible(stop), progress_shown(quiet=quiet) as progress:
-        report = finished(run(job, stop=stop, warn=warn, progress=progress))
-    code = _delivered(report, rendering.view(report, job.plan.metrics), rendering, quiet=quiet)
+    with kept.opened() as keeping:
+        report = _run(job, stop, keeping, quiet=quiet)
+        view = rendering.view(report, job.plan.metrics)
+        again = f"deemster report {report.run.id}{kept.hint(keeping)}" if keeping is not None else None
+        code = delivered(report, view, rendering, quiet=quiet, again=again)
+        if keeping is not None and _goes_on(report):
+            note(f"To go on with it: deemster run {suite}{kept.hint(keeping)} --resume")
     if stop.requested:
         leave(code)
     sys.exit(code)
 
 
-def _delivered(report: Report, view: Report, rendering: Rendering, *, quiet: bool) -> ExitCode:
-    """Write and show a report as it was asked for; how the run ends."""
+def _run(job: Job, stop: Stop, keeping: Keeping | None, *, quiet: bool) -> Report:
+    with interruptible(stop), progress_shown(quiet=quiet) as progress:
+        return finished(run(job, stop=stop, warn=warn, progress=progress, keeping=keeping))
+
+
+def _goes_on(report: Report) -> bool:
+    """Whether an incomplete run may come further when it is resumed."""
+    causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
+    worth = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED, "target_failed"})
+    return report.run.status == "incomplete" and worth
+
+
+def delivered(report: Report, view: Report, rendering: Rendering, *, quiet: bool, again: str | None) -> ExitCode:
+    """Write and show a report as it was asked for; how the run ends.
+
+    Args:
+        report: The report.
+        view: The report as it is to be shown.
+        rendering: Where it goes.
+        quiet: Whether it is not shown on the terminal.
+        again: The command that writes it again; None where it is not stored.
+    """
     code = exit_code(report)
     try:
         rendering.write(view)
     except ReportError as error:
         complain(str(error))
+        if again is not None:
+            note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not rendering.takes_stdout and not quiet:
         show_report(view)
     elif report.gate is not None:
         _conclude(report.gate)
     _warn_of_inconclusive(report.gate)
-    if report.run.status == "incomplete":
-        note(f"incomplete: {report.run.reason}.")
+    if report.run.status != "complete":
+        note(visible(f"{report.run.status}: {report.run.reason}."))
     return code
 
 
@@ -160,21 +124,8 @@ def _warn_of_inconclusive(gate: Decision | None) -> None:
             warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
 
 
-def _thresholds(given: tuple[str, ...]) -> dict[str, float]:
-    parsed = {}
-    for text in given:
-        name, sign, value = text.rpartition("=")
-        try:
-            parsed[name] = float(value)
-        except ValueError:
-            sign = ""
-        if not sign or not name:
-            raise ConfigurationError(f"`--threshold` is NAME=T, such as rouge-l=0.7, not `{text}`.")
-    return parsed
-
-
 @contextmanager
-def _interruptible(stop: Stop) -> Iterator[None]:
+def interruptible(stop: Stop) -> Iterator[None]:
     """Let the first signal ask the run to stop; the second one leaves at once."""
 
     def ask(number: int, _: FrameType | None) -> None:

@@ -20,8 +20,8 @@ from deemster.run.importing import imported
 from deemster.run.plan import Target
 from deemster.run.suite import Suite
 from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
-from deemster.target.python import PythonTarget
 from deemster.target.saved import SavedOutputs
+from deemster.target.section import target_made
 
 _T = TypeVar("_T")
 
@@ -35,6 +35,7 @@ class Overrides(NamedTuple):
     metrics: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = {}
     concurrency: int | None = None
+    timeout_s: float | None = None
     strict: bool = False
     allowance: Allowance | None = None
     discreet: bool = False
@@ -53,6 +54,8 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     """
     if not 0 < overrides.delta <= 1:
         raise ConfigurationError(f"`--delta` lies in (0, 1], not {overrides.delta!r}.")
+    if overrides.timeout_s is not None and not 0 < overrides.timeout_s < float("inf"):
+        raise ConfigurationError(f"`--timeout` is a number of seconds above 0, not {overrides.timeout_s!r}.")
     parts = _Parts()
     metrics = parts.made(lambda: _metrics(suite, overrides))
     gate = parts.made(lambda: read_gate(suite.gate, place=lambda path: suite.document.where(("gate", *path))))
@@ -78,8 +81,12 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         )
     except OutputsError as error:
         # Saved outputs that do not fit the dataset know their ids, but not their file.
-        file = overrides.outputs or (suite.target or ("", ""))[1]
+        file = overrides.outputs or (None if suite.target is None else suite.target.main)
         raise OutputsError([fault._replace(where=fault.where or file) for fault in error.faults]) from None
+    plan = plan._replace(
+        timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
+        target_timeout_s=suite.target_timeout_s,
+    )
     return Job(
         plan,
         gate=gate,
@@ -91,6 +98,7 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         discreet=overrides.discreet,
         asking=asking,
         aggregator=aggregator,
+        origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
 
 
@@ -217,10 +225,11 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
         raise ConfigurationError(
             Fault("The suite names no `target`. Add one, or give `--outputs FILE`.", suite.document.where(()))
         )
-    kind, value = suite.target
-    if kind == "outputs":
-        return SavedOutputs.load(value)
-    try:
-        return PythonTarget(imported(value, called="The target", search=suite.folder))
-    except ConfigurationError as error:
-        raise ConfigurationError(_placed(error, suite, ("target", "python"))) from None
+    declared = suite.target
+    if overrides.concurrency is not None and declared.kind != "outputs":
+        declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
+    target: Target = target_made(declared, load=lambda path: imported(path, called="The target", search=suite.folder))
+    if overrides.offline and not getattr(target, "is_local", True):
+        message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
+        raise ConfigurationError(Fault(message, declared.where))
+    return target

@@ -107,7 +107,7 @@ def _outputs(file: str) -> str:
 
 
 def _suite(file: str) -> str:
-    job = job_of_suite(load_suite(file), Overrides(calls=False))
+    job = job_of_suite(load_suite(file, calls_target=False), Overrides(calls=False))
     plan = job.plan
     tags: set[str | None] = set()
 
@@ -120,7 +120,9 @@ def _suite(file: str) -> str:
     if job.gate is not None:
         rules = len(job.gate.rules)
         names, cohorts = spellings(plan.metrics), sorted(tags, key=str)
-        unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=job.aggregator is not None)
+        parts = [f"{metric.name}/{part}" for metric in plan.metrics for part in getattr(metric, "parts", ())]
+        aggregates = job.aggregator is not None
+        unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
     return (
         f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
         f"{counted(len(plan.metrics), 'metric')}, "
@@ -163,6 +165,14 @@ def _called(name: str | None) -> str:
     return f" `{name}`" if name else ""
 
 
+def _run(file: str) -> str:
+    from deemster.store.checking import received  # noqa: PLC0415 - only a run file needs it
+
+    runs = received(Path(file))
+    samples = sum(run.samples for run in runs)
+    return f"run file, {counted(len(runs), 'run')}, {counted(samples, 'sample')}"
+
+
 # As much of a line as is read to tell what a file is; a header with a long rubric is that long.
 _LONGEST = 4 * 2**20
 _SAMPLE = frozenset({"id", "input", "output"})
@@ -185,4 +195,5 @@ _CHECKS: dict[str, Callable[[str], str]] = {
     "rubric-dataset": _rubric_dataset,
     "votes": _votes,
     "alignment": _alignment,
+    "run": _run,
 }

@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, Fault
 from deemster.model import Budget, Cache, Gateway, Role, missing_role, read_models, role_of
+from deemster.model.budget import Most
 from deemster.records import Output, Sample
 from deemster.records.script import EMBEDDING
 from deemster.run.clock import Clock
 from deemster.run.plan import Plan
 from deemster.run.playing import Ask, played, played_together, repeated
+from deemster.summary.paying import Spent
 
 BATCH = 256
+NOTHING_SPENT = Spent(frozenset(), 0, Decimal(0))
 
 
 class Asking(NamedTuple):
@@ -128,6 +131,8 @@ async def opened(
     seed: int,
     on_stop: Callable[[str], None] | None = None,
     dry_run: bool = False,
+    run: str | None = None,
+    spent: Spent = NOTHING_SPENT,
 ) -> AsyncIterator[Gateway]:
     """A gateway to the models, open while the block runs.
 
@@ -137,11 +142,15 @@ async def opened(
         seed: For everything that draws.
         on_stop: Told when no more requests can be made, and why.
         dry_run: Whether requests are only counted.
+        run: The run that asks, where it can be resumed.
+        spent: What that run has used already.
 
     Raises:
         ConfigurationError: A request could not be made because of how the run is set up.
     """
-    limited = asking.budget_usd is not None or asking.budget_tokens is not None
+    budget = None
+    if asking.budget_usd is not None or asking.budget_tokens is not None:
+        budget = Budget(usd=asking.budget_usd, tokens=asking.budget_tokens, spent=Most(spent.tokens, spent.usd))
     # Whoever only counts leaves no file behind.
     keeps = asking.cache is not None and (not dry_run or asking.cache.exists())
     cache = Cache(asking.cache) if keeps and asking.cache is not None else None
@@ -149,12 +158,14 @@ async def opened(
         gateway = Gateway(
             asking.roles,
             cache=cache,
-            budget=Budget(usd=asking.budget_usd, tokens=asking.budget_tokens) if limited else None,
+            budget=budget,
             clock=clock,  # type: ignore[arg-type]
             seed=seed,
             offline=asking.offline,
             dry_run=dry_run,
             on_stop=on_stop,
+            run=run,
+            paid=spent.ids,
         )
         async with gateway:
             yield gateway

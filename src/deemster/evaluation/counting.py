@@ -23,6 +23,7 @@ class Progress(NamedTuple):
         unscored: Marks that are no score.
         spent: What each model that was asked has used so far, by role.
         limits: What the limits of each allow at the moment.
+        before: Executions that were finished before the run was resumed.
     """
 
     done: int
@@ -30,6 +31,7 @@ class Progress(NamedTuple):
     unscored: int
     spent: Mapping[str, Usage | None] = {}
     limits: Mapping[str, Live] = {}
+    before: int = 0
 
 
 class Counter:
@@ -38,13 +40,18 @@ class Counter:
     Args:
         total: All executions of the run.
         progress: Told how far it is; None where nobody wants to know.
+        done: Executions that were finished before it was resumed.
+        unscored: Their marks that are no score.
 
     Attributes:
         gateway: What answers the run's scripts, while it does.
     """
 
-    def __init__(self, total: int, progress: Callable[[Progress], None] | None) -> None:
-        self.total, self.done, self.unscored, self.progress = total, 0, 0, progress
+    def __init__(
+        self, total: int, progress: Callable[[Progress], None] | None, *, done: int = 0, unscored: int = 0
+    ) -> None:
+        self.total, self.done, self.unscored, self.progress = total, done, unscored, progress
+        self._before = done
         self.gateway: Gateway | None = None
         self.cut_off = 0
 
@@ -63,8 +70,8 @@ class Counter:
     def tell(self) -> None:
         """Tell how far the run is."""
         if self.progress is not None:
-            asked = () if self.gateway is None else (self.gateway.spent, self.gateway.limits())
-            self.progress(Progress(self.done, self.total, self.unscored, *asked))
+            asked = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limits())
+            self.progress(Progress(self.done, self.total, self.unscored, *asked, self._before))
 
     @property
     def budget(self) -> Budget | None:

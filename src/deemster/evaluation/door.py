@@ -11,12 +11,15 @@ from types import FrameType
 from typing import Any
 
 from deemster.dataset import Dataset
+from deemster.errors import ConfigurationError
 from deemster.evaluation.apart import finished
 from deemster.evaluation.job import DELTA, job_of
+from deemster.evaluation.ledger import Keeping
 from deemster.evaluation.running import run
 from deemster.report import Report, redacted
 from deemster.run.clock import Clock
 from deemster.run.suite import CONCURRENCY, SEED
+from deemster.store import Store, open_store
 from deemster.summary import Aggregator
 from deemster.target.saved import SavedOutputs
 
@@ -42,6 +45,8 @@ def evaluate(
     budget_tokens: int | None = None,
     offline: bool = False,
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -69,10 +74,14 @@ def evaluate(
         offline: Whether nothing may be asked over the network.
         aggregator: Makes one success and one score of each execution's marks: an aggregator such as ``AtLeast(2)``, or
             what a suite's `aggregator` section would say.
+        store: Where the run is kept: a file, or `postgresql://...`; it ends with the program unless given.
+        resume: The stored run to go on with: its id, or True for the last unfinished one without a suite of this
+            dataset.
         clock: The time; the machine's own unless given.
 
     Raises:
         InputError: Something given cannot be used.
+        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
     job = job_of(
         dataset,
@@ -95,18 +104,35 @@ def evaluate(
         offline=offline,
         aggregator=aggregator,
     )
-    return _shown(finished(run(job, clock=clock, warn=warner(inspect.currentframe()))))
+    keeping, warn = _keeping(store, resume), warner(inspect.currentframe())
+    return _shown(finished(run(job, clock=clock, warn=warn, keeping=keeping)))
 
 
 async def evaluate_async(
-    dataset: Dataset | Iterable[Any] | str | Path, *, clock: Clock | None = None, **options: Any
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    clock: Clock | None = None,
+    **options: Any,
 ) -> Report:
     """The same as ``evaluate``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
+        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
-    return _shown(await run(job_of(dataset, **options), clock=clock, warn=warner(inspect.currentframe())))
+    job, warn = job_of(dataset, **options), warner(inspect.currentframe())
+    return _shown(await run(job, clock=clock, warn=warn, keeping=_keeping(store, resume)))
+
+
+def _keeping(store: Store | str | Path | None, resume: str | bool | None) -> Keeping | None:  # noqa: FBT001 - as given
+    """How a run is stored. The store stays open, for the report reads from it as long as it lives."""
+    if store is None:
+        if resume:
+            raise ConfigurationError("`resume` goes on with a stored run: give its `store` too.")
+        return None
+    return Keeping(store if isinstance(store, Store) else open_store(store), resume)
 
 
 def _shown(report: Report) -> Report:

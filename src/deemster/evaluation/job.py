@@ -17,7 +17,7 @@ from deemster.run.plan import Plan, Target
 from deemster.run.suite import CONCURRENCY, SEED
 from deemster.summary import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
 from deemster.summary.aggregators import Among
-from deemster.target.python import PythonTarget
+from deemster.target.python import target_of
 from deemster.target.saved import SavedOutputs
 
 DELTA = 0.05
@@ -37,6 +37,7 @@ class Job(NamedTuple):
         discreet: Whether warnings leave out what a sample says.
         asking: How its metrics may ask models.
         aggregator: Makes one result of each execution's marks; None where nobody asked for one.
+        origin: The suite file and what it says, as plain data; None where there is none.
     """
 
     plan: Plan
@@ -49,12 +50,13 @@ class Job(NamedTuple):
     discreet: bool = False
     asking: Asking = Asking()
     aggregator: Aggregator | None = None
+    origin: Mapping[str, Any] | None = None
 
 
 def job_of(
     dataset: Dataset | Iterable[Any] | str | Path,
     *,
-    target: Callable[..., Any] | None = None,
+    target: Any = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Any] = (),
     group: str | None = None,
@@ -87,7 +89,7 @@ def job_of(
     resolved = catalog.resolve_all(metrics)
     plan = planned(
         _dataset(dataset),
-        target=_target(target, outputs),
+        target=_target(target, outputs, offline=offline),
         metrics=resolved,
         repetitions=repetitions,
         thresholds=thresholds or {},
@@ -206,11 +208,23 @@ def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[s
     return resolved
 
 
-def _target(target: Callable[..., Any] | None, outputs: Any) -> Target:
+def checked_target(given: Any, *, offline: bool) -> Target:
+    """A target, or a function as one.
+
+    Raises:
+        ConfigurationError: It cannot be called so, or it is over the network and nothing there may be asked.
+    """
+    target: Target = target_of(given)
+    if offline and not getattr(target, "is_local", True):
+        raise ConfigurationError("`offline` asks nothing over the network, and the target is an address elsewhere.")
+    return target
+
+
+def _target(target: Any, outputs: Any, *, offline: bool) -> Target:
     if (target is None) == (outputs is None):
         raise ConfigurationError("Give either `target`, a function, or `outputs`, what it has said already.")
     if target is not None:
-        return PythonTarget(target)
+        return checked_target(target, offline=offline)
     if isinstance(outputs, SavedOutputs):
         return outputs
     return SavedOutputs.load(outputs) if isinstance(outputs, (str, Path)) else SavedOutputs(outputs)

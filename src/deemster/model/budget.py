@@ -26,6 +26,7 @@ class Budget:
     Args:
         usd: US dollars; None for no limit.
         tokens: Tokens sent and received; None for no limit.
+        spent: What was used before, where a run goes on.
 
     Attributes:
         spent: What settled calls used.
@@ -33,9 +34,9 @@ class Budget:
         exhausted: Why no call is made any more, or None.
     """
 
-    def __init__(self, *, usd: Decimal | None = None, tokens: int | None = None) -> None:
+    def __init__(self, *, usd: Decimal | None = None, tokens: int | None = None, spent: Most | None = None) -> None:
         self.usd, self.tokens = usd, tokens
-        self.spent = self.held = Most()
+        self.spent, self.held = spent or Most(), Most()
         self.exhausted: str | None = None
         self._under_way = 0
         self._waiting: deque[tuple[asyncio.Future[bool], Most]] = deque()
@@ -60,6 +61,14 @@ class Budget:
                 self._serve()
             raise
 
+    def charge(self, used: Most) -> None:
+        """Count what was used without being set aside first.
+
+        Args:
+            used: What was used.
+        """
+        self.spent = Most(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
+
     def settle(self, most: Most, used: Most) -> None:
         """Replace what a call reserved by what it used.
 
@@ -69,7 +78,7 @@ class Budget:
         """
         self._under_way -= 1
         self.held = Most(self.held.tokens - most.tokens, self.held.usd - most.usd)
-        self.spent = Most(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
+        self.charge(used)
         self._serve()
 
     def _serve(self) -> None:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import binascii
 import os
+import re
+import tempfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgspec
 
 from deemster.errors import ConfigurationError, Fault, counted
-from deemster.model.stored import StoredVector, as_stored
+from deemster.model.places import Place, Places
+from deemster.model.stored import StoredVector
 from deemster.records import Answer
 
+_IN_MEMORY = 16 << 20
 _HEAD, _MIDDLE, _VALUE = b'{"key":"', b'","check":"', b'","value":'
 _KEY = slice(len(_HEAD), len(_HEAD) + 64)
 _CHECK = slice(_KEY.stop + len(_MIDDLE), _KEY.stop + len(_MIDDLE) + 8)
 _BODY = _CHECK.stop + len(_VALUE)
+_NAME = re.compile(rb"[0-9a-f]{64}")
 _encode = msgspec.json.Encoder().encode
 _answer = msgspec.json.Decoder(Answer).decode
 _vector = msgspec.json.Decoder(StoredVector).decode
@@ -29,7 +34,8 @@ class Cache:
     in `notes`. Several processes may append to one file: a line is written in one piece.
 
     Args:
-        path: The file; made with its folder where there is none, readable by its owner only.
+        path: The file; made with its folder where there is none, readable by its owner only. None for one that nobody
+            else sees and that goes with the object: small in memory, else a temporary file.
 
     Attributes:
         notes: What a person should know about the file.
@@ -38,15 +44,21 @@ class Cache:
         ConfigurationError: The file cannot be opened.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = Path("(temporary)" if path is None else path)
         self.notes: list[str] = []
-        self._places: dict[bytes, tuple[int, int]] = {}
+        self._places = Places()
         self._is_writable = True
+        self._ends_torn = False
+        self._appends = path is not None
+        self._file: IO[bytes]
+        if path is None:
+            self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - `close` closes it
+            return
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._file: BinaryIO = os.fdopen(os.open(self.path, flags, 0o600), "r+b", buffering=0)
+            self._file = os.fdopen(os.open(self.path, flags, 0o600), "r+b", buffering=0)
             self._ends_torn = self._index()
         except OSError as error:
             message = f"The cache cannot be opened: {error.strerror or error}."
@@ -73,18 +85,20 @@ class Cache:
 
         Args:
             key: Its name.
-            value: What is kept; its cost and latency are not.
+            value: What is kept, with what it used and which call of which run it was.
         """
         if not self._is_writable or key in self._places:
             return
         try:
-            body = _encode(as_stored(value) if isinstance(value, Answer) else value)
+            body = _encode(value)
         except UnicodeEncodeError:
             return
         name = key.hex().encode()
         line = b"".join((_HEAD, name, _MIDDLE, _sum(name, body), _VALUE, body, b"}\n"))
         torn = b"\n" if self._ends_torn else b""
         try:
+            if not self._appends:
+                self._file.seek(0, os.SEEK_END)
             written = self._file.write(torn + line)
             end = self._file.tell()
         except OSError as error:
@@ -95,7 +109,7 @@ class Cache:
             self._ends_torn = True
             self._stop("the disk took only a part of a line")
             return
-        self._places[key] = (end - len(line), len(line))
+        self._places.put(key, Place(end - len(line), len(line)))
 
     def close(self) -> None:
         """Close the file."""
@@ -111,7 +125,7 @@ class Cache:
         with self.path.open("rb") as file:
             for line in file:
                 if line.endswith(b"}\n") and line.startswith(_HEAD) and _is_whole(line):
-                    self._places[binascii.unhexlify(line[_KEY])] = (at, len(line))
+                    self._places.put(binascii.unhexlify(line[_KEY]), Place(at, len(line)))
                 elif line.strip() and line.endswith(b"\n"):
                     odd += 1
                 at += len(line)
@@ -126,20 +140,20 @@ class Cache:
         place = self._places.get(key)
         if place is None:
             return None
-        self._file.seek(place[0])
-        line = self._file.read(place[1])
+        self._file.seek(place.start)
+        line = self._file.read(place.length)
         if line[_KEY] == key.hex().encode() and _is_whole(line):
             try:
                 return decode(line[_BODY:-2])
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
-        del self._places[key]
+        self._places.drop(key)
         self.notes.append(f"{self.path}: the answer {key.hex()[:12]} is damaged and is asked for again.")
         return None
 
 
 def _is_whole(line: bytes) -> bool:
-    return line[_CHECK] == _sum(line[_KEY], line[_BODY:-2])
+    return line[_CHECK] == _sum(line[_KEY], line[_BODY:-2]) and _NAME.fullmatch(line[_KEY]) is not None
 
 
 def _sum(name: bytes, body: bytes) -> bytes:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from operator import attrgetter
-from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from deemster.errors.guard import Caught
 from deemster.model.budget import Most
 from deemster.model.circuit import Circuit
 from deemster.model.limits import Limiter
@@ -20,9 +19,10 @@ from deemster.model.retry import Again, Enough, Tries
 from deemster.model.roles import Role
 from deemster.model.rules import Account, Rules
 from deemster.model.secrets import Secrets
-from deemster.model.trouble import Trouble
+from deemster.model.threads import Threads
+from deemster.model.trouble import Kind, Trouble
 from deemster.records import Silence, Usage
-from deemster.records.usage import added
+from deemster.records.usage import added, tokens_of
 
 _V = TypeVar("_V")
 # What these statuses complain about is in the request; they say nothing about the endpoint.
@@ -81,44 +81,26 @@ NOTHING = Most()
 _ONE_CALL = Usage()
 
 
-class _Caught:
-    """Turns whatever a client raises into trouble; cancellation and interrupts pass through."""
-
-    __slots__ = ("_secrets", "trouble")
-
-    def __init__(self, secrets: Secrets) -> None:
-        self.trouble: Trouble | None = None
-        self._secrets = secrets
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, Trouble):
-            error.message = self._secrets.removed(error.message)
-            self.trouble = error
-        elif isinstance(error, asyncio.CancelledError) and _is_the_clients_own():
-            self.trouble = Trouble("transport", "The client cancelled the request itself.", may_cost=True)
-        elif isinstance(error, TimeoutError):
-            self.trouble = Trouble("transport", "No reply came in time.", may_cost=True)
-        elif isinstance(error, (Exception, SystemExit)):
-            kind_of_trouble = "transport" if isinstance(error, OSError) else "refused"
-            message = f"{type(error).__name__}: {_text(error)}"
-            self.trouble = Trouble(kind_of_trouble, message, secrets=self._secrets)  # type: ignore[arg-type]
-        return self.trouble is not None
-
-
 def _is_the_clients_own() -> bool:
     """Whether a cancellation comes from inside the client: nobody asked this task to end."""
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 
 
-def _text(error: BaseException) -> str:
+def _trouble(error: BaseException | None, secrets: Secrets) -> Trouble:
+    """Whatever a client raised, as trouble."""
+    if isinstance(error, Trouble):
+        error.message = secrets.removed(error.message)
+        return error
+    if isinstance(error, TimeoutError):
+        return Trouble("transport", "No reply came in time.", may_cost=True)
+    kind: Kind = "transport" if isinstance(error, OSError) else "refused"
+    return Trouble(kind, f"{type(error).__name__}: {_text(error)}", secrets=secrets)
+
+
+def _text(error: BaseException | None) -> str:
+    if error is None:
+        return "(no message)"
     shown = ", ".join(part if isinstance(part, str) else repr(part) for part in error.args[:3] if _is_plain(part))
     return shown or "(no message)"
 
@@ -163,7 +145,7 @@ class Caller(Generic[_V]):
         self._dearest = self._prices.dearest()
         self._embeds = role.kind == "embedding"
         self.weighs = self.limiter.counts_tokens or rules.budget is not None
-        self._executor: ThreadPoolExecutor | None = None
+        self._threads: Threads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._threaded(method, high)
 
     def most(self, weight: Weight) -> Most:
@@ -242,14 +224,17 @@ class Caller(Generic[_V]):
         return self._failed(call, "not_run", self._rules.halted or self._circuit.message)
 
     async def _sent(self, payload: Any, timeout_s: float) -> Reading[_V] | Trouble:
-        with _Caught(self._secrets) as caught:
+        with Caught() as caught:
             async with asyncio.timeout(timeout_s) as limit:
-                return self._read(await self._send(payload), payload)
+                try:
+                    return self._read(await self._send(payload), payload)
+                except asyncio.CancelledError:
+                    if not _is_the_clients_own():
+                        raise
+                    return Trouble("transport", "The client cancelled the request itself.", may_cost=True)
         if limit.expired():
             return Trouble("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
-        if caught.trouble is None:
-            raise AssertionError
-        return caught.trouble
+        return _trouble(caught.error, self._secrets)
 
     def _troubled(self, trouble: Trouble, call: _Call, entered: int, most: Most, *, is_probe: bool) -> Failed | Again:
         call.trouble = trouble
@@ -298,10 +283,10 @@ class Caller(Generic[_V]):
 
     def _threaded(self, method: Callable[[Any], Any], workers: int) -> Callable[[Any], Awaitable[Any]]:
         """A method that is not a coroutine, run in threads of the role's own."""
-        self._executor = executor = ThreadPoolExecutor(workers, thread_name_prefix="deemster-model")
+        self._threads = threads = Threads("deemster-model", at_once=workers)
 
         async def send(payload: Any) -> Any:
-            found = await asyncio.get_running_loop().run_in_executor(executor, method, payload)
+            found = await threads.call(method, payload)
             return await found if inspect.isawaitable(found) else found
 
         return send
@@ -309,8 +294,8 @@ class Caller(Generic[_V]):
     def close(self) -> None:
         """Let go of threads and timers."""
         self.limiter.close()
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.close()
 
 
 class _Call:
@@ -354,14 +339,6 @@ def believed(usage: Usage) -> Usage:
     if max(filter(None, _COUNTED(usage)), default=0) <= _MOST_COUNT and (usage.cost_usd or 0) <= _MOST_USD:
         return usage
     return Usage(model=usage.model, latency_ms=usage.latency_ms)
-
-
-def tokens_of(usage: Usage, otherwise: int) -> int:
-    """All tokens of a usage; what is given for them where nobody reported any."""
-    if usage.total_tokens is not None:
-        return usage.total_tokens
-    known = [count for count in (usage.prompt_tokens, usage.completion_tokens) if count is not None]
-    return sum(known) if known else otherwise
 
 
 def _used(usage: Usage, most: Most) -> Most:

@@ -15,14 +15,13 @@ from deemster.model.cleaning import cleaned
 from deemster.model.keys import ask_key
 from deemster.model.recording import Recording, request_name
 from deemster.model.rules import Planned, Rules
-from deemster.model.stored import as_hit
+from deemster.model.stored import as_hit, as_kept
 from deemster.model.trouble import Trouble
-from deemster.records import Answer, Ask, Silence
+from deemster.records import Answer, Ask, Call, Silence
 
 # What an answer whose length nobody limits is counted at, where the most it may use is asked for.
 UNLIMITED = 32_768
 # Markers of roles and turns that a provider adds to each message.
-RECENT = 256
 _PER_MESSAGE = 16
 _encode = msgspec.json.Encoder().encode
 
@@ -69,14 +68,13 @@ class ChatDesk:
         self.planned = Planned()
         self._rehearsed: set[bytes] = set()
         self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
-        self._cache = rules.cache if is_cached else None
+        # What many scripts ask alike, such as the steps of a metric, is asked once a run.
+        self._cache = rules.cache if is_cached and rules.cache is not None else rules.scratch
         self._may_call = may_call
         self._secrets = caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._weighs = caller.weighs or rules.dry_run
         self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
-        # The last answers: what many scripts ask alike, such as the steps of a metric, is asked once a run.
-        self._recent: dict[bytes, Answer] = {}
 
     async def reply(self, ask: Ask) -> Answer | Silence:
         """The answer to a question, or why there is none.
@@ -106,13 +104,14 @@ class ChatDesk:
                     each.set_result(reply)
 
     async def _found(self, ask: Ask, key: bytes) -> Answer | Silence:
-        if self._recording is not None and (kept := self._recording.answer(ask)) is not None:
-            return self._hit(kept)
-        if self._cache is not None and (kept := self._cache.answer(key)) is not None:
-            return self._hit(self._recorded(ask, kept))
-        if (recent := self._recent.pop(key, None)) is not None:
-            self._recent[key] = recent
-            return self._hit(recent)
+        recorded = None if self._recording is None else self._recording.answer(ask)
+        if (kept := self._cache.answer(key)) is not None:
+            call = self._rules.found(kept.call, kept.usage)
+            # What this run has paid for counts before a recording of it: whoever stands on it shares the call.
+            if call is not None or recorded is None:
+                return self._hit(kept if recorded is not None else self._recorded(ask, kept), call)
+        if recorded is not None:
+            return self._hit(recorded)
         weight = weight_of(ask, self._most_tokens(ask)) if self._weighs else WEIGHTLESS
         if self._rules.dry_run:
             if key not in self._rehearsed:
@@ -125,12 +124,7 @@ class ChatDesk:
         if not isinstance(done, Answered):
             return done.silence
         answer = self._recorded(ask, self._cleaned(done))
-        if self._cache is not None:
-            self._cache.keep(key, answer)
-        else:
-            self._recent[key] = answer
-            if len(self._recent) > RECENT:
-                del self._recent[next(iter(self._recent))]
+        self._cache.keep(key, as_kept(answer, self._rules.run))
         return answer
 
     def _recorded(self, ask: Ask, answer: Answer) -> Answer:
@@ -143,7 +137,8 @@ class ChatDesk:
 
     def _cleaned(self, done: Answered[Answer]) -> Answer:
         """The answer with its usage, and without a key that the server may have echoed."""
-        return msgspec.structs.replace(cleaned(done.value, self._secrets), usage=done.usage)
+        call = self._rules.called(done.usage)
+        return msgspec.structs.replace(cleaned(done.value, self._secrets), usage=done.usage, call=call)
 
     def _missing(self, ask: Ask) -> Silence:
         if self.caller.role.client is None or self._recording is not None:
@@ -153,15 +148,15 @@ class ChatDesk:
         self._rules.refuse(message)
         return Silence(cause="not_run", message=message)
 
-    def _hit(self, kept: Answer) -> Answer:
-        answer = as_hit(kept)
+    def _hit(self, kept: Answer, call: Call | None = None) -> Answer:
+        answer = as_hit(kept, call)
         self.caller.account.add(answer.usage)
         return answer
 
     def _shared(self, reply: Answer | Silence) -> Answer | Silence:
         """The reply for one more that asked the same: what it used is counted once."""
         if isinstance(reply, Answer):
-            return self._hit(reply)
+            return self._hit(reply, reply.call)
         return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None)
 
     def _plan(self, weight: Weight) -> None:

@@ -17,10 +17,10 @@ from deemster.model.calling import OF_THE_REQUEST, Answered, Caller, Failed, Rea
 from deemster.model.keys import text_key
 from deemster.model.recording import Recording, text_name
 from deemster.model.rules import Planned, Rules
-from deemster.model.stored import hit_usage, stored_vector
+from deemster.model.stored import stored_vector
 from deemster.model.trouble import Trouble
-from deemster.records import Embed, Silence, Usage, Vectors
-from deemster.records.usage import added, divided
+from deemster.records import Call, Embed, Silence, Usage, Vectors
+from deemster.records.usage import added, cached, divided
 
 KEPT_BYTES = 128 << 20
 Rows = npt.NDArray[np.float32]
@@ -57,7 +57,7 @@ def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
 class _Batch:
     """Texts that go in one request, and what came of it."""
 
-    __slots__ = ("done", "model", "owners", "shares", "silences", "texts", "vectors")
+    __slots__ = ("calls", "done", "lost", "model", "owners", "shares", "silences", "texts", "vectors")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -66,6 +66,8 @@ class _Batch:
         self.vectors: dict[str, Rows] = {}
         self.silences: dict[str, Silence] = {}
         self.shares: dict[int, Usage | None] = {}
+        self.calls: dict[str, Call] = {}
+        self.lost: dict[int, Usage | None] = {}
         self.model: str | None = None
 
     def add(self, text: str, owner: object) -> None:
@@ -104,7 +106,10 @@ class EmbeddingDesk:
         self._cache = rules.cache if is_cached else None
         self._may_call = may_call
         self._size = caller.role.batch_size
+        # What a model of this process uses is nobody's bill, and a text's part of a batch would be made up.
+        self._counts = not caller.role.is_local
         self._kept: dict[str, Rows] = {}
+        self._calls: dict[str, Call] = {}
         self._dimensions: int | None = None
         self._model: str | None = caller.role.model
         self._flying: dict[str, _Batch] = {}
@@ -123,10 +128,13 @@ class EmbeddingDesk:
             return Silence(cause="model_failed", message="A text holds a lone surrogate, which is no character.")
         owner = object()
         vectors: dict[str, Rows] = {}
+        calls: dict[str, Call] = {}
         awaited: dict[str, _Batch] = {}
         for text in dict.fromkeys(embed.texts):
             if (row := self._known(text)) is not None:
                 vectors[text] = row
+                if (call := self._calls.get(text)) is not None:
+                    calls[text] = call
                 continue
             batch = self._flying.get(text)
             if batch is None:
@@ -143,14 +151,20 @@ class EmbeddingDesk:
             if (silence := batch.silences.get(text)) is not None:
                 return msgspec.structs.replace(silence, usage=usage)
             vectors[text] = batch.vectors[text]
+            if self._counts:
+                calls[text] = batch.calls[text]
         model = next((batch.model for batch in batches), None) or self._model
-        return Vectors(values=np.stack([vectors[text] for text in embed.texts]), usage=usage, model=model)
+        values = np.stack([vectors[text] for text in embed.texts])
+        lost = [Call(0, share) for batch in batches if (share := batch.lost.get(id(owner))) is not None]
+        return Vectors(values=values, usage=usage, model=model, calls=(*calls.values(), *lost))
 
     def _usage(self, batches: dict[_Batch, None], owner: object) -> Usage | None:
         """What was used for one request: its part of the batches that hold texts it was the first to bring."""
+        if not self._counts:
+            return None
         if any(id(owner) in batch.shares for batch in batches):
             return added([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
-        usage = hit_usage(model=self._model)
+        usage = cached(model=self._model)
         self.caller.account.add(usage)
         return usage
 
@@ -161,9 +175,11 @@ class EmbeddingDesk:
             return self._remembered(text, found[0], found[1])
         if self._cache is not None:
             stored = self._cache.vector(text_key(self._prefix, text))
-            if stored is not None and (row := self._remembered(text, stored.values(), stored.model)) is not None:
-                self._record(text, row, stored.model)
-                return row
+            if stored is not None:
+                call = self._rules.found(stored.call, stored.usage)
+                if (row := self._remembered(text, stored.values(), stored.model, call)) is not None:
+                    self._record(text, row, stored.model)
+                    return row
         return None
 
     def _record(self, text: str, row: Rows, model: str | None) -> None:
@@ -173,7 +189,7 @@ class EmbeddingDesk:
             except ConfigurationError as error:
                 self._rules.refuse(str(error))
 
-    def _remembered(self, text: str, row: Rows, model: str | None) -> Rows | None:
+    def _remembered(self, text: str, row: Rows, model: str | None, call: Call | None = None) -> Rows | None:
         """A vector, kept in memory; None where its dimension is not that of the others."""
         if self._dimensions is None:
             self._dimensions = len(row)
@@ -181,8 +197,12 @@ class EmbeddingDesk:
             return None
         self._model = self._model or model
         if len(self._kept) * row.nbytes >= KEPT_BYTES:
-            del self._kept[next(iter(self._kept))]
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._calls.pop(oldest, None)
         self._kept[text] = row
+        if call is not None:
+            self._calls[text] = call
         return row
 
     def _joined(self, text: str, owner: object) -> _Batch:
@@ -205,11 +225,13 @@ class EmbeddingDesk:
 
     async def _embedded(self, batch: _Batch) -> None:
         spent: list[Usage] = []
+        lost: list[Usage] = []
         try:
-            await self._fill(batch, batch.texts, spent)
+            await self._fill(batch, batch.texts, spent, lost)
         finally:
-            shares = divided(added(spent), len(batch.owners))
-            batch.shares = {id(owner): share for owner, share in zip(batch.owners, shares, strict=True)}
+            owners = [id(owner) for owner in batch.owners]
+            batch.shares = dict(zip(owners, divided(added(spent + lost), len(owners)), strict=True))
+            batch.lost = dict(zip(owners, divided(added(lost), len(owners)), strict=True))
             for text in batch.texts:
                 del self._flying[text]
                 if text not in batch.vectors and text not in batch.silences:
@@ -217,7 +239,7 @@ class EmbeddingDesk:
             if not batch.done.done():
                 batch.done.set_result(None)
 
-    async def _fill(self, batch: _Batch, texts: list[str], spent: list[Usage]) -> None:
+    async def _fill(self, batch: _Batch, texts: list[str], spent: list[Usage], lost: list[Usage]) -> None:
         """Embed some texts of a batch. Where they are refused for what they hold, find the one it is.
 
         One text must not cost the others their vectors: they belong to other samples.
@@ -235,19 +257,23 @@ class EmbeddingDesk:
             self._keep(batch, texts, done)
             return
         if done.silence.usage is not None:
-            spent.append(done.silence.usage)
+            lost.append(done.silence.usage)
         if len(texts) > 1 and _may_be_of_one(done, batch):
             middle = len(texts) // 2
-            await self._fill(batch, texts[:middle], spent)
-            await self._fill(batch, texts[middle:], spent)
+            await self._fill(batch, texts[:middle], spent, lost)
+            await self._fill(batch, texts[middle:], spent, lost)
         else:
             batch.silences.update(dict.fromkeys(texts, msgspec.structs.replace(done.silence, usage=None)))
 
     def _keep(self, batch: _Batch, texts: list[str], done: Answered[Rows]) -> None:
         rows, model = done.value, done.usage.model
         batch.model = model
-        for text, row in zip(texts, rows, strict=True):
-            kept = self._remembered(text, row.copy(), model)
+        shares = divided(done.usage, len(texts)) if self._counts else [None] * len(texts)
+        for text, row, share in zip(texts, rows, shares, strict=True):
+            call = None if share is None else self._rules.called(share)
+            kept = self._remembered(text, row.copy(), model, call)
+            if call is not None:
+                batch.calls[text] = call
             if kept is None:
                 message = f"A vector has {len(row)} parts where others have {self._dimensions}."
                 batch.silences[text] = Silence(cause="unreadable", message=message)
@@ -255,7 +281,8 @@ class EmbeddingDesk:
             batch.vectors[text] = kept
             self._record(text, kept, model)
             if self._cache is not None:
-                self._cache.keep(text_key(self._prefix, text), stored_vector(kept, model))
+                stored = stored_vector(kept, model, call=call, run=self._rules.run)
+                self._cache.keep(text_key(self._prefix, text), stored)
 
     def _missing(self, text: str) -> Silence:
         if self.caller.role.client is None or self._recording is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from types import TracebackType
@@ -41,6 +41,9 @@ class Gateway:
         offline: Whether only recordings, the cache and models that reach no network may answer.
         dry_run: Whether requests are only counted; see `planned`.
         on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
+        run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
+            this run. None for one that nobody resumes.
+        paid: The calls of that run that the budget counts already.
 
     Raises:
         ConfigurationError: A budget in money, and a role without a price. On opening: a recording cannot be read.
@@ -57,11 +60,14 @@ class Gateway:
         offline: bool = False,
         dry_run: bool = False,
         on_stop: Callable[[str], None] | None = None,
+        run: str | None = None,
+        paid: Iterable[int] = (),
     ) -> None:
         self._roles = dict(roles)
         self._cache, self._budget = cache, budget
         self._clock: Clock = clock or LoopClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
+        self._run, self._paid = run, paid
         self._desks: dict[str, ChatDesk | EmbeddingDesk] = {}
         self._recordings: dict[str, Recording] = {}
         self._circuits: dict[str, Circuit] = {}
@@ -83,6 +89,8 @@ class Gateway:
             offline=self._offline,
             dry_run=self._dry_run,
             on_stop=self._on_stop,
+            run=self._run,
+            paid=self._paid,
         )
         for role in self._roles.values():
             if role.recording is not None and role.recording not in self._recordings:
@@ -102,6 +110,8 @@ class Gateway:
             except ConfigurationError as failure:
                 if self._rules is not None:
                     self._rules.refuse(str(failure))
+        if self._rules is not None:
+            self._rules.scratch.close()
         closed: set[int] = set()
         for role in self._roles.values():
             close = getattr(role.client, "close", None)
@@ -137,10 +147,22 @@ class Gateway:
             for desk in self._desks.values():
                 desk.caller.limiter.open()
 
+    def pools(self, scorer: Any) -> bool:
+        """Whether a scorer that can mark a batch with one script may do so.
+
+        One that asks for vectors which somebody pays for may not: each mark should carry what its own texts used, and
+        texts of all scripts go together in any case.
+
+        Args:
+            scorer: A scorer.
+        """
+        roles = [self._roles.get(name) for name in getattr(scorer, "roles", ())]
+        return not any(role is not None and role.kind == "embedding" and not role.is_local for role in roles)
+
     @property
     def spent(self) -> dict[str, Usage | None]:
-        """What each role that was asked has used so far; None where no call brought anything."""
-        return {name: desk.caller.account.total for name, desk in self._desks.items()}
+        """What each role that was asked has used so far; None where no call brought anything. Safe in any thread."""
+        return {name: desk.caller.account.total for name, desk in tuple(self._desks.items())}
 
     @property
     def planned(self) -> dict[str, Planned]:
@@ -181,8 +203,8 @@ class Gateway:
         return every + [note for recording in self._recordings.values() for note in recording.notes]
 
     def limits(self) -> Mapping[str, Live]:
-        """The limits of the moment, of the roles that were asked."""
-        return {name: desk.caller.limiter.live for name, desk in self._desks.items()}
+        """The limits of the moment, of the roles that were asked. Safe in any thread."""
+        return {name: desk.caller.limiter.live for name, desk in tuple(self._desks.items())}
 
     async def _reply(self, request: Request) -> Reply:
         desk = self._desks.get(request.role) or self._desk(request.role)

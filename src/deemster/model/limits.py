@@ -110,8 +110,8 @@ class Limiter:
 
     @property
     def live(self) -> Live:
-        """The figures of the moment."""
-        return Live(int(self._limit), self._under_way, sum(not future.done() for future, _ in self._waiting))
+        """The figures of the moment; safe in any thread."""
+        return Live(int(self._limit), self._under_way, sum(not future.done() for future, _ in tuple(self._waiting)))
 
     @property
     def counts_tokens(self) -> bool:

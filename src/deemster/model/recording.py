@@ -15,7 +15,7 @@ from deemster.documents.values import SURROGATE
 from deemster.errors import ConfigurationError, Fault, visible
 from deemster.model.keys import ask_key, text_key
 from deemster.model.secrets import Secrets
-from deemster.model.stored import as_stored
+from deemster.model.stored import RecordedAnswer, as_recorded
 from deemster.records import Answer, Ask
 
 _encode = msgspec.json.Encoder().encode
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     key: str
     request: dict[str, Any]
-    answer: Answer | None = None
+    answer: RecordedAnswer | None = None
     vector: list[float] | None = None
     model: str | None = None
 
@@ -70,7 +70,7 @@ class Recording:
     def answer(self, ask: Ask) -> Answer | None:
         """The answer recorded for a question, or None."""
         line = self._lines.get(_ask_name(ask))
-        return None if line is None else line.answer
+        return None if line is None or line.answer is None else line.answer.answer
 
     def vector(self, role: str, text: str) -> tuple[npt.NDArray[np.float32], str | None] | None:
         """The vector recorded for a text, and the model that gave it; or None."""
@@ -95,9 +95,11 @@ class Recording:
         """
         request = msgspec.to_builtins(ask)
         name = _ask_name(ask)
-        self._append(Line(key=name, request=request, answer=as_stored(answer)))
+        self._append(Line(key=name, request=request, answer=as_recorded(answer)))
         kept = self._lines[name].answer
-        return answer if kept is None else msgspec.structs.replace(kept, usage=answer.usage)
+        if kept is None:
+            return answer
+        return msgspec.structs.replace(kept.answer, usage=answer.usage, call=answer.call)
 
     def keep_vector(self, role: str, text: str, values: npt.NDArray[np.float32], *, model: str | None) -> None:
         """Record the vector of a text.
@@ -173,7 +175,7 @@ class Recording:
                 continue
             try:
                 line = _decode(piece)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if number == len(pieces):
                     self.notes.append(f"{self.path}:{number}: the last line is incomplete and is passed over.")
                 else:

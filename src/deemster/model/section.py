@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from deemster.documents.values import kind_of
+from deemster.documents.variables import Keys, expanded, unset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 from deemster.model.price import Price
 from deemster.model.roles import Kind, Role, bounds_of, kind_of_role, role_of
 from deemster.records.script import EMBEDDING
 
-Keys: TypeAlias = tuple[str | int, ...]
 GROUP = "deemster.models"
 KEYS = (
     "base_url",
@@ -44,10 +43,10 @@ SOURCES = ("base_url", "client", "embedded", "replay")
 LOCAL = {"concurrency": 1, "timeout_s": 300.0, "total_timeout_s": 3600.0}
 _COUNTS = {"rpm": 1, "tpm": 1, "batch": 1, "retries": 0}
 _SPANS = ("timeout_s", "total_timeout_s", "max_retry_after_s")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _LOOPBACK = re.compile(r"https?://(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?(?:/|$)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
+_LARGEST = 1e300
 
 
 def read_models(
@@ -234,7 +233,7 @@ class _Reader:
         kind: Kind = settings["kind"]
         extra = given.get("extra", {})
         if "replay" in given:
-            if not (self._folder / given["replay"]).is_file():
+            if not _is_file(self._folder / given["replay"]):
                 raise ConfigurationError(
                     Fault(f"There is no recording {given['replay']!r}.", self._place(("models", name, "replay")))
                 )
@@ -280,27 +279,16 @@ class _Reader:
 
     def _needs_none(self, given: Mapping[str, Any]) -> bool:
         """Whether a role may well do without its key: its answers are recorded, or its server is on this machine."""
-        recorded = "record" in given and (self._folder / given["record"]).is_file()
+        recorded = "record" in given and _is_file(self._folder / given["record"])
         return recorded or _LOOPBACK.match(given["base_url"]) is not None
 
     def _expanded(self, value: Any, path: Keys) -> Any:
-        if isinstance(value, Mapping):
-            return {key: self._expanded(entry, (*path, key)) for key, entry in value.items()}
-        if isinstance(value, list):
-            return [self._expanded(entry, (*path, index)) for index, entry in enumerate(value)]
-        if not isinstance(value, str):
-            return value
+        def missing(path: Keys, variable: str) -> str:
+            if self._calls:
+                self.fault(path, unset(variable))
+            return "unset"
 
-        def found(match: re.Match[str]) -> str:
-            variable, default = match[1], match[2]
-            if self._environ.get(variable):
-                return self._environ[variable]
-            if default is None and self._calls:
-                hint = f"`${{{variable}:-default}}` gives a default."
-                self.fault(path, f"The environment has no variable `{variable}`; {hint}")
-            return default or ("unset" if default is None else "")
-
-        return _VARIABLE.sub(found, value)
+        return expanded(value, environ=self._environ, path=path, missing=missing)
 
 
 def _embedded(kind: Kind, weights: Path | None = None) -> Any:
@@ -352,8 +340,17 @@ def _imported(path: str) -> Any:
     return found
 
 
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; one whose name no file can have is not there."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    # A comparison, since a whole number too long for a float is no error to compare.
+    return type(value) in (int, float) and abs(value) <= _LARGEST
 
 
 def _shown(value: Any) -> str:

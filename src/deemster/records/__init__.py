@@ -1,6 +1,6 @@
 """The nouns that travel between rooms. Immutable, and they refuse impossible values."""
 
-from deemster.records.execution import Execution, Invocation, TargetFailure
+from deemster.records.execution import Cut, Execution, Invocation, TargetFailure
 from deemster.records.frozen import FrozenDict, freeze
 from deemster.records.mark import CAUSES, Cause, Mark, MetricScore, Unscored
 from deemster.records.output import Output
@@ -21,13 +21,15 @@ from deemster.records.script import (
     Vectors,
 )
 from deemster.records.trajectory import ToolCall, Trajectory
-from deemster.records.usage import Usage
+from deemster.records.usage import Call, Usage
 
 __all__ = [
     "CAUSES",
     "Answer",
     "Ask",
+    "Call",
     "Cause",
+    "Cut",
     "Embed",
     "Execution",
     "FrozenDict",

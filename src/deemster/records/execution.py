@@ -25,6 +25,20 @@ class TargetFailure(msgspec.Struct, frozen=True, gc=False, tag="failure"):
     message: str
 
 
+class Cut(msgspec.Struct, frozen=True, gc=False):
+    """What is missing from an output that was too large to be kept whole.
+
+    Attributes:
+        chars: Characters of the whole text.
+        sha256: The hash of the whole text as UTF-8, in hex.
+        left_out: Fields of the output that are not kept at all.
+    """
+
+    chars: int
+    sha256: str
+    left_out: tuple[str, ...] = ()
+
+
 class Execution(msgspec.Struct, frozen=True, gc=False):
     """One sample in one repetition: what the target answered and how it was marked.
 
@@ -35,6 +49,7 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
         answer: The output, a failure, or None where the target was never called.
         marks: One per metric, in the order of the suite.
         valid: Whether the output's text was valid Unicode.
+        cut: What is missing from the output, where a store kept only a part of it.
     """
 
     position: int
@@ -43,3 +58,4 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
     answer: Output | TargetFailure | None
     marks: tuple[Mark, ...]
     valid: bool = True
+    cut: Cut | None = None

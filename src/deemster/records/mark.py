@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from deemster.records.frozen import FrozenDict, freeze
-from deemster.records.usage import Usage
+from deemster.records.usage import Call, Usage
 
 Cause: TypeAlias = Literal[
     "no_expected",
@@ -31,7 +31,7 @@ _CAUSES = frozenset(CAUSES)
 _EMPTY: Mapping[str, Any] = FrozenDict()
 
 
-class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
+class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defaults=True):
     """How well one output did by one metric, 0 worst to 1 best.
 
     Attributes:
@@ -41,6 +41,7 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
         threshold: The pass mark.
         higher_is_better: Whether a higher score is a better one.
         usage: Tokens, cost and latency of the model calls behind this mark.
+        calls: Those of them that other marks of the run may stand on too; the engine's to say.
 
     Raises:
         ValueError: The score is outside [0, 1] or not finite, or a detail is not finite JSON.
@@ -52,6 +53,7 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
     threshold: float = 0.5
     higher_is_better: bool = True
     usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
 
     def __post_init__(self) -> None:
         score = self.score
@@ -77,13 +79,14 @@ def _number(value: object) -> float:
     raise ValueError(f"A score is a finite number between 0 and 1, not {type(value).__name__} {value!r:.80}.")
 
 
-class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored"):
+class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defaults=True):
     """Why there is no score. It is not a 0, and it stays in every denominator.
 
     Attributes:
         cause: One of ``CAUSES``.
         message: What happened, for a person.
         usage: What was spent before it failed.
+        calls: Those of the calls behind it that other marks of the run may stand on too; the engine's to say.
 
     Raises:
         ValueError: The cause is not a known one.
@@ -92,6 +95,7 @@ class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored"):
     cause: Cause
     message: str
     usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
 
     def __post_init__(self) -> None:
         if self.cause not in _CAUSES:

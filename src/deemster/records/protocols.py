@@ -32,6 +32,7 @@ class MetricCard(NamedTuple):
         quotes: Details that may repeat text of a sample or output; None where nobody said, so that all may.
         threshold: Its pass mark, where it has one for all marks.
         higher_is_better: Whether a higher score is a better one.
+        parts: The criteria that its marks tell of, where it judges by several.
     """
 
     name: str
@@ -41,6 +42,7 @@ class MetricCard(NamedTuple):
     quotes: frozenset[str] | None
     threshold: float | None = None
     higher_is_better: bool = True
+    parts: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -48,8 +50,9 @@ class Metric(Protocol):
     """Scores an output without a judge.
 
     A metric may also have ``score_many(samples, outputs)``, which equals ``score`` pair by pair; ``check(sample)``,
-    which returns problems before anything runs; ``version``, part of its identity; and ``quotes``, the names of details
-    that may repeat text of a sample or output.
+    which returns problems before anything runs; ``version``, part of its identity; ``quotes``, the names of details
+    that may repeat text of a sample or output; and ``parts``, the names of criteria that its marks tell of in the
+    detail `criteria`: a map of each to its `value`, `agreement`, `abstained` and `failed`.
     """
 
     @property

@@ -11,7 +11,7 @@ from deemster.records.frozen import FrozenDict, freeze
 from deemster.records.mark import Cause, Mark
 from deemster.records.output import Output
 from deemster.records.sample import Sample
-from deemster.records.usage import Usage
+from deemster.records.usage import Call, Usage
 
 JUDGE = "judge"
 EMBEDDING = "embedding"
@@ -90,6 +90,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         tokens: The answer token by token, where log-probabilities were asked for and offered.
         thinking: The model's reasoning, where it is told apart from the answer.
         finish: Why the model stopped, in the provider's word.
+        call: The call it comes from, where others of the same run may be answered from that too; the gateway's to say.
     """
 
     text: str
@@ -98,6 +99,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[Token, ...] | None = None
     thinking: str | None = None
     finish: str | None = None
+    call: Call | None = None
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -107,11 +109,14 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         values: One row a text, as an array of float32.
         usage: Tokens, money and time.
         model: The model that embedded them.
+        calls: What each distinct text used, where others of the same run may be given its vector too; the gateway's to
+            say.
     """
 
     values: Any
     usage: Usage | None = None
     model: str | None = None
+    calls: tuple[Call, ...] = ()
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, Decimal
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 _CENT = Decimal("1e-12")
+_FREE = Decimal(0)
 _COUNTS = (
     "calls",
     "cached_calls",
@@ -19,6 +21,7 @@ _COUNTS = (
     "reasoning_tokens",
     "total_tokens",
 )
+_counted = attrgetter(*_COUNTS)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
@@ -54,9 +57,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
     model: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            count = getattr(self, name)
+        for count in _counted(self):
             if count is not None and (type(count) is not int or count < 0):
+                name = next(name for name in _COUNTS if getattr(self, name) is count)
                 raise ValueError(f"{name} is a whole number of at least 0, not {count!r}.")
         if self.latency_ms is not None and not (math.isfinite(self.latency_ms) and self.latency_ms >= 0):
             raise ValueError(f"latency_ms is a time of at least 0, not {self.latency_ms!r}.")
@@ -65,6 +68,44 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
                 msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
             if not self.cost_usd.is_finite() or self.cost_usd < 0:
                 raise ValueError(f"cost_usd is an amount of at least 0, not {self.cost_usd}.")
+
+
+class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One call that a model answered. Several marks may stand on it; the first of them in order pays.
+
+    Attributes:
+        id: Tells the calls of a run apart; 0 where nobody else can stand on it.
+        usage: What it used; None where whoever holds it says so itself.
+        run: The run that made it, where it is kept beyond that.
+    """
+
+    id: int
+    usage: Usage | None = None
+    run: str | None = None
+
+
+def cached(usage: Usage | None = None, *, model: str | None = None) -> Usage:
+    """The usage of what was answered without a call: one cached call, no cost; the tokens are those of the answer.
+
+    >>> hit = cached(Usage(prompt_tokens=7, latency_ms=120.0))
+    >>> hit.calls, hit.cached_calls, hit.prompt_tokens, hit.latency_ms
+    (0, 1, 7, None)
+    """
+    if usage is None:
+        return Usage(calls=0, cached_calls=1, cost_usd=_FREE, model=model)
+    return msgspec.structs.replace(usage, calls=0, cached_calls=1, cost_usd=_FREE, latency_ms=None)
+
+
+def tokens_of(usage: Usage, otherwise: int) -> int:
+    """All tokens of a usage; what is given for them where nobody reported any.
+
+    >>> tokens_of(Usage(prompt_tokens=7, completion_tokens=2), 0)
+    9
+    """
+    if usage.total_tokens is not None:
+        return usage.total_tokens
+    known = [count for count in (usage.prompt_tokens, usage.completion_tokens) if count is not None]
+    return sum(known) if known else otherwise
 
 
 def added(usages: Iterable[Usage]) -> Usage | None:
@@ -78,12 +119,13 @@ def added(usages: Iterable[Usage]) -> Usage | None:
         return every[0] if every else None
     counts = {name: _total([getattr(usage, name) for usage in every]) for name in _COUNTS}
     paid = [usage for usage in every if usage.calls]
-    priced = bool(paid) and all(usage.cost_usd is not None for usage in paid)
+    known = [usage.cost_usd for usage in every if usage.cost_usd is not None]
+    priced = bool(known) and all(usage.cost_usd is not None for usage in paid)
     models = sorted({usage.model for usage in every if usage.model is not None})
     return Usage(
         **counts,
         latency_ms=_total([usage.latency_ms for usage in every]),
-        cost_usd=sum((usage.cost_usd for usage in every if usage.cost_usd is not None), Decimal(0)) if priced else None,
+        cost_usd=sum(known, _FREE) if priced else None,
         cost_source="derived" if any(usage.cost_source == "derived" for usage in paid) else "reported",
         model=" + ".join(models) or None,
     )

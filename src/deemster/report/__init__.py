@@ -1,6 +1,6 @@
 """Renders what a run came to. No arithmetic beyond formatting."""
 
-from deemster.report.assembly import assemble
+from deemster.report.assembly import Samples, assemble
 from deemster.report.document import SCHEMA, Report
 from deemster.report.entries import (
     Budget,
@@ -33,6 +33,7 @@ __all__ = [
     "Report",
     "RunNote",
     "SampleEntry",
+    "Samples",
     "Score",
     "Why",
     "assemble",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from deemster import __version__
-from deemster.dataset import Dataset
-from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
 from deemster.report.document import SCHEMA, Report, Stream
 from deemster.report.entries import (
     AggregateMark,
@@ -27,14 +27,41 @@ LONGEST = 64 * 1024
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
 
+class Samples(Protocol):
+    """The samples of a run: a dataset, or what is kept of one."""
+
+    name: str
+    schema_version: str
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The dataset's fingerprint, where it has one."""
+        ...
+
+    @property
+    def duplicates(self) -> Sequence[Sequence[str]]:
+        """Ids of samples that are equal, group by group."""
+        ...
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order."""
+        ...
+
+
 def assemble(
     *,
     run: RunNote,
-    dataset: Dataset,
+    dataset: Samples,
     tally: Tally,
     summary: Summary,
     executions: Iterable[Execution | None],
     gate: Decision | None,
+    tool_version: str = __version__,
 ) -> Report:
     """The report of a run, with everything in it; what is left out on purpose is left out of a copy.
 
@@ -45,11 +72,12 @@ def assemble(
         summary: The numbers.
         executions: Every execution in the order of the dataset, then repetition; None where there was none.
         gate: The gate's decision.
+        tool_version: The version that ran it.
     """
     entries = Stream(lambda: _executions(dataset, tally.cards, executions, repetitions=tally.repetitions))
     return Report(
         schema_version=SCHEMA,
-        tool_version=__version__,
+        tool_version=tool_version,
         run=run,
         privacy=Privacy(),
         dataset=DatasetNote(
@@ -78,8 +106,8 @@ def assemble(
     )
 
 
-def _samples(dataset: Dataset, tally: Tally) -> Iterator[SampleEntry]:
-    for sample, row_hash, figures in zip(dataset, dataset.row_hashes, sample_figures(tally), strict=True):
+def _samples(dataset: Samples, tally: Tally) -> Iterator[SampleEntry]:
+    for (sample, row_hash), figures in zip(_hashed(dataset), sample_figures(tally), strict=True):
         yield SampleEntry(
             id=sample.id,
             row_hash=row_hash,
@@ -99,8 +127,14 @@ def _samples(dataset: Dataset, tally: Tally) -> Iterator[SampleEntry]:
         )
 
 
+def _hashed(dataset: Samples) -> Iterator[tuple[Sample, str]]:
+    """Every sample with its row hash; what is kept in a store is read once for both."""
+    together = getattr(dataset, "hashed", None)
+    return zip(dataset, dataset.row_hashes, strict=True) if together is None else together()
+
+
 def _executions(
-    dataset: Dataset, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
+    dataset: Samples, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
 ) -> Iterator[ExecutionEntry]:
     names = [card.name for card in cards]
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
@@ -125,9 +159,9 @@ def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
         id=execution.id,
         repetition=execution.repetition,
         output=kept if output is not None else None,
-        output_chars=len(text),
+        output_chars=len(text) if execution.cut is None else execution.cut.chars,
         output_valid=execution.valid,
-        output_cut=len(kept) < len(text),
+        output_cut=len(kept) < len(text) or execution.cut is not None,
         retrieved=output.retrieved if output is not None else None,
         trajectory=output.trajectory if output is not None else None,
         marks={name: _mark(mark) for name, mark in zip(names, execution.marks, strict=True)},

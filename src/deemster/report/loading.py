@@ -64,8 +64,14 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all(set(cohort.metrics) == names for cohort in report.cohort_list)
     complete = complete and all(len(bars) == 10 for bars in report.histograms.values())
     complete = complete and all(set(entry.marks) == names for entry in report.executions)
-    order = [(entry.id, place) for entry in report.samples for place in range(entry.repetitions)]
-    complete = complete and order == [(entry.id, entry.repetition) for entry in report.executions]
+    # Counted first: a number of repetitions may be anything.
+    counts = [entry.repetitions for entry in report.samples]
+    complete = complete and min(counts, default=0) >= 0 and sum(counts) == len(report.executions)
+    complete = complete and report.totals.executions == len(report.executions)
+    order = ((entry.id, place) for entry in report.samples for place in range(entry.repetitions))
+    complete = complete and all(
+        pair == (entry.id, entry.repetition) for pair, entry in zip(order, report.executions, strict=False)
+    )
     bare = report.aggregate is None
     complete = complete and all((cohort.aggregate is None) is bare for cohort in report.cohort_list)
     complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)

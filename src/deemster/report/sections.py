@@ -57,9 +57,12 @@ class Section(NamedTuple):
 
 def sections(report: Report) -> list[Section]:
     """The parts of a report, in order."""
+    from deemster.report.criteria import criteria_sections  # noqa: PLC0415 - it is made of the parts defined here
+
     parts = [
         _headline(report),
         _metrics(report),
+        *criteria_sections(report),
         _macro_f1(report),
         *(() if report.aggregate is None else (_aggregate(report, report.aggregate), _aggregate_samples(report))),
         _cohorts(report),

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from deemster.errors import ConfigurationError, Fault, did_you_mean, listing
+from deemster.errors.guard import Caught
 from deemster.metrics.contract import Measure, shown
 from deemster.metrics.spec import parse_spec, written_options
 from deemster.records import Metric, MetricCard
 from deemster.run.adjusted import OPTIONS, Adjusted
-from deemster.run.guard import Caught
 from deemster.run.importing import imported
 from deemster.run.table import CORE, PLACES, PRESETS, SHORT
 
 GROUP = "deemster.metrics"
-_ROOMS = ("deemster.metrics.", "deemster.judges.")
+_ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.run.rubric")
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
 
@@ -143,12 +143,13 @@ def spec(metric: Metric) -> str:
 
 
 def identity(metric: Metric) -> str:
-    """What makes two metrics the same across runs: spec and version.
+    """What makes two metrics the same across runs: spec, or ``essence`` where it has one, and version.
 
     >>> identity(parse("json-valid"))
     'json-valid v1'
     """
-    return f"{spec(metric)} v{getattr(metric, 'version', '1')}"
+    named = metric.essence if _is_ours(metric) and hasattr(metric, "essence") else spec(metric)
+    return f"{named} v{getattr(metric, 'version', '1')}"
 
 
 def family(metric: Metric) -> str:
@@ -183,6 +184,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
         quotes=quotes(metric),
         threshold=own if threshold is None else threshold,
         higher_is_better=bool(getattr(metric, "higher_is_better", True)),
+        parts=tuple(str(part) for part in getattr(metric, "parts", ())),
     )
 
 
@@ -282,7 +284,8 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     plugins = _plugins()
     alias = SHORT.get(name, name)
     if alias in PLACES:
-        return cast("Metric", _ours(alias, name, options))
+        placed = getattr(_class(alias), "placed", None)
+        return cast("Metric", _ours(alias, name, options if placed is None else placed(options, search)))
     if alias in PRESETS:
         if options.get("preset", alias) != alias:
             raise ConfigurationError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.run.guard import Caught
+from deemster.errors.guard import Caught
 
 
 def imported(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:

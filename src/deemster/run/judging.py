@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
+from deemster.model.threads import Threads
 from deemster.records import Execution, Mark, Output, Sample
-from deemster.run.batch import Batch, Work, execution_of
-from deemster.run.marking import failed_marks, marks_of, with_threshold
+from deemster.run.batch import Answer, Batch, Work, execution_of, is_missing, rows_of
+from deemster.run.marking import failed_marks, with_threshold
 from deemster.run.plan import Plan
 from deemster.run.playing import Ask, played, played_together, repeated
 from deemster.run.stopping import DRAIN_S, Stop
 
 LIVE = 1024
-FLUSH_S = 0.1
+FLUSH_S = 0.02
+# The script that marks an output together with others, and which of its marks it is; by the place of the metric.
+Shared: TypeAlias = Mapping[int, tuple["asyncio.Task[list[Mark]]", int]]
 
 
 class Judging:
@@ -23,109 +25,137 @@ class Judging:
 
     Args:
         plan: The run.
-        sink: Takes finished executions.
+        hand_on: Takes finished executions.
         ask: Answers one round of requests.
         stop: Asks the run to stop.
+        threads: Where metrics that ask no model are applied.
+        pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
     """
 
-    def __init__(self, plan: Plan, sink: Callable[[Sequence[Execution]], None], *, ask: Ask, stop: Stop) -> None:
-        self.plan, self.sink, self.stop = plan, sink, stop
-        self.plain = [metric for metric in plan.metrics if metric not in plan.scorers]
+    def __init__(
+        self,
+        plan: Plan,
+        hand_on: Callable[[Sequence[Execution]], Awaitable[None]],
+        *,
+        ask: Ask,
+        stop: Stop,
+        threads: Threads,
+        pools: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
+        self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
+        self.pooled = {
+            place: scorer
+            for place, scorer in self.scorers.items()
+            if hasattr(scorer, "script_many") and (pools is None or pools(scorer))
+        }
+        self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
+        self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
         self.finished: list[Execution] = []
         self.live: set[asyncio.Task[Any]] = set()
+        # Held from the start of an execution until it is handed on, so that a slow sink slows the run down.
         self.room = asyncio.Semaphore(LIVE)
+        self.some = asyncio.Event()
+        self.is_over = False
         self.asks = [repeated(ask, repetition) for repetition in range(plan.repetitions)]
 
     async def judge(self, answered: asyncio.Queue[Batch | None]) -> None:
         """Mark batches as they come, until None comes."""
         async with asyncio.TaskGroup() as tasks:
-            keepers = [tasks.create_task(self._flush_regularly()), tasks.create_task(self._let_go())]
+            letting_go = tasks.create_task(self._let_go())
+            flushing = tasks.create_task(self._flush_regularly())
             while (batch := await answered.get()) is not None:
                 if not self.stop.requested:
                     await self._begin(batch, tasks)
             while self.live:
                 await asyncio.wait(self.live)
-            for keeper in keepers:
-                keeper.cancel()
-        self._flush()
+            letting_go.cancel()
+            self.is_over = True
+            self.some.set()
+            await flushing
 
     async def _begin(self, batch: Batch, tasks: asyncio.TaskGroup) -> None:
-        samples = [work.sample for work in batch.works]
-        rows = await asyncio.to_thread(marks_of, self.plain, samples, batch.answers, thresholds=self.plan.thresholds)
-        together = self._together(batch, tasks)
-        places: Counter[int] = Counter()
-        for work, answer, row in zip(batch.works, batch.answers, rows, strict=True):
-            if not isinstance(answer, Output):
-                self.finished.append(execution_of(work, answer, failed_marks(answer, len(self.plan.metrics))))
-                continue
+        rows = await self.threads.call(rows_of, self.plan, batch, self.plain)
+        shared = self._together(batch, tasks)
+        for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
             await self.room.acquire()
             if self.stop.requested:
                 self.room.release()
                 return
-            place = places[work.repetition]
-            places[work.repetition] += 1
-            shared = {name: (columns[work.repetition], place) for name, columns in together.items()}
-            self._start(tasks, self._finish(work, answer, row, shared))
-
-    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> dict[str, dict[int, asyncio.Task[list[Mark]]]]:
-        """The scripts that mark a whole batch, under way: by scorer, one for each repetition."""
-        scorers = [scorer for scorer in self.plan.scorers if hasattr(scorer, "script_many")]
-        pairs: dict[int, tuple[list[Sample], list[Output]]] = {}
-        for work, answer in zip(batch.works, batch.answers, strict=True) if scorers else ():
             if isinstance(answer, Output):
-                samples, outputs = pairs.setdefault(work.repetition, ([], []))
-                samples.append(work.sample)
-                outputs.append(answer)
-        return {
-            scorer.name: {
-                repetition: self._start(
-                    tasks, played_together(scorer, *each, ask=self.asks[repetition]), holds_room=False
+                self._start(tasks, self._finish(work, answer, row, shared.get(number, {}))).add_done_callback(
+                    self._leave_if_cancelled
                 )
-                for repetition, each in pairs.items()
-            }
-            for scorer in scorers
-        }
+            else:
+                failed = failed_marks(answer, len(self.plan.metrics))
+                self._keep(work, answer, row, {place: failed[place] for place in self.scorers})
 
-    def _start(self, tasks: asyncio.TaskGroup, work: Any, *, holds_room: bool = True) -> asyncio.Task[Any]:
+    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> Mapping[int, Shared]:
+        """The scripts that mark a whole batch, under way, by piece of work: one for each scorer and repetition."""
+        found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
+        for place, scorer in self.pooled.items():
+            numbers: dict[int, list[int]] = {}
+            for number, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
+                if isinstance(answer, Output) and is_missing(work, place):
+                    numbers.setdefault(work.repetition, []).append(number)
+            for repetition, those in numbers.items():
+                samples: list[Sample] = [batch.works[number].sample for number in those]
+                outputs: list[Any] = [batch.answers[number] for number in those]
+                task = self._start(tasks, played_together(scorer, samples, outputs, ask=self.asks[repetition]))
+                for turn, number in enumerate(those):
+                    found.setdefault(number, {})[place] = (task, turn)
+        return found
+
+    def _start(self, tasks: asyncio.TaskGroup, work: Any) -> asyncio.Task[Any]:
         task = tasks.create_task(work)
         self.live.add(task)
         task.add_done_callback(self.live.discard)
-        if holds_room:
-            task.add_done_callback(lambda _: self.room.release())
         return task
 
-    async def _finish(
-        self,
-        work: Work,
-        output: Output,
-        row: tuple[Mark, ...],
-        shared: Mapping[str, tuple[asyncio.Task[list[Mark]], int]],
-    ) -> None:
+    def _leave_if_cancelled(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self.room.release()
+
+    async def _finish(self, work: Work, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
-        alone = [scorer for scorer in self.plan.scorers if scorer.name not in shared]
-        found: dict[str, Mark] = {}
+        alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
+        found: dict[int, Mark] = {}
         ask = self.asks[work.repetition]
         if len(alone) == 1:
-            found[alone[0].name] = await played(alone[0], work.sample, output, ask=ask)
+            found[alone[0]] = await played(self.scorers[alone[0]], work.sample, output, ask=ask)
         elif alone:
-            marks = await asyncio.gather(*(played(each, work.sample, output, ask=ask) for each in alone))
-            found.update(zip((each.name for each in alone), marks, strict=True))
-        for name, (task, place) in shared.items():
-            found[name] = (await asyncio.shield(task))[place]
+            scripts = (played(self.scorers[place], work.sample, output, ask=ask) for place in alone)
+            found.update(zip(alone, await asyncio.gather(*scripts), strict=True))
+        for place, (task, turn) in shared.items():
+            found[place] = (await asyncio.shield(task))[turn]
+        self._keep(work, output, row, found)
+
+    def _keep(self, work: Work, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
         plain = iter(row)
-        scorers = {scorer.name for scorer in self.plan.scorers}
-        marks_in_order = tuple(
-            with_threshold(found[metric.name], self.plan.thresholds.get(metric.name))
-            if metric.name in scorers
-            else next(plain)
-            for metric in self.plan.metrics
+        known: Any = work.marks
+        marks = tuple(
+            next(plain)
+            if place not in self.scorers
+            else with_threshold(found[place], self.pass_marks[place])
+            if is_missing(work, place)
+            else known[place]
+            for place in range(len(self.plan.metrics))
         )
-        self.finished.append(execution_of(work, output, marks_in_order))
+        self.finished.append(execution_of(work, answer, marks))
+        self.some.set()
 
     async def _flush_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            self._flush()
+        while not (self.is_over and not self.finished):
+            await self.some.wait()
+            if not self.is_over:
+                # What finishes at about the same time is handed on together.
+                await asyncio.sleep(FLUSH_S)
+            self.some.clear()
+            finished, self.finished = self.finished, []
+            if finished:
+                await self.hand_on(finished)
+                for _ in finished:
+                    self.room.release()
 
     async def _let_go(self) -> None:
         """Once asked to stop, give what is under way a little time and then let go of it."""
@@ -133,8 +163,3 @@ class Judging:
         await asyncio.sleep(DRAIN_S)
         for task in tuple(self.live):
             task.cancel()
-
-    def _flush(self) -> None:
-        if self.finished:
-            finished, self.finished = self.finished, []
-            self.sink(finished)

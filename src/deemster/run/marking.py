@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from deemster.errors import visible
+from deemster.errors.guard import Caught
 from deemster.metrics.contract import Measure, Scored
 from deemster.metrics.function import mark_from
 from deemster.metrics.ranked import Ranked, score_ranked
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
-from deemster.run.guard import Caught
 
 
 def marks_of(

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
+from deemster.errors.guard import Caught
 from deemster.metrics.contract import Measure
-from deemster.records import Metric, Problem, Sample
-from deemster.run.guard import Caught
-from deemster.target.python import PythonTarget
+from deemster.records import Invocation, Metric, Output, Problem, Sample, TargetFailure
 from deemster.target.saved import SavedOutputs
 
-Target: TypeAlias = PythonTarget | SavedOutputs
+
+class LiveTarget(Protocol):
+    """What is called for every sample.
+
+    It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
+    ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
+    call; ``async close()``, awaited once after its last; ``halt(reason)``, called when the run is asked to stop; and
+    ``held_back``, why it was not called although it was asked to be, or None.
+    """
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is called by ``call_async``."""
+        ...
+
+    def call(self, invocation: Invocation) -> Output | TargetFailure | None:
+        """What it says, how it failed, or None where it was not called; called in a thread."""
+        ...
+
+    async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
+        """The same, called in the event loop; cancelled where the run stops waiting."""
+        ...
+
+
+Target: TypeAlias = LiveTarget | SavedOutputs
 
 
 class Plan(NamedTuple):
@@ -26,6 +49,8 @@ class Plan(NamedTuple):
         repetitions: How often each sample is run.
         thresholds: Pass marks that replace the metrics' own, by metric name.
         concurrency: How many calls of the target may be under way at once.
+        timeout_s: How long the run may take; what is not started by then is not run.
+        target_timeout_s: How long one call of the target may take.
     """
 
     dataset: Dataset
@@ -34,6 +59,8 @@ class Plan(NamedTuple):
     repetitions: int = 1
     thresholds: Mapping[str, float] = {}
     concurrency: int = 16
+    timeout_s: float | None = None
+    target_timeout_s: float | None = None
 
     @property
     def scorers(self) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from deemster.errors.guard import Caught
+from deemster.records import Answer, Call, Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage, Vectors
 from deemster.records import Ask as Question
-from deemster.records import Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.usage import added, divided
-from deemster.run.guard import Caught
 from deemster.run.marking import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
@@ -42,7 +42,7 @@ def repeated(ask: Ask, repetition: int) -> Ask:
 
 
 async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
-    """The mark a script ends with, and what its replies used.
+    """The mark a script ends with, and the calls it stands on.
 
     Args:
         metric: A scorer.
@@ -50,11 +50,11 @@ async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Ma
         output: What it said.
         ask: Answers one round of requests.
     """
-    spent: list[Usage] = []
+    heard: list[Reply] = []
     with Caught() as caught:
-        mark = user_mark(metric, await result_of(metric.script(sample, output), ask, spent))
-        return _with_usage(mark, added(spent))
-    return Unscored("metric_failed", caught.message, added(spent))
+        mark = user_mark(metric, await result_of(metric.script(sample, output), ask, heard))
+        return _with_calls(mark, heard)
+    return _with_calls(Unscored("metric_failed", caught.message), heard)
 
 
 async def played_together(metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask) -> list[Mark]:
@@ -66,19 +66,22 @@ async def played_together(metric: Any, samples: Sequence[Sample], outputs: Seque
         outputs: What it said to each.
         ask: Answers one round of requests.
     """
-    spent: list[Usage] = []
+    heard: list[Reply] = []
     with Caught() as caught:
-        marks = [user_mark(metric, mark) for mark in await result_of(metric.script_many(samples, outputs), ask, spent)]
+        marks = [user_mark(metric, mark) for mark in await result_of(metric.script_many(samples, outputs), ask, heard)]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
-        shares = divided(added(spent), len(marks))
-        return [_with_usage(mark, share) for mark, share in zip(marks, shares, strict=True)]
-    shares = divided(added(spent), len(samples))
-    return [Unscored("metric_failed", caught.message, share) for share in shares]
+        return [_with_usage(mark, share) for mark, share in zip(marks, _shares(heard, len(marks)), strict=True)]
+    return [Unscored("metric_failed", caught.message, share) for share in _shares(heard, len(samples))]
 
 
-async def result_of(script: Any, ask: Ask, spent: list[Usage]) -> Any:
+async def result_of(script: Any, ask: Ask, heard: list[Reply]) -> Any:
     """What a script returns in the end.
+
+    Args:
+        script: The generator.
+        ask: Answers one round of requests.
+        heard: Gets every reply that the script was sent.
 
     Raises:
         TypeError: It is no script, or yields what is no list of requests.
@@ -91,7 +94,7 @@ async def result_of(script: Any, ask: Ask, spent: list[Usage]) -> Any:
         requests = next(script)
         for _ in range(ROUNDS):
             replies = await ask(_checked(requests))
-            spent += [reply.usage for reply in replies if reply.usage is not None]
+            heard += replies
             requests = script.send(replies)
     except StopIteration as stop:
         return stop.value
@@ -122,3 +125,26 @@ def _close(script: Any) -> None:
 
 def _with_usage(mark: Mark, usage: Usage | None) -> Mark:
     return mark if usage is None or mark.usage is not None else msgspec.structs.replace(mark, usage=usage)
+
+
+def _shares(heard: Sequence[Reply], parts: int) -> list[Usage | None]:
+    return divided(added(reply.usage for reply in heard if reply.usage is not None), parts)
+
+
+def _with_calls(mark: Mark, heard: Sequence[Reply]) -> Mark:
+    """A mark with the calls it stands on, and what it used if it is the first that stands on them."""
+    if mark.usage is not None:
+        return mark
+    calls: list[Call] = []
+    for reply in heard:
+        if isinstance(reply, Answer) and reply.call is not None:
+            calls.append(reply.call)
+        elif isinstance(reply, Vectors) and reply.calls:
+            calls += reply.calls
+        elif reply.usage is not None:
+            calls.append(Call(0, reply.usage))
+    if len(calls) == 1:
+        (call,) = calls
+        return msgspec.structs.replace(mark, usage=call.usage, calls=(Call(call.id),) if call.id else ())
+    usage = added(call.usage for call in calls if call.usage is not None)
+    return msgspec.structs.replace(mark, usage=usage, calls=tuple(calls) if any(call.id for call in calls) else ())

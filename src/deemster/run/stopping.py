@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 DRAIN_S = 2.0
@@ -52,6 +52,25 @@ class Stop:
                 loop.call_soon_threadsafe(wake)
 
         self.on_request(told)
+
+
+@contextlib.contextmanager
+def deadline(stop: Stop, timeout_s: float | None) -> Iterator[None]:
+    """Ask a run to stop once its time is over, unless the block is left before.
+
+    Args:
+        stop: Asks it.
+        timeout_s: How long it may take; None for as long as it takes.
+    """
+    if timeout_s is None:
+        yield
+        return
+    reason = f"The run's time of {timeout_s:g} s was over."
+    alarm = asyncio.get_running_loop().call_later(timeout_s, stop.request, reason)
+    try:
+        yield
+    finally:
+        alarm.cancel()
 
 
 async def until_done(callers: Sequence[asyncio.Task[Any]], stop: Stop) -> None:

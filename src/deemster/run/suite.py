@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from deemster.documents import Document, read_document
 from deemster.documents.document import in_order
 from deemster.documents.values import kind_of
 from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.target.section import Declared, read_target
 
 SCHEMA = "deemster.suite.v1"
 SEED = 42
@@ -31,9 +31,7 @@ KEYS = (
     "aggregator",
     "gate",
 )
-_TARGETS = ("python", "outputs")
-_LIMITS = ("concurrency",)
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_LIMITS = ("concurrency", "timeout_s", "target_timeout_s")
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -46,7 +44,7 @@ class Suite(NamedTuple):
         folder: What its paths are relative to.
         name: The suite's name; the file's stem where it has none.
         dataset: The dataset's path.
-        target: What kind of target, and which; None where saved outputs are given on the command line.
+        target: The target it declares; None where saved outputs are given on the command line.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
@@ -55,13 +53,15 @@ class Suite(NamedTuple):
         gate: The gate section as plain data.
         aggregator: The aggregator section as plain data; None where there is none.
         group: The ready-made group whose metrics and aggregator are among them; None where there is none.
+        timeout_s: How long the run may take.
+        target_timeout_s: How long one call of the target may take.
     """
 
     document: Document
     folder: Path
     name: str
     dataset: str
-    target: tuple[Literal["python", "outputs"], str] | None
+    target: Declared | None
     metrics: Sequence[Any]
     models: Any
     repetitions: int | None
@@ -70,6 +70,8 @@ class Suite(NamedTuple):
     gate: Any
     aggregator: Any = None
     group: str | None = None
+    timeout_s: float | None = None
+    target_timeout_s: float | None = None
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
@@ -128,6 +130,8 @@ class _Reader:
             gate=root.get("gate", {}),
             aggregator=aggregator,
             group=root.get("group"),
+            timeout_s=self._seconds(limits, ("limits", "timeout_s")),
+            target_timeout_s=self._seconds(limits, ("limits", "target_timeout_s")),
         )
 
     def _grouped(self, root: Mapping[str, Any], metrics: list[Any], aggregator: Any) -> tuple[list[Any], Any]:
@@ -141,31 +145,12 @@ class _Reader:
                 self.faults += [fault._replace(where=self.document.where(("group",))) for fault in error.faults]
         return metrics, aggregator
 
-    def _target(self, value: Any) -> tuple[Literal["python", "outputs"], str] | None:
-        before = len(self.faults)
-        section = self._map(value, ("target",), "`target`", _TARGETS)
-        if len(section) != 1:
-            if len(self.faults) == before:
-                self._fault(("target",), "`target` names one of `python` (module:function) and `outputs` (a file).")
-            return None
-        kind, entry = next(iter(section.items()))
-        if not isinstance(entry, str) or not entry.strip():
-            self._fault(("target", kind), f"`target.{kind}` is text, not {_shown(entry)}.")
-            return None
-        entry = self._expanded(entry, ("target", kind))
-        return ("python", entry) if kind == "python" else ("outputs", str(self.folder / entry))
-
-    def _expanded(self, text: str, path: Keys) -> str:
-        def value(match: re.Match[str]) -> str:
-            name, default = match[1], match[2]
-            found = os.environ.get(name)
-            if found:
-                return found
-            if default is None and self.calls_target:
-                self._fault(path, f"The environment has no variable `{name}`; `${{{name}:-default}}` gives a default.")
-            return default or ""
-
-        return _VARIABLE.sub(value, text)
+    def _target(self, value: Any) -> Declared | None:
+        declared, faults = read_target(
+            value, place=self.document.where, environ=os.environ, folder=self.folder, calls=self.calls_target
+        )
+        self.faults += faults
+        return declared
 
     def _declared(self, root: Mapping[str, Any], key: str) -> Any:
         """A section that another room reads; one that is there and says nothing is a mistake."""
@@ -187,6 +172,15 @@ class _Reader:
             self._fault(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {_shown(value)}.")
             return default
         return value
+
+    def _seconds(self, section: Mapping[str, Any], path: Keys) -> float | None:
+        value = section.get(str(path[-1]))
+        if value is None:
+            return None
+        if type(value) not in (int, float) or not 0 < value < float("inf"):
+            self._fault(path, f"`{'.'.join(map(str, path))}` is a number of seconds above 0, not {_shown(value)}.")
+            return None
+        return float(value)
 
     def _seed(self, root: Mapping[str, Any]) -> int:
         seed = root.get("seed", SEED)

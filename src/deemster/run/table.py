@@ -59,6 +59,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pairwise": "judges.pairwise:Pairwise",
         "g-eval": "judges.geval:GEval",
         "claim-faithfulness": "judges.claims:ClaimFaithfulness",
+        "rubric": "run.rubric:RubricMetric",
     },
 }
 # Ready-made judges: an alias, and the metric that takes it as its `preset`.

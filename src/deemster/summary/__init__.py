@@ -12,7 +12,7 @@ from deemster.summary.aggregators import (
     aggregator_name,
 )
 from deemster.summary.declared import aggregator_of, read_aggregator
-from deemster.summary.figures import Bin, Corrected, Figures, MetricFigures
+from deemster.summary.figures import Bin, Corrected, CriterionFigures, Figures, MetricFigures
 from deemster.summary.gate import Check, Decision, decide, unknown_names
 from deemster.summary.interval import Interval
 from deemster.summary.overall import UNTAGGED, Aggregate, Cohort, Summary, Totals, summarize
@@ -37,6 +37,7 @@ __all__ = [
     "Cohort",
     "Corrected",
     "Cost",
+    "CriterionFigures",
     "Critical",
     "Decision",
     "Figures",

@@ -50,6 +50,28 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     pass_rate_corrected: Corrected | None = None
 
 
+class CriterionFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What one criterion came to over the marks of its metric that have a score.
+
+    Attributes:
+        n: Marks that tell of it.
+        n_judged: Those with a verdict that has a value.
+        n_abstained: Those whose verdict is an abstention.
+        n_failed: Those where every vote on it failed.
+        mean: The mean value of what was judged; of a binary criterion, the share that was met.
+        mean_interval: A 95 % interval of it over per-sample means; None below two samples.
+        mean_agreement: The mean share of the votes that equal the verdict.
+    """
+
+    n: int
+    n_judged: int
+    n_abstained: int
+    n_failed: int
+    mean: float | None
+    mean_interval: Interval | None
+    mean_agreement: float | None
+
+
 class MetricFigures(Figures, frozen=True, kw_only=True):
     """The figures of a metric over the whole run, and what the metric is."""
 
@@ -58,6 +80,7 @@ class MetricFigures(Figures, frozen=True, kw_only=True):
     family: str
     threshold: float | None
     higher_is_better: bool
+    criteria: dict[str, CriterionFigures] | None = None
 
 
 class Bin(msgspec.Struct, frozen=True):

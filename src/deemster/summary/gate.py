@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Fault, counted, did_you_mean
+from deemster.summary.figures import CriterionFigures
 from deemster.summary.interval import Interval
 from deemster.summary.overall import UNTAGGED, Cohort, Summary
 from deemster.summary.rules import EVERY, Gate, Rule
@@ -68,7 +69,12 @@ class _Reading(NamedTuple):
 
 
 def unknown_names(
-    gate: Gate, *, metrics: Mapping[str, str], cohorts: list[str | None], aggregates: bool = False
+    gate: Gate,
+    *,
+    metrics: Mapping[str, str],
+    cohorts: list[str | None],
+    aggregates: bool = False,
+    parts: Iterable[str] = (),
 ) -> None:
     """Refuse rules about metrics, cohorts or an aggregate that the run does not have.
 
@@ -77,15 +83,19 @@ def unknown_names(
         metrics: Names of the run's metrics, and other spellings of them, by name.
         cohorts: The dataset's tags; None stands for samples without one.
         aggregates: Whether the run has an aggregator.
+        parts: The criteria of metrics that have some, as `metric/criterion`.
 
     Raises:
         ConfigurationError: A rule names something unknown; all are listed.
     """
     labels = [UNTAGGED if name is None else name for name in cohorts]
-    faults = []
+    faults: list[Fault] = []
+    told = frozenset(parts)
     for rule in gate.rules:
-        if rule.metric is not None and rule.metric not in metrics and rule.metric not in gate.idle:
-            known = did_you_mean(rule.metric, dict.fromkeys(metrics.values()))
+        if rule.metric in told and rule.metric not in metrics:
+            faults += _part_faults(rule)
+        elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
+            known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *told]))
             faults.append(
                 Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
             )
@@ -109,6 +119,21 @@ def unknown_names(
         raise ConfigurationError(dict.fromkeys(faults))
 
 
+def _part_faults(rule: Rule) -> Iterator[Fault]:
+    """What is wrong with a rule about one criterion of a metric."""
+    if rule.quantity != "mean":
+        message = f"`{rule.metric}` is a criterion, which has no pass-rate; hold it to `min_mean` or `max_mean`."
+        yield Fault(message, rule.where)
+    if rule.cohort is not None:
+        message = f"`{rule.metric}` is a criterion, whose figures are those of the whole run, not of a cohort."
+        yield Fault(message, rule.where)
+
+
+def _is_idle(name: str, gate: Gate) -> bool:
+    """Whether a name is that of a metric, or of a criterion of one, that this run was told to leave out."""
+    return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
+
+
 def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decision:
     """Check every rule against a summary.
 
@@ -129,6 +154,11 @@ def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decis
 
 
 def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
+    criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
+    if criterion is not None:
+        missing = "nobody judged this criterion"
+        yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing))
+        return
     if rule.metric is not None and rule.metric not in metrics:
         yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
         return
@@ -151,6 +181,16 @@ def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]
             yield _result(rule, name, reading, "skipped", because)
         else:
             yield _check(rule, name, reading)
+
+
+def _criterion(name: str, summary: Summary, metrics: Mapping[str, str]) -> CriterionFigures | None:
+    """The figures of a criterion that is named as `metric/criterion`; None where the run has none of that name."""
+    for spelling, metric in metrics.items():
+        if name.startswith(f"{spelling}/"):
+            found = (summary.metrics[metric].criteria or {}).get(name.removeprefix(f"{spelling}/"))
+            if found is not None:
+                return found
+    return None
 
 
 def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> _Reading:

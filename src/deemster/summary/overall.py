@@ -157,6 +157,7 @@ def _metric(tally: Tally, place: int) -> MetricFigures:
         family=card.family,
         threshold=next(iter(thresholds)) if len(thresholds) == 1 else None,
         higher_is_better=tally.higher_is_better[place],
+        criteria=tally.criteria[place].figures() if place in tally.criteria else None,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
 from deemster.summary.aggregators import Aggregator
+from deemster.summary.criteria import Criteria
 from deemster.summary.figures import NOT_RUN, SCORED
 from deemster.summary.outcomes import Outcomes
 from deemster.summary.spending import Spending
@@ -44,6 +45,11 @@ class Tally:
         self.target_failures = 0
         self.without_usage = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
+        self.criteria = {
+            place: Criteria(card.parts, samples=samples, repetitions=repetitions)
+            for place, card in enumerate(cards)
+            if card.parts
+        }
         self.higher_is_better: list[bool] = [card.higher_is_better for card in cards]
         self.target_spending = Spending()
         self.scoring_spending = [Spending() for _ in cards]
@@ -72,6 +78,8 @@ class Tally:
     def add(self, executions: Sequence[Execution]) -> None:
         """Count executions. The order in which they come changes nothing.
 
+        They are as `Paid` gives them, so that no call counts twice.
+
         Raises:
             ConfigurationError: The aggregator does not fit a mark.
         """
@@ -86,6 +94,8 @@ class Tally:
             self.scores[*at, column] = scores
             self.causes[*at, column] = causes
             self.passed[*at, column] = passed
+        for column, criteria in self.criteria.items():
+            criteria.add(executions, column)
         if self.outcomes is not None:
             self.outcomes.add(executions)
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deemster.run.guard import Caught
+from deemster.errors.guard import Caught
 
 
 def caught(error):

@@ -1,0 +1,103 @@
+"""What is left to do of a run that was under way before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
+from deemster.run.batch import Work
+from deemster.summary.paying import spent_in
+
+# What may come out otherwise when it is tried again.
+RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
+_REPLACED, _LONE = "\ufffd", "\ud800"
+
+Read: TypeAlias = Callable[[], Iterator[Execution]]
+
+
+class Backlog:
+    """Tells the executions of a run that are done from those that are missing or to be tried again.
+
+    Args:
+        read: Gives the executions that are kept, with the marks as they were made, in order. It is called twice, and
+            the second time while others are added behind it.
+        samples: How many samples there are.
+        repetitions: How often each is run.
+        retarget: Whether a target that failed is called again.
+
+    Attributes:
+        done: How many executions are done.
+        again: How many are tried again.
+        unscored: How many marks of those that are done are no score.
+        spent: What the models used for the marks that are kept, those to be tried again included.
+    """
+
+    def __init__(self, read: Read, *, samples: int, repetitions: int, retarget: bool) -> None:
+        self.done = self.again = self.unscored = 0
+        self._read, self._retarget = read, retarget
+        self._samples, self._repetitions = samples, repetitions
+        self.spent = spent_in(self._counted(read()))
+
+    def __len__(self) -> int:
+        """How much is left to do."""
+        return self._samples * self._repetitions - self.done
+
+    def works(self, samples: Iterable[Sample]) -> Iterator[Work]:
+        """The work that is left.
+
+        Args:
+            samples: All samples of the run, in order.
+        """
+        kept = self._read()
+        following = next(kept, None)
+        for position, sample in enumerate(samples):
+            for repetition in range(self._repetitions):
+                if following is None or (following.position, following.repetition) != (position, repetition):
+                    yield Work(position, sample, repetition)
+                    continue
+                if self._is_retried(following):
+                    yield _repeated(following, sample)
+                following = next(kept, None)
+
+    def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
+        for execution in executions:
+            if self._is_retried(execution):
+                self.again += 1
+            else:
+                self.done += 1
+                self.unscored += sum(isinstance(mark, Unscored) for mark in execution.marks)
+            yield execution
+
+    def _is_retried(self, execution: Execution) -> bool:
+        if isinstance(execution.answer, TargetFailure):
+            return self._retarget
+        return execution.answer is None or any(is_retried(mark) for mark in execution.marks)
+
+
+def is_retried(mark: Mark) -> bool:
+    """Whether a mark is made again when its run is resumed."""
+    return isinstance(mark, Unscored) and mark.cause in RETRIED
+
+
+def whole(output: Output, *, valid: bool) -> Output:
+    """An output as metrics must see it: text that was no valid Unicode is kept readable, and must not pass for valid.
+
+    Args:
+        output: What is kept.
+        valid: Whether its text was valid Unicode.
+    """
+    if valid:
+        return output
+    return msgspec.structs.replace(output, text=output.text.replace(_REPLACED, _LONE))
+
+
+def _repeated(execution: Execution, sample: Sample) -> Work:
+    """What is to be tried again: the failed marks, or all of it where the output is not there as a whole."""
+    position, repetition, answer = execution.position, execution.repetition, execution.answer
+    if not isinstance(answer, Output) or execution.cut is not None:
+        return Work(position, sample, repetition)
+    marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+    return Work(position, sample, repetition, whole(answer, valid=execution.valid), marks)

@@ -1,0 +1,396 @@
+"""Where the executions of a run are kept while it goes on: a spool that ends with the program, or a store."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from deemster import __version__
+from deemster.errors import DeemsterError, StoreError, TakenError
+from deemster.evaluation.asking import NOTHING_SPENT
+from deemster.evaluation.backlog import Backlog
+from deemster.evaluation.deriving import Remains, batches
+from deemster.evaluation.identity import identity_of, moment, run_id
+from deemster.evaluation.job import Job
+from deemster.evaluation.resuming import chosen, reconciled
+from deemster.evaluation.settling import settled, settles
+from deemster.evaluation.stored import Places, StoredSamples, report_of
+from deemster.evaluation.terms import facts_of, mixed_from, stopped_from
+from deemster.records import Execution, MetricCard
+from deemster.report import Budget, Report, Samples
+from deemster.run import catalog
+from deemster.run.batch import Work
+from deemster.run.clock import Clock
+from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Spool, Store, Writer
+from deemster.summary.paying import Spent
+from deemster.target.saved import SavedOutputs
+
+_WAYS = 10_000
+
+
+class Keeping(NamedTuple):
+    """How a run is stored.
+
+    Attributes:
+        store: Where.
+        resume: The run to go on with: its id, True for the last unfinished one of this suite, None for a new one.
+        allow_changed: Whether to go on where something changed since.
+        tell: Told which run is gone on with, and how much of it is left.
+    """
+
+    store: Store
+    resume: str | bool | None = None
+    allow_changed: bool = False
+    tell: Callable[[str], None] = lambda _: None
+
+
+class Before(NamedTuple):
+    """How far a run was before it went on.
+
+    Attributes:
+        done: Executions that are finished.
+        unscored: Their marks that are no score.
+        spent: What the models used.
+    """
+
+    done: int = 0
+    unscored: int = 0
+    spent: Spent = NOTHING_SPENT
+
+
+class Ledger(Protocol):
+    """Keeps the executions of a run while it goes on, and what else is known of it.
+
+    Attributes:
+        token: Tells the run's own calls of models from those of others; None where nobody resumes it.
+        job: What is run; the order of its metrics is that of the marks.
+        before: How far the run was.
+        works: What is left to do; None for everything.
+    """
+
+    token: str | None
+    job: Job
+    before: Before
+    works: Iterable[Work] | None
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Keep executions, with the marks as they were made."""
+        ...
+
+    def settle(self) -> None:
+        """Make the marks final that need all of a run."""
+        ...
+
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+        """What the run left behind."""
+        ...
+
+    def close(self, report: Report, *, stopped: str | None) -> Report:
+        """Note how the run ended; its report."""
+        ...
+
+
+@contextmanager
+def opened_ledger(
+    job: Job, keeping: Keeping | None, *, order: str, clock: Clock, warn: Callable[[str], None]
+) -> Iterator[Ledger]:
+    """Where the executions of a run are kept, while it goes on.
+
+    Args:
+        job: What is run.
+        keeping: How it is stored; None where it ends with the program.
+        order: A digest of the samples' ids in their order.
+        clock: The time.
+        warn: Told what a person should know.
+
+    Raises:
+        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        ConfigurationError: The run that is to be resumed is another one.
+    """
+    cards = cards_of(job)
+    if keeping is None:
+        yield Spooled(job, cards, clock=clock)
+        return
+    row = None if not keeping.resume else chosen(keeping.store, job, keeping.resume)
+    if row is None and keeping.resume:
+        keeping.tell("There is no run to resume; this is a new one.")
+    with _begun(job, cards, keeping.store, clock, order=order) if row is None else keeping.store.lease(row.id) as lease:
+        is_new = row is None
+        # Whoever had the run before may have gone on with it until the lease was ours.
+        row = keeping.store.run(lease.run_id)
+        job, row, backlog = (job, row, None) if is_new else _left(job, cards, row, keeping, warn, order=order)
+        with keeping.store.writer(row.id) as writer:
+            ledger = Stored(job, keeping.store, row, backlog, writer=writer, clock=clock)
+            try:
+                yield ledger
+            except StoreError:
+                raise
+            except DeemsterError as error:
+                ledger.give_up(error)
+                raise
+
+
+def cards_of(job: Job) -> tuple[MetricCard, ...]:
+    """What reports say of a job's metrics beside their numbers."""
+    thresholds = job.plan.thresholds
+    return tuple(catalog.card(metric, threshold=thresholds.get(metric.name)) for metric in job.plan.metrics)
+
+
+class Spooled:
+    """A run that is kept until its reports are written.
+
+    Args:
+        job: What is run.
+        cards: Its metrics.
+        clock: The time.
+    """
+
+    token: str | None = None
+    works: Iterable[Work] | None = None
+    before = Before()
+
+    def __init__(self, job: Job, cards: Sequence[MetricCard], *, clock: Clock) -> None:
+        self.job, self._cards, self._clock = job, cards, clock
+        self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
+        self._started, self._began = clock.now(), clock.elapsed_s()
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Keep executions, with the marks as they were made."""
+        self._spool.add(executions)
+
+    def settle(self) -> None:
+        """Make the marks final that need all of a run."""
+        if settles(self.job.plan.metrics):
+            for batch in batches(settled(self.job.plan.metrics, self._spool)):
+                self._spool.add(batch)
+
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+        """What the run left behind."""
+        job = self.job
+        return Remains(
+            id=run_id(self._started, job, self._cards),
+            suite=job.suite,
+            started_at=moment(self._started),
+            finished_at=moment(self._clock.now()),
+            duration_s=_since(self._began, self._clock),
+            seed=job.seed,
+            tool_version=__version__,
+            samples=job.plan.dataset,
+            repetitions=job.plan.repetitions,
+            cards=self._cards,
+            executions=self._spool,
+            stopped=stopped,
+            budget=budget,
+        )
+
+    def close(self, report: Report, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
+        """The report."""
+        return report
+
+
+class Stored:
+    """A run that is kept in a store.
+
+    Args:
+        job: What is run.
+        store: Where it is kept.
+        row: The run as the store has it.
+        backlog: What is left of it to do; None for everything.
+        writer: Writes its executions.
+        clock: The time.
+    """
+
+    def __init__(
+        self, job: Job, store: Store, row: RunRow, backlog: Backlog | None, *, writer: Writer, clock: Clock
+    ) -> None:
+        self.job, self._store, self._row, self._clock = job, store, row, clock
+        self._writer, self._backlog = writer, backlog
+        self.token: str | None = str(row.facts.get("token", row.id))
+        self._began = clock.elapsed_s()
+        self.before = Before() if backlog is None else Before(backlog.done, backlog.unscored, backlog.spent)
+        self.works: Iterable[Work] | None = None if backlog is None else backlog.works(job.plan.dataset)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do of a run that has come to its end."""
+        return self._backlog is not None and not len(self._backlog) and self._row.status != "running"
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Keep executions, with the marks as they were made.
+
+        Raises:
+            StoreError: They cannot be kept.
+        """
+        self._writer.add(executions, at=moment(self._clock.now()))
+
+    def settle(self) -> None:
+        """Make the marks final that need all of a run.
+
+        Raises:
+            StoreError: They cannot be kept.
+        """
+        self._writer.flush()
+        metrics = self.job.plan.metrics
+        if settles(metrics) and not self.is_idle:
+            raw = self._places(settled=False)
+            self._store.settle(self._row.id, 0, settled(metrics, raw))
+
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+        """What the run left behind."""
+        row = self._row
+        finished_at, duration_s = row.finished_at, row.duration_s or 0.0
+        if finished_at is None or not self.is_idle:
+            finished_at = moment(self._clock.now())
+            duration_s = round(duration_s + _since(self._began, self._clock), 3)
+        return Remains(
+            id=row.id,
+            suite=row.suite,
+            started_at=row.started_at,
+            finished_at=finished_at,
+            duration_s=duration_s,
+            seed=row.seed,
+            tool_version=row.tool_version,
+            samples=self._samples(),
+            repetitions=row.repetitions,
+            cards=row.scorings[0].cards,
+            executions=self._places(settled=True),
+            stopped=stopped_from(row.facts) if self.is_idle else stopped,
+            mixed=mixed_from(row.facts),
+            budget=budget,
+        )
+
+    def close(self, report: Report, *, stopped: str | None) -> Report:
+        """Note how the run ended; its report, with what rescoring added meanwhile.
+
+        Raises:
+            StoreError: It cannot be noted.
+        """
+        run = report.run
+        facts = {**facts_of(self.job), "budget": msgspec.to_builtins(report.budget)}
+        if not self.is_idle:
+            facts["stopped"] = stopped
+        self._store.finish(
+            run.id,
+            status=run.status,
+            reason=run.reason,
+            finished_at=run.finished_at,
+            duration_s=run.duration_s,
+            facts=facts,
+        )
+        return report if len(self._row.scorings) == 1 else report_of(self._store, run.id)
+
+    def give_up(self, error: DeemsterError) -> None:
+        """Note that the run cannot go on as it is set up."""
+        self._writer.flush()
+        self._store.finish(
+            self._row.id,
+            status="incomplete",
+            reason=str(error).partition("\n")[0],
+            finished_at=moment(self._clock.now()),
+            duration_s=round((self._row.duration_s or 0.0) + _since(self._began, self._clock), 3),
+            facts={"stopped": str(error).partition("\n")[0]},
+        )
+
+    def _samples(self) -> Samples:
+        """The samples of the report: the dataset itself where it is the one that is kept, since that is read faster."""
+        dataset, row = self.job.plan.dataset, self._row
+        known = (row.fingerprint, row.dataset, row.facts.get("schema_version"))
+        is_kept = not mixed_from(row.facts) and known == (dataset.fingerprint, dataset.name, dataset.schema_version)
+        return dataset if is_kept else StoredSamples(self._store, row)
+
+    def _places(self, *, settled: bool) -> Places:
+        store, row = self._store, self._row
+
+        def read() -> Iterator[Execution]:
+            return store.executions(row.id, scoring=0, settled=settled)
+
+        return Places(read, samples=row.samples, repetitions=row.repetitions)
+
+
+def sample_facts(job: Job) -> Iterator[SampleFacts]:
+    """A job's samples as a store keeps them."""
+    dataset = job.plan.dataset
+    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
+        yield SampleFacts(
+            position=position,
+            id=sample.id,
+            row_hash=row_hash,
+            tags=sample.tags,
+            metadata=sample.metadata,
+            expected_output=sample.expected_output,
+            input=sample.input,
+        )
+
+
+def _begun(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> Lease:
+    """Begin a run; one that would have the id of another gets a number after it."""
+    plan, started = job.plan, clock.now()
+    facts = RunFacts(
+        id=run_id(started, job, cards),
+        suite=job.suite,
+        dataset=plan.dataset.name,
+        fingerprint=plan.dataset.fingerprint,
+        seed=job.seed,
+        repetitions=plan.repetitions,
+        samples=len(plan.dataset),
+        started_at=moment(started),
+        tool_version=__version__,
+        identity=identity_of(job, cards, order=order),
+        # Runs at one time of a clock that stands still share an id, and must not take each other's calls for their own.
+        facts={**facts_of(job), "token": secrets.token_hex(8)},
+    )
+    for way in range(1, _WAYS):
+        named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")
+        try:
+            return store.begin(named, sample_facts(job), cards=cards)
+        except TakenError:
+            continue
+    raise StoreError(f"{store.where}: There are {_WAYS:,} runs that would be called `{facts.id}`.")
+
+
+def _left(
+    job: Job, cards: Sequence[MetricCard], row: RunRow, keeping: Keeping, warn: Callable[[str], None], *, order: str
+) -> tuple[Job, RunRow, Backlog]:
+    """What is left to do of a run, with the job that does it and the run as it stands then."""
+    store = keeping.store
+    job, changes = reconciled(job, cards, row, store, order=order, allowed=keeping.allow_changed)
+    told: set[str] = set()
+
+    def tell(message: str) -> None:
+        if message not in told:
+            told.add(message)
+            warn(f"{message} What is damaged is run again.")
+
+    backlog = Backlog(
+        lambda: store.executions(row.id, scoring=0, settled=False, tell=tell),
+        samples=row.samples,
+        repetitions=row.repetitions,
+        retarget=not isinstance(job.plan.target, SavedOutputs),
+    )
+    keeping.tell(_told(row, backlog))
+    if not len(backlog):
+        return job, row, backlog
+    if changes:
+        mixed = {"mixed": [*mixed_from(row.facts), *changes]}
+        store.amend(row.id, status="running", facts=mixed, identity=identity_of(job, cards, order=order))
+        row = msgspec.structs.replace(row, facts={**row.facts, **mixed})
+    else:
+        store.amend(row.id, status="running")
+    return job, row, backlog
+
+
+def _told(row: RunRow, backlog: Backlog) -> str:
+    """What to say of a run that is gone on with."""
+    if not len(backlog):
+        return f"Nothing is left to do of the run {row.id}; this is its report."
+    again = f", trying {backlog.again:,} again" if backlog.again else ""
+    return f"Resuming the run {row.id}: {backlog.done:,} of {backlog.done + len(backlog):,} done{again}."
+
+
+def _since(began: float | None, clock: Clock) -> float:
+    now = clock.elapsed_s()
+    return 0.0 if began is None or now is None else round(now - began, 3)
