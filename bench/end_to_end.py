@@ -74,7 +74,7 @@ def command_line(given, folder):
     (folder / "outputs.jsonl").write_text("\n".join(outputs))
     suite = "name: bench\ndataset: golden.jsonl\ntarget: { outputs: outputs.jsonl }\nmetrics: [exact-match]\n"
     (folder / "suite.yml").write_text(suite)
-    command = [Path(sys.executable).parent / "deemster", "run", folder / "suite.yml", "--quiet"]
+    command = [Path(sys.executable).parent / "deemster", "run", folder / "suite.yml", "--quiet", "--no-store"]
     command += ["--json", folder / "report.json"]
     return min(_child_seconds(command) for _ in range(REPEATS))
 

@@ -210,6 +210,9 @@ def _votes_parts(parts: dict[str, Any]) -> None:
     item, root = parts["VotesItem"], parts["VotesFile"]
     cells = {"type": "array", "items": _ref("Cell")}
     item["properties"]["votes"] = {"type": "object", "additionalProperties": cells}
+    verdicts = {"anyOf": [{"type": ["string", "null"]}, _ref("FailureCell")]}
+    final = {"type": "array", "items": verdicts}
+    item["properties"]["final"] = {"anyOf": [final, {"type": "null"}], "default": None}
     item["oneOf"] = [{"required": ["votes"]}, {"required": ["error"]}]
     root["properties"]["rubric"] = _ref("Rubric")
     root["properties"]["rubrics"] = {"type": "object", "additionalProperties": _ref("Rubric"), "minProperties": 1}

@@ -103,7 +103,7 @@ def test_the_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
         app, ["grade", str(FOLDER / "letters.yml"), "--models", str(FOLDER / "models.yml"), *judges, *flags]
     )
     assert done.exit_code == 0, done.output
-    assert "0 calls, 61 from the cache" in done.stdout
+    assert "0 calls, 61 answered from a cache or recording" in done.stdout
     done = CliRunner().invoke(app, ["align", "votes.json", "--per-judge", "--bootstrap", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "facts (0.0000)" in done.stdout

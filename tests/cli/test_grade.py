@@ -127,7 +127,8 @@ def test_what_failed_is_incomplete_and_resumed(folder, server):
     with ModelServer(faults={"500": 1.0}) as dead:
         first = called("grade", "labelled.json", "--judge", "a", *models(folder, a=dead), "--no-cache")
     assert first.exit_code == 3
-    assert "failed every call" in first.stderr
+    assert first.stderr.count("failed every call") == 1
+    assert " items of 4 could not be graded. The first is `" in first.stderr
     with open_store(".deemster/runs.db") as store:
         (row,) = store.runs()
     assert (row.kind, row.status) == ("grading", "incomplete")
@@ -147,6 +148,18 @@ def test_a_complete_grading_is_resumed_without_a_call(server):
     result = called("grade", "labelled.json", *inline(server), "--no-cache", "--resume")
     assert (result.exit_code, len(server.requests)) == (0, asked)
     assert "4 of 4 are done" in result.stderr
+
+
+def test_what_is_for_runs_of_metrics_says_that_a_grading_is_none(server):
+    flags = ("labelled.json", *inline(server))
+    first = called("grade", *flags)
+    report = called("report", "latest")
+    assert report.exit_code == 2
+    again = report.stderr.partition("`deemster grade DATASET ")[2].partition("`")[0]
+    assert called("grade", *flags, *again.split()).stdout == first.stdout
+    promoted = called("promote", "latest", "--to", "golden.yml")
+    assert promoted.exit_code == 2
+    assert "is a grading by a rubric; only recordings and runs can be promoted." in promoted.stderr
 
 
 def test_a_budget_makes_it_incomplete(folder, server):
@@ -184,7 +197,7 @@ def test_what_cannot_be_used_is_told_before_anything_is_asked(server, flags, mes
 def test_no_model_at_all_is_told():
     result = called("grade", "labelled.json")
     assert result.exit_code == 2
-    assert "--models" in result.stderr
+    assert "`--base-url URL --model NAME`, or `--models FILE`" in result.stderr
 
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
@@ -210,3 +223,42 @@ def test_a_grading_that_is_stopped_or_killed_ends_as_a_whole_one(folder, blow):
     first, second = json.loads(resumed.stdout), json.loads(whole.stdout)
     assert first["items"] == second["items"]
     assert first["figures"]["criteria"] == second["figures"]["criteria"]
+
+
+def test_labels_are_not_read_by_criteria_they_were_not_given_for(folder, server):
+    other = {"criteria": [DEPTH, FACTS]}
+    (folder / "other.json").write_text(json.dumps(other))
+    result = called("grade", "labelled.json", "--rubric", "other.json", *inline(server))
+    assert result.exit_code == 2
+    swapped = {"criteria": [{**FACTS, "name": "style"}, DEPTH]}
+    (folder / "other.json").write_text(json.dumps(swapped))
+    result = called("grade", "labelled.json", "--rubric", "other.json", *inline(server))
+    assert result.exit_code == 2
+    assert "The labels are about the criteria `facts`, `depth`, and the rubric has `style`, `depth`." in result.stderr
+    assert server.requests == []
+    reworded = {"criteria": [{**FACTS, "requirement": "No claim is made up."}, DEPTH]}
+    (folder / "other.json").write_text(json.dumps(reworded))
+    assert called("grade", "labelled.json", "--rubric", "other.json", *inline(server)).exit_code == 0
+
+
+def test_a_grading_that_is_killed_costs_what_one_that_is_not_costs(folder):
+    items = [{"id": f"i{at:03d}", "submission": f"Text {at % 20 + 10}."} for at in range(60)]
+    (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
+    with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
+        entry = {"base_url": server.url, "model": "m", "concurrency": 4, "price": {"input": 1, "output": 2}}
+        (folder / "models.json").write_text(json.dumps({"models": {"judge": entry}}))
+        flags = ["--models", "models.json", "--json", "-"]
+        argv = [sys.executable, "-m", "deemster", "grade", "many.json", *flags]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while len(server.requests) < 20:
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        resumed = called("grade", "many.json", *flags, "--resume")
+        assert resumed.exit_code == 0, resumed.stderr
+        # Every question once, but for those that were under way.
+        assert 40 <= len(server.requests) <= 44
+        whole = called("grade", "many.json", *flags, "--no-store", "--cache", "other.jsonl")
+    first, second = json.loads(resumed.stdout)["figures"], json.loads(whole.stdout)["figures"]
+    assert (first["calls"], first["cached_calls"]) == (40, 80)
+    assert first == second

@@ -114,6 +114,7 @@ def test_a_target_that_changed_is_refused_and_mixed_with_permission(live):
         (("--allow-changed",), "`--allow-changed` is for `--resume`"),
         (("--timeout", "0"), "`--timeout` is a number of seconds above 0"),
         (("--resume", "20200101"), "holds no run"),
+        (("--resume", "golden.yml"), "`golden.yml` is a file, not a run: write `--resume` after it."),
         (("--store", "golden.yml"), "golden.yml"),
         (("--store", "mysql://host/x"), "is no kind of store"),
     ],
@@ -124,6 +125,16 @@ def test_flags_that_cannot_be_used_are_bad_input(world, flags, told):
     assert result.exit_code == 2
     assert told in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_permission_is_not_offered_where_it_would_not_help(live):
+    called("run", "suite.yml", "--quiet")
+    for permission in ((), ("--allow-changed",)):
+        refused = called("run", "suite.yml", "--resume", "--metric", "token-f1", *permission)
+        assert refused.exit_code == 2
+        assert "Start a new run: not even `--allow-changed` mixes these." in refused.stderr
+        assert "go on with" not in refused.stderr
+        assert "`deemster rescore 2" in refused.stderr
 
 
 def test_a_run_in_other_hands_is_refused_with_host_and_pid(live):

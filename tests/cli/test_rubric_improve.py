@@ -87,6 +87,17 @@ def test_a_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     assert called("validate", "new.yaml").exit_code == 0
 
 
+def test_a_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
+    flags = ("--writer", "writer", "--criteria", "1")
+    own = called(*IMPROVE, *flags)
+    header, *items = Path("items.jsonl").read_text().splitlines()
+    bare = {key: value for key, value in json.loads(header).items() if key != "rubric"}
+    assert bare != json.loads(header)
+    Path("items.jsonl").write_text("\n".join([json.dumps(bare), *items]) + "\n")
+    found = called(*IMPROVE, *flags, "--no-cache")
+    assert (found.exit_code, found.stdout) == (0, own.stdout), found.stderr
+
+
 def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
     flags = ("--writer", "writer", "--criteria", "1")
     whole = called(*IMPROVE, *flags, "--no-cache")
@@ -113,6 +124,7 @@ def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
         (("--models", "absent.yml"), "absent.yml"),
         (("--budget-usd", "-1"), "budget"),
         (("--out", "new.txt"), "new.txt"),
+        (("--out", "old.yaml"), "old.yaml: The new rubric would overwrite the one it comes from"),
     ],
 )
 def test_what_cannot_be_used_is_said_before_anybody_is_asked(folder, flags, message):

@@ -92,3 +92,22 @@ def test_a_rule_about_an_unknown_criterion_is_told_by_validate(folder):
     result = called("validate", "work/suite.json")
     assert result.exit_code == 2
     assert "essay/facts" in result.stderr
+
+
+def test_a_criterion_that_some_judges_never_decided_does_not_pass_its_gate_unseen(folder, server):
+    def partly(chat):
+        facts = "option" not in chat.schema["properties"]
+        return "Well." if facts and "Text 3." in chat[1]["content"] else said(chat)
+
+    server.answer = partly
+    path = folder / "work" / "suite.json"
+    suite = json.loads(path.read_text())
+    suite["gate"] = {"decision": "three-way", "metrics": {"essay/facts": {"min_mean": 0.6}}}
+    path.write_text(json.dumps(suite))
+    result = called("run", "work/suite.json", "--json", "-")
+    report = json.loads(result.stdout)
+    (check,) = [each for each in report["gate"]["checks"] if "facts" in each["name"]]
+    assert (check["status"], check["because"]) == ("inconclusive", "1 of 4 verdicts failed")
+    figures = report["metrics"]["essay"]["criteria"]["facts"]
+    assert (figures["n"], figures["n_judged"], figures["n_failed"], figures["n_abstained"]) == (4, 3, 1, 0)
+    assert figures["mean"] == pytest.approx(2 / 3)

@@ -155,6 +155,18 @@ def test_the_owner_of_a_run_is_named_and_its_run_stays(tmp_path, monkeypatch):
     assert listed("--store", "runs.db") == ["run-0"]
 
 
+def test_a_run_whose_process_was_killed_is_told_from_one_that_is_under_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store("runs.db") as store:
+        begun(store)
+        living = called("runs", "--store", "runs.db").stdout
+        with store.writing() as rows:
+            rows.write("UPDATE runs SET owner_pid = ?, owner_start = ?", (2**22 + 1, None))
+        killed = called("runs", "--store", "runs.db").stdout
+    assert ("running, gone" in living, "running" in living) == (False, True)
+    assert "running, gone" in killed
+
+
 def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile = "\x1b[31m\u202e::error::"

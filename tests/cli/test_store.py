@@ -106,6 +106,7 @@ def test_every_run_is_exported_in_the_order_they_began(old):
         (("export", "run-0", "--to", "."), "File '.' is a directory."),
         (("import", "no.jsonl"), "error: no.jsonl: There is no such file."),
         (("import", "bad.jsonl"), "error: bad.jsonl:1: This cannot be read as JSON"),
+        (("import", "bad.jsonl"), "A run file is made of lines of JSON."),
         (("import", "pq/runs.parquet"), "error: pq/runs.parquet:1: This cannot be read as JSON"),
         (("prune", "--older-than", "soon"), "`soon` is no age: give 45m, 12h, 30d or 8w."),
         (("prune", "--older-than", "999999w"), "`999999w` is no age"),

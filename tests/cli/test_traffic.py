@@ -172,3 +172,17 @@ def test_what_is_not_scored_cannot_fail_and_is_refused(world):
 def test_monitoring_without_a_store_is_an_error_that_names_it(world):
     with pytest.raises((ConfigurationError, dm.StoreError), match=r"runs\.db"):
         dm.monitor("bot", store="runs.db")
+
+
+def test_a_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
+    call("rescore", "latest", "--metric", "exact-match", "--quiet")
+    found = dm.monitor("bot", store="runs.db")
+    assert (found.n, found.unscored) == (80, 80)
+    assert "None of 80 records is scored by every metric; `--metric` looks at one.\n" in call("monitor", "bot").stderr
+    assert dm.monitor("bot", store="runs.db", metric="says-yes").unscored == 0
+
+
+def test_a_dataset_that_was_never_recorded_is_told_with_its_nearest_name(scored):
+    done = call("rescore", "--dataset", "bott", "--suite", "suite.yml")
+    assert done.exit_code == 2
+    assert "There is no recording of the dataset `bott`. Did you mean `bot`?" in done.stderr

@@ -105,6 +105,17 @@ def test_all_formats_hold_the_same_data(tmp_path, parts):
         assert again.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
 
 
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.none() | st.dictionaries(texts, values, max_size=3), min_size=1), st.booleans())
+def test_a_jsonl_file_has_the_fingerprint_of_its_rows_in_whatever_order_they_come(tmp_path, metadata, rising):
+    rows = [{"id": f"s{at:04d}", "input": {}, "expected_output": 0.5} for at in range(len(metadata))]
+    rows = [row if each is None else {**row, "metadata": each} for row, each in zip(rows, metadata, strict=True)]
+    digest = hashlib.sha256(_canonical({"expected_output": 0.5, "input": {}})).hexdigest()
+    listed = [[row["id"], digest, row.get("metadata", {})] for row in rows]
+    dataset = load(tmp_path, "a.jsonl", jsonl(*(rows if rising else rows[::-1])))
+    assert dataset.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
+
+
 def _canonical(value):
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 

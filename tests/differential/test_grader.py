@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
@@ -11,7 +12,7 @@ from deemster.judges.grading.cases import case_of
 from deemster.judges.grading.grader import CriterionGrader
 from deemster.judges.grading.jury import Judge
 from deemster.records import Silence
-from tests.differential.autorubric.cases import labels, votes_file
+from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer, autorubric
 from tests.judges.grading import options_of, reply
 from tests.judges.world import answered
@@ -29,22 +30,22 @@ def whole(seed: int) -> dict:
     """A votes file in which every judge was asked about everything, as a grader asks."""
     value = votes_file(seed)
     criteria = value["rubric"]["criteria"]
-    items = [item for item in value["items"] if "votes" in item]
-    for item in items:
+    items = [each for each in value["items"] if "votes" in each]
+    for each in items:
         for judge in value["judges"]:
-            cells = item["votes"].setdefault(judge["id"], [None] * len(criteria))
+            cells = each["votes"].setdefault(judge["id"], [None] * len(criteria))
             filled = zip(cells, criteria, strict=True)
-            item["votes"][judge["id"]] = [labels(entry)[0] if cell is None else cell for cell, entry in filled]
+            each["votes"][judge["id"]] = [labels(entry)[0] if cell is None else cell for cell, entry in filled]
     return value | {"items": items}
 
 
-def cast(item: dict, criteria: list[dict]):
+def cast(its: dict, criteria: list[dict]):
     """Judges that say what the votes of an item say."""
 
     def answer(ask):
         text = ask.messages[1].content
         (place,) = [place for place, entry in enumerate(criteria) if f"\n{entry['requirement']}\n" in text]
-        cell = item["votes"][ask.role][place]
+        cell = its["votes"][ask.role][place]
         if isinstance(cell, dict):
             return Silence(cause=CAUSES[cell["failure"]], message="No.")
         shown = options_of(ask)
@@ -55,11 +56,47 @@ def cast(item: dict, criteria: list[dict]):
 
 @pytest.mark.parametrize("seed", range(29))
 def test_verdicts_scores_and_judge_scores_of_a_grading_are_those_of_autorubric(peer, seed):
-    value = whole(seed)
+    compare(peer, whole(seed))
+
+
+@pytest.mark.parametrize("place", range(max(map(len, (BINARY, ORDINAL, NOMINAL)))))
+@pytest.mark.parametrize("seed", range(3))
+def test_every_rule_makes_of_a_panel_of_three_that_is_divided_what_autorubric_makes_of_it(peer, seed, place):
+    rules = {
+        "aggregation": BINARY[place % len(BINARY)],
+        "ordinal_aggregation": ORDINAL[place % len(ORDINAL)],
+        "nominal_aggregation": NOMINAL[place % len(NOMINAL)],
+    }
+    value = divided(seed, **rules)
+    panels = [cells for item in value["items"] for cells in zip(*item["votes"].values(), strict=True)]
+    assert sum(len({str(cell) for cell in cells}) > 1 for cells in panels) > 20
+    compare(peer, value)
+
+
+def divided(seed: int, **rules: str) -> dict:
+    """A votes file of three judges about every kind of criterion, for better and for worse, by the rules given."""
+    rng = Random(seed)
+    kinds = ("binary", "ordinal", "nominal")
+    criteria = [criterion(rng, number, kinds[number % 3]) for number in range(6)]
+    for number, entry in enumerate(criteria):
+        entry.pop("aggregation", None)
+        entry["weight"] = abs(entry["weight"]) * (1 if number < 3 else -1)
+    odds = {"abstaining": 0.15, "failed": 0.1, "silent": 0.0, "errored": 0.0, "unlabelled": 0.0}
+    return {
+        "schema_version": "deemster.votes.v1",
+        "rubric": {"criteria": criteria},
+        "judges": [{"id": name, "weight": weight} for name, weight in (("a", 1.0), ("b", 1.0), ("c", 2.5))],
+        "grading": {**rules, "abstention": ("skip", "zero", "partial")[seed], "partial_credit": 0.5, "normalize": True},
+        "items": [item(rng, f"item-{number}", criteria, ["a", "b", "c"], odds) for number in range(12)],
+    }
+
+
+def compare(peer: Peer, value: dict) -> None:
+    """Grade by judges that cast these votes, and hold everything against autorubric."""
     judges = [Judge(judge["id"], judge["id"], judge["weight"]) for judge in value["judges"]]
     panel = CriterionGrader(judges, **value["grading"])
     data = RubricDataset(
-        [{"id": item["id"], "submission": item["id"]} for item in value["items"]], rubric=value["rubric"]
+        [{"id": each["id"], "submission": each["id"]} for each in value["items"]], rubric=value["rubric"]
     )
     for place, theirs in enumerate(peer.answer(value, [])["items"]):
         ours, asks = answered(
@@ -69,8 +106,8 @@ def test_verdicts_scores_and_judge_scores_of_a_grading_are_those_of_autorubric(p
         assert ours.score == approx(theirs["score"])
         assert {name: approx(score) for name, score in theirs["judge_scores"].items()} == ours.judge_scores
         assert [each.failed for each in ours.criteria] == theirs["failed"]
-        for criterion, label, failed in zip(ours.criteria, theirs["final"], theirs["failed"], strict=True):
-            assert criterion.verdict == (None if failed else label)
+        for each, label, failed in zip(ours.criteria, theirs["final"], theirs["failed"], strict=True):
+            assert each.verdict == (None if failed else label)
 
 
 def approx(value: float | None):

@@ -130,3 +130,24 @@ def test_a_cascade_asks_and_decides_as_calibration_would_have_done():
         grading = grade(world.dataset(), panel, models=models, clock=CLOCK)
         assert len(models["strong"].asked) == point.n_escalated
         assert accuracy(grading, world) == pytest.approx(point.accuracy)
+
+
+def test_a_cascade_whose_strong_judge_failed_came_to_no_verdict_in_any_mode_of_alignment(tmp_path):
+    world = World(5, 60)
+    models = {**world.models(), "strong": FakeChat(lambda _: "Well.")}
+    with pytest.warns(UserWarning, match="failed every call"):
+        grading = grade(
+            world.dataset(), CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=0.8)), models=models, clock=CLOCK
+        )
+    failed = [each for item in grading.items for each in item.criteria if each.failed]
+    assert len(failed) == (world.surety < 0.8).sum() > 0
+    # The cheap judge spoke, and what it said decided nothing.
+    assert {(each.agreement, each.votes[0].failure) for each in failed} == {(None, None)}
+    written = grading.to_votes(tmp_path / "v.json")
+    votes = Votes.load(written)
+    votes.save(tmp_path / "again.json")
+    assert Votes.load(tmp_path / "again.json") == votes
+    for mode in ("exclude", "as_unmet", "as_category"):
+        found = compute_metrics(votes, None, cannot_assess=mode)
+        judged = sum(each.n_samples for each in found.per_criterion)
+        assert judged == world.surety.size - len(failed), mode

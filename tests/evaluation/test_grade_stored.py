@@ -8,15 +8,18 @@ from decimal import Decimal
 
 import pytest
 
+from deemster.alignment import compute_metrics
 from deemster.errors import ConfigurationError, StoreError
 from deemster.evaluation.asking import asking_of
 from deemster.evaluation.grading import grade, grade_async, graded
 from deemster.evaluation.ledger import Keeping
 from deemster.judges.grading.cascade import Cascade
+from deemster.judges.grading.fewshot import FewShot
 from deemster.judges.grading.grader import CriterionGrader
 from deemster.judges.grading.jury import Judge
 from deemster.model import FakeChat, Price, Role, Trouble
 from deemster.records import Answer, Usage
+from deemster.rubrics import LengthPenalty
 from deemster.run.stopping import Stop
 from deemster.store import open_store
 from tests.evaluation.test_grade import GOOD, items, models, truthful, votes
@@ -329,3 +332,125 @@ def test_a_grading_is_kept_in_postgresql_too(postgres_url):
     assert [subject(ask) for ask in fakes["a"].asked] == ["facts", "depth"]
     assert fakes["b"].asked == []
     assert [item.score for item in again.items] == [item.score for item in first.items]
+
+
+TRAIN = [
+    {"id": f"t{at}", "submission": f"Example {at}.", "ground_truth": ["MET", "UNMET", "fair", "warm"],
+     "ground_truth_reasons": ["It is so.", None, None, None], "metadata": {"author": at}}
+    for at in range(3)
+]  # fmt: skip
+
+
+def shown(train=TRAIN, **options):
+    return {"few_shot": FewShot(dataset(*train), reasons=True, cluster="author", **options)}
+
+
+def counted(text):
+    return len(text)
+
+
+def other_counted(text):
+    return len(text) + 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (shown(), shown(n=2), "settings.few_shot.n: was 3, is 2"),
+        (shown(), shown(seed=2), "settings.few_shot.seed"),
+        (shown(), shown([*TRAIN[:2], {**TRAIN[2], "ground_truth": ["UNMET", None, None, None]}]), "few_shot.train"),
+        (shown(), shown([*TRAIN[:2], {**TRAIN[2], "ground_truth_reasons": ["No.", *[None] * 3]}]), "few_shot.told"),
+        ({"length_penalty": LengthPenalty(count=counted)}, {"length_penalty": LengthPenalty(count=other_counted)},
+         "length_penalty.count"),
+        ({}, {"max_tokens": 7}, "settings.max_tokens"),
+        ({}, {"probabilities": True}, "settings.probabilities"),
+        ({}, {"shuffle_options": False}, "settings.shuffle_options"),
+        ({}, {"auto_na": False}, "settings.auto_na"),
+        ({}, {"abstention": "zero"}, "settings.abstention"),
+        ({}, {"seed": 4}, "settings.seed"),
+        ({}, {"calls": "per_item"}, "settings.calls"),
+    ],
+)  # fmt: skip
+def test_whatever_changes_what_judges_see_or_how_votes_count_is_another_grading(place, before, after, told):
+    kept(items(2), place, **before)
+    fake = FakeChat(truthful)
+    with pytest.raises(ConfigurationError, match="it is not the same any more") as error:
+        kept(items(2), place, roles={"a": fake}, resume=rows(place)[0].id, **after)
+    assert told in str(error.value)
+    assert fake.asked == []
+
+
+def test_an_item_that_moves_to_another_cluster_may_see_other_examples(place):
+    own = [{"id": "i0", "submission": "Text 0.", "metadata": {"author": 0}}]
+    kept(dataset(*own), place, **shown())
+    moved = dataset({**own[0], "metadata": {"author": 1}})
+    with pytest.raises(ConfigurationError, match="clusters: was "):
+        kept(moved, place, resume=True, **shown())
+
+
+@pytest.mark.parametrize("template", ["grade-entry", "grade-example"])
+def test_a_text_that_prompts_are_put_together_from_is_part_of_what_a_grading_is(monkeypatch, template):
+    from deemster.judges.grading import terms
+
+    panel = {"calls": "per_item", **shown()}
+    before = grader(**panel).settings["prompts"]
+    read = terms.file_text
+    monkeypatch.setattr(terms, "file_text", lambda name: read(name) + " Or so." * (name == template))
+    after = grader(**panel).settings["prompts"]
+    assert [key for key in before if before[key] != after[key]] == [template.removeprefix("grade-")]
+
+
+def test_a_check_of_a_users_own_metric_is_another_one_when_its_file_changes(place, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = 'import deemster as dm\n\n@dm.metric("lucky")\ndef lucky(sample, output):\n    return {}\n'
+    (tmp_path / "luck_of_gradings.py").write_text(text.format("1.0"))
+    checked = {"name": "luck", "requirement": "It is lucky.", "check": {"metric": "luck_of_gradings:lucky"}}
+    data = dataset("x", rubric={"criteria": [FACTS, checked]})
+    kept(data, place)
+    (tmp_path / "luck_of_gradings.py").write_text(text.format("0.0"))
+    with pytest.raises(ConfigurationError, match=r"checks\.luck\.source: was "):
+        kept(data, place, resume=True)
+
+
+def test_a_panel_that_nobody_could_reach_leaves_the_grading_incomplete_though_metrics_answered(place):
+    checked = {"name": "text", "requirement": "Text.", "check": {"metric": "regex", "args": {"pattern": "Text"}}}
+    data = dataset("Text 1.", "Text 2.", rubric={"criteria": [FACTS, checked]})
+    with pytest.warns(UserWarning, match="failed every call"):
+        first = kept(data, place, roles={"a": FakeChat(lambda _: Trouble("refused", "No."))})
+    assert [finals(item) for item in first.items] == [[None, "MET"]] * 2
+    (row,) = rows(place)
+    assert (row.status, row.reason) == ("incomplete", "2 verdicts could not be had: no judge was reached")
+    again = kept(data, place, resume=True)
+    assert [finals(item) for item in again.items] == [["MET", "MET"]] * 2
+    assert rows(place)[0].status == "complete"
+
+
+@pytest.mark.parametrize("now", ["b", "ab", "ba"])
+def test_votes_of_other_judges_are_not_mixed_even_with_permission(place, now):
+    kept(items(2), place)
+    fakes = models(now)
+    with pytest.raises(ConfigurationError, match="The judges were `a`, and are ") as error:
+        kept(items(2), place, judges=now, roles=fakes, resume=True, allow_changed=True)
+    assert "even with `--allow-changed`" in str(error.value)
+    assert [fake.asked for fake in fakes.values()] == [[]] * len(fakes)
+    assert rows(place)[0].status == "complete"
+
+
+def test_a_panel_and_a_cascade_of_the_same_judges_are_not_mixed(place):
+    kept(items(2), place, judges="ab")
+    cascade = CriterionGrader(Cascade(Judge("a", "a"), Judge("b", "b"), by="consistency"))
+    with pytest.raises(ConfigurationError, match="`a`, `b` one after the other"):
+        grade(items(2), cascade, models=models("ab"), store=place, resume=True, allow_changed=True, clock=CLOCK)
+
+
+def test_a_mixed_grading_is_aligned_by_the_verdicts_it_came_to(place):
+    def divided(ask):
+        return reply(ask, "UNMET" if ask.role == "a" and subject(ask) == "facts" else GOOD[subject(ask)])
+
+    data = items(3, ground_truth=["UNMET", "UNMET", "fair", "warm"])
+    roles = {name: FakeChat(divided) for name in "ab"}
+    kept(data, place, judges="ab", roles=roles)
+    mixed = kept(data, place, judges="ab", roles=roles, resume=True, allow_changed=True, aggregation="any")
+    assert mixed.mixed
+    assert [finals(item)[0] for item in mixed.items] == ["UNMET"] * 3
+    assert compute_metrics(mixed, None).per_criterion[0].accuracy == 1

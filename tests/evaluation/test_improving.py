@@ -307,3 +307,28 @@ def test_a_wording_that_changes_nothing_is_never_accepted():
     for seed in range(50):
         found = finished(Work(NoHearing(seed, change=0.0)).done())
         assert {each.decision for each in found.tries} == {"no better"}
+
+
+def test_a_gain_of_nothing_is_never_accepted_whatever_the_level():
+    judge = Judge({"The facts are alright.": 0.5, "Other words.": 0.5})
+    for world in range(12):
+        judge.world = world
+        found = dm.improve_rubric(
+            RUBRIC, dataset(60, world=world), GRADER, models=models(judge, Writer(lambda _: "Other words.")),
+            writer="writer", criteria=1, rounds=1, alpha=0.999,
+        )  # fmt: skip
+        assert all(each.held_out.difference > 0 for each in found.tries if each.decision == "accepted")
+
+
+def test_reasons_that_changed_are_other_work(trail):
+    def told(reason, **options):
+        data = dataset(40)
+        rows = [{"id": item.id, "submission": item.submission, "ground_truth": list(item.ground_truth),
+                 "ground_truth_reasons": [reason, None, None, None]} for item in data.items]  # fmt: skip
+        given = dm.RubricDataset(rows, rubric=RUBRIC)
+        judge = models(Judge(WEAK), Writer(lambda _: BETTER))
+        return dm.improve_rubric(RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **options)
+
+    told("Because.")
+    with pytest.raises(dm.ConfigurationError, match="`reasons` has changed"):
+        told("For another reason.", resume=True)

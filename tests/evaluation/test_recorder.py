@@ -268,3 +268,50 @@ def test_a_recording_that_is_full_ends_and_another_one_begins(place):
 def test_a_recording_ends_after_an_hour(place, monkeypatch):
     monkeypatch.setattr("deemster.evaluation.shelf.LASTS_S", -1.0)
     assert shelved(place, [0], [1, 2]) == [2, 1]
+
+
+def test_a_machine_without_threads_to_spare_costs_the_record_and_nothing_else(place, monkeypatch):
+    def full(self):
+        raise RuntimeError("can't start new thread")
+
+    recorder = dm.Recorder("bot", store=place)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        assert not recorder.record({"n": 1}, "lost")
+    assert recorder.record({"n": 2}, "kept")
+    assert recorder.close()
+    assert [sample.input["n"] for sample, _ in stored(place)] == [2]
+    assert (recorder.counts.failed, recorder.counts.recorded) == (1, 1)
+
+
+def test_a_redaction_that_raises_what_nobody_catches_withholds_its_record_alone(place):
+    def redact(record):
+        if record.input["n"] == 0:
+            raise asyncio.CancelledError
+        return record
+
+    with dm.Recorder("bot", store=place, redact=redact) as recorder:
+        recorder.record({"n": 0}, "x")
+        recorder.record({"n": 1}, "x")
+    assert [sample.input["n"] for sample, _ in stored(place)] == [1]
+    assert recorder.counts.withheld == 1
+
+
+def test_a_recorder_that_was_closed_with_a_full_queue_still_ends(place):
+    inside, released = threading.Event(), threading.Event()
+
+    def redact(record):
+        inside.set()
+        released.wait(30)
+        return record
+
+    recorder = dm.Recorder("bot", store=place, redact=redact, queue=2)
+    recorder.record({"n": 0}, "x")
+    assert inside.wait(30)
+    for number in (1, 2, 3):
+        recorder.record({"n": number}, "x")
+    assert recorder.counts.dropped == 1
+    assert not recorder.close(timeout_s=0.01)
+    released.set()
+    assert recorder.close(timeout_s=30)
+    assert recorder.counts.recorded == 3

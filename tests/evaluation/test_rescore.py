@@ -11,6 +11,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError, StoreError
 from deemster.evaluation import Keeping, finished, job_of, report_of, run
 from deemster.evaluation.asking import asking_of
+from deemster.evaluation.identity import moment
 from deemster.evaluation.rescoring import rescore
 from deemster.records import Answer, Execution, MetricScore, Output
 from deemster.run import catalog
@@ -54,6 +55,8 @@ def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
     assert report.totals == direct.totals
     assert [entry.marks for entry in report.executions] == [entry.marks for entry in direct.executions]
     assert report_of(store, "latest").to_json() == report.to_json()
+    first, second = store.run("latest").scorings
+    assert second.started_at == first.started_at == moment(CLOCK.now())
 
 
 def test_a_metric_of_the_same_name_takes_the_place_of_the_other(store):

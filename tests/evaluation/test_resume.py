@@ -72,9 +72,10 @@ def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     return finished(run(what, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=keeping))
 
 
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "runs.db") as found:
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(place) as found:
         yield found
 
 
@@ -257,6 +258,46 @@ def test_a_model_that_failed_is_asked_again_and_paid_for_once(store):
     assert second.to_json() == expected.to_json()
     assert judge.asked - before == 7
     assert len(bot.calls) == 12
+
+
+class Rambling(Judge):
+    """A judge whose first replies hold no verdict; every reply costs 110 tokens."""
+
+    async def complete(self, ask):
+        self.asked += 1
+        rubbish = self.asked <= self.healthy
+        text = f"Well, {self.asked}." if rubbish else json.dumps({"reason": "so", "score": 0.75})
+        return Answer(text=text, usage=Usage(prompt_tokens=100, completion_tokens=10), model="m")
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again(store, tmp_path, cached):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 7
+    cache = tmp_path / "cache.jsonl" if cached else None
+    reports = [ran(store, judged(bot, judge, cache=cache))]
+    assert 1 <= reports[0].totals.unscored <= 4
+    for _ in range(2):
+        reports.append(ran(store, judged(bot, judge, cache=cache), resume=True))
+        usage = reports[-1].usage.scoring
+        assert usage.calls == judge.asked
+        assert usage.total_tokens is None
+        assert (usage.prompt_tokens, usage.completion_tokens) == (100 * judge.asked, 10 * judge.asked)
+        assert reports[-1].cost.total_usd == Decimal("0.00012") * judge.asked
+        assert report_of(store, "latest").to_json() == reports[-1].to_json()
+    # An answer in the cache is the one that was paid for: it says nothing else, and costs nothing more.
+    assert reports[-1].totals.unscored == (reports[0].totals.unscored if cached else 0)
+
+
+def test_a_budget_is_not_refilled_by_resuming(store):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 1000
+    limit = 12 * 2 * 110 + 5 * 2500
+    for _ in range(8):
+        report = ran(store, judged(bot, judge, budget_tokens=limit), resume=True)
+        assert report.budget.spent_tokens == 110 * judge.asked == report.usage.scoring.prompt_tokens * 11 // 10
+    assert report.budget.halted
+    assert 110 * judge.asked <= limit
 
 
 def test_a_budget_counts_what_was_spent_before(store):

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -93,19 +94,35 @@ def test_an_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
     assert (process.returncode, out, err) == (3, "", "error: Interrupted; nothing was reported.\n")
 
 
-def test_a_second_interrupt_leaves_at_once(tmp_path):
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        (signal.SIGINT, signal.SIGINT, 3),
+        (signal.SIGTERM, signal.SIGINT, 3),
+        (signal.SIGINT, signal.SIGTERM, -signal.SIGTERM),
+        (signal.SIGTERM, signal.SIGTERM, -signal.SIGTERM),
+    ],
+)
+def test_a_second_signal_leaves_at_once_and_the_run_can_be_resumed(tmp_path, first, second, code):
     suite = SUITE.replace("outputs: answers.yml", "python: 'stuck:answer'")
     written(tmp_path, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
     os.mkfifo(tmp_path / "inside")
     process = started(tmp_path, "run", "suite.yml", "--concurrency", "1")
     with (tmp_path / "inside").open() as pipe:
         assert pipe.read() == "inside"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(first)
     assert "once more to leave at once" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    before = time.monotonic()
+    process.send_signal(second)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 3
+    # Well before what is under way would have been let go of.
+    assert time.monotonic() - before < 1.9
+    assert process.returncode == code
     assert "Traceback" not in err
+    written(tmp_path, {"stuck.py": "def answer(asked):\n    return '30 days'\n"})
+    again = started(tmp_path, "run", "suite.yml", "--resume", "--allow-changed", "--quiet")
+    _, err = again.communicate(timeout=60)
+    assert (again.returncode, "Resuming the run" in err) == (0, True)
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):

@@ -398,3 +398,23 @@ def test_the_same_question_is_asked_the_same_way_again():
     its = case_of(dataset("Paris.", "Rome."), 1)
     assert next(grader("ab").script(its)) == next(grader("ab").script(its))
     assert FLUFF["requirement"] in text(next(grader().script(its))[1])
+
+
+@pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
+def test_where_options_are_shuffled_text_changes_their_order_alone(calls):
+    def outside(payload):
+        asks = next(grader("ab", calls=calls).script(case(payload)))
+        return [structure(ask)[0] for ask in asks], [options_of(ask) for ask in asks]
+
+    (plain, orders) = outside(HARMLESS)
+    moved = 0
+    for payload in PAYLOADS:
+        put, theirs = outside(payload)
+        moved += theirs != orders
+        for (system, user), (other, before), labels in zip(put, plain, orders, strict=True):
+            assert system == other
+            unordered = [re.sub(r"^\d+\. ", "", line) for line in user.splitlines()]
+            assert sorted(unordered) == sorted(re.sub(r"^\d+\. ", "", line) for line in before.splitlines())
+            # A question without options is the same to the letter.
+            assert labels or user == before
+    assert moved

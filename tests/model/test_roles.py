@@ -205,7 +205,7 @@ def test_a_client_handed_over_becomes_a_role():
 
 def test_a_missing_role_says_what_to_write():
     assert missing_role("judge", [], embeds=False) == (
-        "A metric asks the model `judge`, which is not there. "
+        "This asks the model `judge`, which is not there. "
         "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`."
     )
 

@@ -84,3 +84,10 @@ def test_nothing_is_divided_into_nothing():
 def test_the_models_of_a_panel_are_named_together():
     both = added([Usage(model="b", cost_usd=1), Usage(model="a", cost_usd=2)])
     assert (both.model, both.cost_usd) == ("a + b", 3)
+
+
+def test_models_that_are_added_again_and_again_are_named_once():
+    total = added([Usage(model="a"), Usage(model="b")])
+    for _ in range(5):
+        total = added([total, Usage(model="b"), Usage(model="a")])
+    assert total.model == "a + b"

@@ -43,3 +43,11 @@ def test_numbers_of_any_size_are_written_as_the_plain_writer_does(values):
 
 def test_an_empty_list_is_two_brackets():
     assert written([]) == b'{\n  "entries": []\n}\n'
+
+
+@pytest.mark.parametrize(
+    "text", ["a 0.12345678901", "b: 1e-7,\n 1e-7,\n", ' -0.0,"', '"x": 0.12345678901,', " 12345678.25\n", "\\"]
+)
+def test_text_that_looks_like_an_odd_number_is_left_as_it_is(text):
+    entries = [{text: [text, 2 / 3, 1e-7], "cost_usd": None, "score": -0.0}, {"z": {"deep": [12345678.3, text]}}]
+    assert written(entries) == plain(entries)

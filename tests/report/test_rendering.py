@@ -329,3 +329,17 @@ def test_the_worked_example_of_escaping():
 )
 def test_each_step_of_escaping(text, shown):
     assert entities(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("usages", "told"),
+    [
+        ([{"prompt_tokens": 1}, {"prompt_tokens": 1}], "Cost: not known for 2 calls."),
+        ([{"prompt_tokens": 1}, {"prompt_tokens": 1, "cost_usd": 0.5}], "Cost: at least 0.5000 USD for 2 calls."),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_not_said_to_be_nought(usages, told):
+    samples = [{"id": f"s{place}", "input": {}, "expected_output": "a"} for place in range(2)]
+    entries = [{"id": f"s{place}", "output": "a", "usage": usage, "model": "m"} for place, usage in enumerate(usages)]
+    report = dm.evaluate(samples, outputs=entries, metrics=["exact-match"])
+    assert told in report.to_markdown()

@@ -51,7 +51,8 @@ def test_the_default_is_a_file_below_the_current_folder(tmp_path, monkeypatch):
 
 def test_a_missing_store_is_not_made_where_it_is_only_read(tmp_path):
     path = tmp_path / "folder" / "runs.db"
-    assert refused(lambda: open_store(path, create=False)) == f"{path}: There is no store here."
+    hint = "`deemster run` makes one; `--store` names another."
+    assert refused(lambda: open_store(path, create=False)) == f"{path}: There is no store here. {hint}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -44,7 +44,7 @@ _VOTES = (".json", ".jsonl")
 
 @click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
 @click.argument("dataset", type=click.Path())
-@click.option("--rubric", metavar="FILE", help="Grade by this rubric in place of the dataset's.")
+@click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
 @jury_options
 @asking_options
 @keeping_options
@@ -141,10 +141,12 @@ def _delivered(grading: Grading, destinations: list[Destination], votes: str | N
         if alignment is not None:
             say("\n")
             draw(lambda console: alignment_console(alignment, console))
-    for judge in grading.failed_judges:
-        note(visible(f"the judge `{judge}` failed every call"))
     if reason is not None:
-        note(visible(f"{status}: {reason}."))
+        lost = (
+            next((item for item in grading.items if item.error is not None), None) if grading.n_failed_items else None
+        )
+        why = "" if lost is None else f" The first is `{lost.id}`: {lost.error}"
+        note(visible(f"{status}: {reason}.{why}"))
     return code
 
 

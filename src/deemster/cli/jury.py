@@ -67,6 +67,10 @@ class Inline(NamedTuple):
             ConfigurationError: Both are given, or neither, or one cannot be used.
         """
         given = {key: value for key, value in self._asdict().items() if value is not None}
+        if not given and asked.models is None:
+            faults = budget_faults(asked.budget_usd, asked.budget_tokens)
+            faults.append(Fault("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
+            raise ConfigurationError(faults)
         if not given:
             return asked.asking(calls=calls)
         faults = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -76,6 +77,13 @@ def keeping_options(command: _F) -> _F:
     return collected  # type: ignore[return-value]
 
 
+def _run_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The run to go on with; `--resume` takes the word that follows it, which may have been meant as the file."""
+    if value and Path(value).is_file():
+        raise click.BadParameter(f"`{value}` is a file, not a run: write `--resume` after it.")
+    return value
+
+
 def _options() -> list[Callable[[Any], Any]]:
     return [
         store_option,
@@ -86,7 +94,8 @@ def _options() -> list[Callable[[Any], Any]]:
             metavar="[RUN]",
             is_flag=False,
             flag_value=LAST,
-            help="Go on with a run, by default the last unfinished one of this suite; give it after SUITE.",
+            callback=_run_name,
+            help="Go on with a stored run, by default the last unfinished one; write it after the file.",
         ),
         click.option(
             "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."

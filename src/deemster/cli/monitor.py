@@ -10,7 +10,7 @@ import msgspec
 from deemster.cli.console import draw, note, say
 from deemster.cli.storing import store_option
 from deemster.documents.flow import json_text
-from deemster.errors import ExitCode, counted
+from deemster.errors import ExitCode, counted, visible
 from deemster.evaluation.traffic import monitor
 from deemster.report.monitoring import drift_words, monitoring_console
 from deemster.summary.monitoring import BASELINE, PERIODS
@@ -64,9 +64,9 @@ def command(
     """
     shown = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
     if shown.n == shown.unscored:
-        note(
-            f"None of {counted(shown.n, 'record')} is scored: `deemster rescore --dataset NAME --metric ...` does that."
-        )
+        by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
+        note(f"None of {counted(shown.n, 'record')} is scored by {by}.")
+        note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
     if as_json:
         say(json_text(msgspec.to_builtins(shown)) + "\n")
     else:

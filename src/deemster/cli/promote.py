@@ -26,7 +26,7 @@ def command(
     """Turn failing records into golden samples for a person to complete.
 
     RUN is a recording or a run: its id, the beginning of it, or `latest`. Each sample carries the tag `to-complete`,
-    its expected output is null, and its metadata say what was said and by what it failed.
+    its expected output is null unless it had one, and its metadata say what was said and by what it failed.
     """
     if metric is not None and ids:
         raise ConfigurationError("`--metric` chooses failing records and `--id` names records: give one of them.")

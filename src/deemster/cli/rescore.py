@@ -17,7 +17,7 @@ from deemster.cli.rendering import Rendering, rendering_options
 from deemster.cli.run import delivered, interruptible
 from deemster.cli.storing import opened, store_option
 from deemster.cli.suites import metrics_of_suite, roles_of_suite
-from deemster.errors import ConfigurationError, ExitCode, StoreError, counted
+from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, did_you_mean
 from deemster.evaluation import finished
 from deemster.evaluation.asking import Asking
 from deemster.evaluation.rescoring import Rescored, rescore
@@ -69,7 +69,9 @@ def command(
     with opened(store) as held:
         rows = [held.run(run)] if run is not None else held.runs(dataset=dataset, kind="recording")
         if not rows:
-            raise StoreError(f"{held.where}: There is no recording of the dataset `{dataset}`.")
+            names = sorted({row.dataset for row in held.runs(kind="recording")})
+            near = f" {did_you_mean(dataset or '', names)}" if names else ""
+            raise StoreError(f"{held.where}: There is no recording of the dataset `{dataset}`.{near}")
         for row in rows:
             wanted = _metrics(metrics, given, row)
             roles = _roles(given, row, calls=not offline)

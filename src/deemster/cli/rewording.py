@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from deemster.cli.console import note, progress_shown, say
+from deemster.cli.rehearsal import show_planned
 from deemster.cli.roles import Asked, asking_options
 from deemster.dataset.labelled import RubricDataset
 from deemster.documents import Reading, format_of
-from deemster.errors import ExitCode, Fault, ReportError, RubricError, visible
+from deemster.errors import ExitCode, Fault, ReportError, RubricError, counted, visible
 from deemster.evaluation import finished
+from deemster.evaluation.forecast import Forecast, forecast
 from deemster.evaluation.hearing import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, Settings
 from deemster.evaluation.improving import improved
 from deemster.judges.grading.grader import CriterionGrader
@@ -45,6 +47,7 @@ _REPORTS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 @click.option("--seed", type=int, default=0, show_default=True, help="What everything random derives from.")
 @click.option("--resume", is_flag=True, help="Go on from where earlier work stopped.")
 @asking_options
+@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
 @click.option("--quiet", is_flag=True, help="Show no progress and nothing on the terminal.")
 def improve(
     *,
@@ -55,6 +58,7 @@ def improve(
     report: tuple[str, ...],
     resume: bool,
     asked: Asked,
+    dry_run: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -66,9 +70,15 @@ def improve(
     --resume goes on.
     """
     destinations = _destinations(out, report)
-    known, items = Rubric.load(rubric), RubricDataset.load(dataset)
+    known = Rubric.load(rubric)
+    if Path(out).exists() and Path(out).samefile(rubric):
+        raise ReportError(Fault("The new rubric would overwrite the one it comes from: name another file.", out))
+    items = RubricDataset.load(dataset, rubric=known)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=options["seed"])
     settings = Settings(grader, options.pop("writer") or judges[0], **options)
+    if dry_run:
+        _show_forecast(finished(forecast(known, items, settings, asking=asked.asking(calls=False))))
+        return
     path = Path(f"{out}{_SUFFIX}")
     with progress_shown(quiet=quiet) as progress:
         work = improved(known, items, settings, asking=asked.asking(), path=path, resume=resume, progress=progress)
@@ -83,6 +93,12 @@ def improve(
         note(f"incomplete: {visible(found.stopped)}; go on with --resume")
         sys.exit(ExitCode.INCOMPLETE)
     path.unlink(missing_ok=True)
+
+
+def _show_forecast(found: Forecast) -> None:
+    show_planned(found.planned)
+    wordings = counted(found.written, "wording")
+    note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
 
 
 def _destinations(out: str, reports: tuple[str, ...]) -> list[Destination]:

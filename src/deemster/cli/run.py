@@ -129,9 +129,11 @@ def interruptible(stop: Stop) -> Iterator[None]:
     """Let the first signal ask the run to stop; the second one leaves at once."""
 
     def ask(number: int, _: FrameType | None) -> None:
+        # Before a word is said, and for both: the second one may come at once, and be of the other kind.
+        for each, handler in before.items():
+            signal.signal(each, handler)
         known = signal.Signals(number)
         note(f"{known.name}: finishing what is under way; once more to leave at once")
-        signal.signal(known, before[known])
         stop.request(f"interrupted by {known.name}")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,10 +50,12 @@ def command(context: click.Context, /, *, store: str, json_to: str | None, **cho
     with opened(store) as held:
         runs = held.runs(**chosen, tell=lambda damage: warn(visible(damage)))
         where = held.where
+        # A process that was killed cannot say so in the store.
+        gone = {run.id for run in runs if run.status == "running" and _is_gone(held.owner(run.id))}
     if json_to is not None:
         _deliver([_plain(run) for run in runs], json_to)
     if json_to != "-":
-        say(table(runs) if runs else f"No run in {visible(where)} fits.\n")
+        say(table(runs, gone=gone) if runs else f"No run in {visible(where)} fits.\n")
 
 
 @command.command("show", short_help="Show what is stored of a run.")
@@ -123,9 +125,14 @@ def confirmed(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     return agreed
 
 
-def table(runs: Sequence[RunRow]) -> str:
-    """Runs as lines with a head."""
-    return columns([_HEAD, *map(_row, runs)])
+def table(runs: Sequence[RunRow], *, gone: Collection[str] = ()) -> str:
+    """Runs as lines with a head.
+
+    Args:
+        runs: The runs.
+        gone: The ids of those whose process ended without a word.
+    """
+    return columns([_HEAD, *(_row(run, is_gone=run.id in gone) for run in runs)])
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
@@ -161,9 +168,14 @@ def _refuse_owned(run_id: str, owner: Owner | None) -> None:
         raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
 
 
-def _row(run: RunRow) -> tuple[str, ...]:
+def _is_gone(owner: Owner | None) -> bool:
+    return owner is not None and not owner.alive
+
+
+def _row(run: RunRow, *, is_gone: bool = False) -> tuple[str, ...]:
     named = (visible(text, limit=_LONGEST) if text else "-" for text in (run.suite, run.dataset))
-    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), _status(run), _done(run))
+    status = f"{_status(run)}, gone" if is_gone else _status(run)
+    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), status, _done(run))
 
 
 def _minute(moment: str | None) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
+from deemster.dataset.cells import cell_code
 from deemster.dataset.columns import Columns
 from deemster.dataset.embedded import book_of
-from deemster.dataset.entries import annotation_codes, id_findings, metadata_findings, tag_findings
+from deemster.dataset.entries import Codebook, annotation_codes, id_findings, metadata_findings, tag_findings
 from deemster.dataset.source import (
     ITEMS,
     Finding,
@@ -278,7 +279,7 @@ class _Reader:
         if row.get("annotations") is not None:
             columns.annotate(annotation_codes(columns.book, row["annotations"], (*path, "annotations"), found))
         if row.get("final") is not None:
-            codes = columns.book.codes(row["final"], (*path, "final"), found)
+            codes = _final_codes(columns.book, row["final"], (*path, "final"), found)
             if codes is not None:
                 columns.record(codes)
         bounds: tuple[tuple[str, Bound], ...] = (("penalty", "of at least 0"), ("score", ""))
@@ -302,6 +303,19 @@ class _Reader:
         elif self._panel:
             message = f"`{judge}` is none of the judges. {did_you_mean(str(judge), self._panel)}"
             self._found.append(Finding(path, message))
+
+
+def _final_codes(book: Codebook, entries: Any, path: Path, found: list[Finding]) -> list[int] | None:
+    """The codes of the verdicts that a grader recorded: labels, null, or a failure where it came to none."""
+    listed = entries if isinstance(entries, list) else []
+    failures = {at: entry for at, entry in enumerate(listed) if isinstance(entry, dict) and "failure" in entry}
+    if not failures:
+        return book.codes(entries, path, found)
+    codes = book.codes([None if at in failures else entry for at, entry in enumerate(entries)], path, found)
+    if codes is not None:
+        for at, entry in failures.items():
+            codes[at] = cell_code(book, at, entry, (*path, at), found)
+    return codes
 
 
 def _first_row(columns: Columns) -> int:

@@ -26,11 +26,18 @@ def row_digest(sample_input: Any, expected_output: Any, *, odd: bool = True) -> 
     Raises:
         UnicodeEncodeError: A string holds a lone surrogate.
     """
+    return hashlib.sha256(row_body(sample_input, expected_output, odd=odd)).digest()
+
+
+def row_body(sample_input: Any, expected_output: Any, *, odd: bool = True) -> bytes:
+    """What a row hash is the hash of: canonical JSON of expected output and input.
+
+    Raises:
+        UnicodeEncodeError: A string holds a lone surrogate.
+    """
     if odd:
-        data = canonical({"expected_output": expected_output, "input": sample_input})
-    else:
-        data = encode(Pair(expected_output, sample_input))
-    return hashlib.sha256(data).digest()
+        return canonical({"expected_output": expected_output, "input": sample_input})
+    return encode(Pair(expected_output, sample_input))
 
 
 def row_hash(sample_input: Any, expected_output: Any) -> str:
@@ -45,20 +52,42 @@ def row_hash(sample_input: Any, expected_output: Any) -> str:
     return row_digest(sample_input, expected_output).hex()
 
 
+class ListHash:
+    """The SHA-256 of canonical JSON of a list that comes entry by entry.
+
+    >>> hashes = ListHash()
+    >>> hashes.add(b"[]")
+    >>> hashes.hexdigest() == hashlib.sha256(b"[[]]").hexdigest()
+    True
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256(b"[")
+        self._separator = b""
+
+    def add(self, entry: bytes) -> None:
+        """Take the next entry, as canonical JSON."""
+        self._digest.update(self._separator + entry)
+        self._separator = b","
+
+    def hexdigest(self) -> str:
+        """The hash of the list as it stands, in lower-case hex."""
+        whole = self._digest.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
+
+
 def list_hash(rows: Iterable[Sequence[Any]]) -> str:
     """The SHA-256 of canonical JSON of a list, read once and not kept."""
-    digest = hashlib.sha256(b"[")
-    separator = b""
+    hashes = ListHash()
     for row in rows:
         floats: list[float] = []
         # Most rows end in an empty map and begin with texts.
         *texts, last = row
         is_fast = not last or (is_plain(last, 99, floats) and not any(map(is_odd, floats)))
         is_fast = is_fast and all(type(text) is str for text in texts)
-        digest.update(separator + canonical(row, odd=not is_fast))
-        separator = b","
-    digest.update(b"]")
-    return digest.hexdigest()
+        hashes.add(canonical(row, odd=not is_fast))
+    return hashes.hexdigest()
 
 
 class RowHashes(Sequence[str]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from pathlib import Path as FilePath
@@ -10,11 +11,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.dataset.hashes import list_hash, row_digest
+from deemster.dataset.hashes import ListHash, list_hash, row_body
 from deemster.dataset.header import KEYS as HEADER_KEYS
 from deemster.dataset.header import Header, header_faults, header_of
 from deemster.dataset.rows import KEYS, are_good_tags, is_good_id, row_faults
-from deemster.documents.canonical import is_odd
+from deemster.documents.canonical import canonical, is_odd
 from deemster.documents.document import Document, Reading, in_order
 from deemster.documents.lines import Lines
 from deemster.documents.strictjson import json_document, quotes
@@ -36,19 +37,26 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=Fal
     metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Labels(msgspec.Struct, omit_defaults=True, gc=False):
+    """What a row holds beside what its hash is about."""
+
+    id: str
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
 class IndexedRows:
     """The samples of a JSONL file, found again by offset.
 
     Attributes:
         lines: Where the rows begin.
         digests: 32 bytes of row hash for each.
-        is_sorted: Whether the ids come in increasing order.
+        known: The fingerprint, where the ids come in increasing order, so that reading the file once told it.
     """
 
-    def __init__(self, lines: Lines, digests: bytearray, *, is_sorted: bool) -> None:
+    def __init__(self, lines: Lines, digests: bytearray, *, known: str | None) -> None:
         self.lines = lines
         self.digests = digests
-        self.is_sorted = is_sorted
+        self.known = known
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -71,15 +79,12 @@ class IndexedRows:
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
-        size = len(self)
-        if self.is_sorted:
-            order: Any = range(size)
-            samples: Iterator[Sample] = iter(self)
-        else:
-            ids = _byte_strings(sample.id.encode() for sample in self)
-            order = np.argsort(ids, kind="stable").tolist()
-            del ids
-            samples = self.pick(order)
+        if self.known is not None:
+            return self.known
+        ids = _byte_strings(sample.id.encode() for sample in self)
+        order = np.argsort(ids, kind="stable").tolist()
+        del ids
+        samples = self.pick(order)
         digests = self.digests
         return list_hash(
             [sample.id, digests[at * 32 : at * 32 + 32].hex(), sample.metadata]
@@ -142,9 +147,11 @@ class _Reader:
         self._started = False
         self._last = ""
         self._is_sorted = True
+        self._sorted = ListHash()
 
     def rows(self) -> IndexedRows:
-        return IndexedRows(self.lines, self._digests, is_sorted=self._is_sorted)
+        known = self._sorted.hexdigest() if self._is_sorted else None
+        return IndexedRows(self.lines, self._digests, known=known)
 
     def finish(self) -> None:
         """Look for ids given twice, and raise what was found.
@@ -163,8 +170,7 @@ class _Reader:
 
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
-        rows: list[Row] = []
-        sizes = 0
+        excess = 0
         names: list[int] = []
         for line in lines:
             if len(self.faults) >= ENOUGH:
@@ -173,26 +179,31 @@ class _Reader:
             start = offset
             offset += len(line) + 1
             row = self._fast(line) if self._started else None
-            if row is None:
-                row = self._precise(line)
-                if row is None:
-                    continue
-            else:
-                rows.append(row)
-                sizes += quotes(line)
-            self._keep(row, start, names)
-        if sizes != sum(map(quotes, map(_encode, rows))):
+            if row is not None:
+                excess += quotes(line) - self._keep(row, start, names)
+            elif (row := self._precise(line)) is not None:
+                self._keep(row, start, names)
+        # A key that was given twice was dropped once.
+        if excess:
             self._repeated_keys(lines)
         self._hashes.append(np.array(names, dtype=np.int64))
 
-    def _keep(self, row: Row, start: int, names: list[int]) -> None:
+    def _keep(self, row: Row, start: int, names: list[int]) -> int:
+        """Keep what is needed of a row; how many quotation marks delimit the strings of what was read of it."""
         odd = bool(self._floats) and any(map(is_odd, self._floats))
-        self._digests += row_digest(row.input, row.expected_output, odd=odd)
+        body = row_body(row.input, row.expected_output, odd=odd)
+        digest = hashlib.sha256(body).digest()
+        self._digests += digest
         self.lines.offsets.append(start)
         names.append(hash(row.id))
+        metadata = row.metadata
         if row.id <= self._last:
             self._is_sorted = False
+        if self._is_sorted:
+            entry = [row.id, digest.hex(), {} if metadata is msgspec.UNSET else metadata]
+            self._sorted.add(canonical(entry, odd=odd))
         self._last = row.id
+        return quotes(body) + quotes(_encode(_Labels(row.id, metadata)))
 
     def _float(self, text: str) -> float:
         number = float(text)

@@ -24,7 +24,7 @@ from deemster.dataset.source import (
 )
 from deemster.documents.document import Reading
 from deemster.documents.values import Path, kind_of, thawed
-from deemster.errors import DatasetError, Fault
+from deemster.errors import DatasetError, Fault, RubricError, listing
 from deemster.rubrics.rubric import Rubric
 
 SCHEMA = "deemster.rubric_dataset.v1"
@@ -78,7 +78,8 @@ class RubricDataset:
 
         Args:
             path: The file.
-            rubric: Takes the place of the rubric in the file; items that have one of their own keep it.
+            rubric: Takes the place of the rubric in the file; items that have one of their own keep it. Labels stand by
+                place, so where there are any, the criteria of both have the same names in one order.
 
         Raises:
             DatasetError: The file or something in it is wrong; every fault is given with its place.
@@ -87,10 +88,30 @@ class RubricDataset:
         reading = Reading(str(path), error=DatasetError)
         with collector_off():
             source = source_of_file(path, reading, known=FORMATS, item_key="submission")
+            own = source.root.get("rubric") if isinstance(source.root, dict) else None
             if rubric is not None and isinstance(source.root, dict):
                 source = source._replace(root={**source.root, "rubric": rubric})
             self._take(source)
+        if rubric is not None and own is not None:
+            self._require_labels_of(rubric, own, str(path))
         return self
+
+    def _require_labels_of(self, rubric: Rubric, own: Any, file: str) -> None:
+        """Refuse labels that were given by other criteria than those they would be read by.
+
+        Raises:
+            DatasetError: They were.
+        """
+        try:
+            names = Rubric.load(own).names
+        except RubricError:
+            # Nobody knows what it was.
+            return
+        if names != rubric.names and any(
+            item.rubric is None and (item.ground_truth or item.annotations) for item in self
+        ):
+            told = f"The labels are about the criteria {listing(names)}, and the rubric has {listing(rubric.names)}."
+            raise DatasetError(Fault(f"{told} Both need the same, in one order.", file))
 
     def _take(self, source: Source) -> None:
         root, items = _read(source)

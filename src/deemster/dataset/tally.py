@@ -102,7 +102,7 @@ class _Writer:
         if block.penalties[row]:
             item["penalty"] = float(block.penalties[row])
         if (block.recorded_final[row] != MISSING).any():
-            item["final"] = book.labels(block.recorded_final[row].tolist())
+            item["final"] = list(map(getitem, self._cells_of, block.recorded_final[row].tolist()))
         if not math.isnan(block.recorded_score[row]):
             item["score"] = float(block.recorded_score[row])
         return item

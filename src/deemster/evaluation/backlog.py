@@ -15,35 +15,49 @@ from deemster.summary.paying import spent_in
 RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
-Read: TypeAlias = Callable[[], Iterator[Execution]]
+Read: TypeAlias = Callable[..., Iterator[Execution]]
 
 
 class Backlog:
     """Tells the executions of a run that are done from those that are missing or to be tried again.
 
     Args:
-        read: Gives the executions that are kept, with the marks as they were made, in order. It is called twice, and
-            the second time while others are added behind it.
+        read: Gives the executions that are kept, with the marks as they were made, in order; with `lean`, without what
+            is not counted. It is called again where something is tried again, while others are added behind it.
         samples: How many samples there are.
         repetitions: How often each is run.
         retarget: Whether a target that failed is called again.
 
     Attributes:
         done: How many executions are done.
+        answered: How many are answered, and were never marked to the end.
         again: How many are tried again.
         unscored: How many marks of those that are done are no score.
         spent: What the models used for the marks that are kept, those to be tried again included.
     """
 
     def __init__(self, read: Read, *, samples: int, repetitions: int, retarget: bool) -> None:
-        self.done = self.again = self.unscored = 0
+        self.done = self.answered = self.again = self.unscored = 0
         self._read, self._retarget = read, retarget
         self._samples, self._repetitions = samples, repetitions
-        self.spent = spent_in(self._counted(read()))
+        self._is_done = bytearray(samples * repetitions)
+        self.spent = spent_in(self._counted(read(lean=True)))
 
     def __len__(self) -> int:
         """How much is left to do."""
         return self._samples * self._repetitions - self.done
+
+    def told(self, run_id: str) -> str:
+        """What to say of a run that is gone on with.
+
+        Args:
+            run_id: The run.
+        """
+        if not len(self):
+            return f"Nothing is left to do of the run {run_id}; this is its report."
+        answered = f", {self.answered:,} answered and not yet marked" if self.answered else ""
+        again = f", trying {self.again:,} again" if self.again else ""
+        return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."
 
     def works(self, samples: Iterable[Sample]) -> Iterator[Work]:
         """The work that is left.
@@ -51,6 +65,20 @@ class Backlog:
         Args:
             samples: All samples of the run, in order.
         """
+        if not self.again and not self.answered:
+            return self._missing(samples)
+        return self._missing_or_repeated(samples)
+
+    def _missing(self, samples: Iterable[Sample]) -> Iterator[Work]:
+        """The work that was never done, told without reading anything again."""
+        place = 0
+        for position, sample in enumerate(samples):
+            for repetition in range(self._repetitions):
+                if not self._is_done[place]:
+                    yield Work(position, sample, repetition)
+                place += 1
+
+    def _missing_or_repeated(self, samples: Iterable[Sample]) -> Iterator[Work]:
         kept = self._read()
         following = next(kept, None)
         for position, sample in enumerate(samples):
@@ -65,21 +93,28 @@ class Backlog:
     def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         for execution in executions:
             if self._is_retried(execution):
-                self.again += 1
+                failed = isinstance(execution.answer, TargetFailure) or any(map(_is_failed, execution.marks))
+                self.again += failed
+                self.answered += not failed
             else:
                 self.done += 1
-                self.unscored += sum(isinstance(mark, Unscored) for mark in execution.marks)
+                self._is_done[execution.position * self._repetitions + execution.repetition] = 1
+                self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
             yield execution
 
     def _is_retried(self, execution: Execution) -> bool:
         if isinstance(execution.answer, TargetFailure):
             return self._retarget
-        return execution.answer is None or any(is_retried(mark) for mark in execution.marks)
+        return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
 
 
 def is_retried(mark: Mark) -> bool:
     """Whether a mark is made again when its run is resumed."""
     return isinstance(mark, Unscored) and mark.cause in RETRIED
+
+
+def _is_failed(mark: Mark) -> bool:
+    return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
 
 
 def whole(output: Output, *, valid: bool) -> Output:
@@ -98,6 +133,6 @@ def _repeated(execution: Execution, sample: Sample) -> Work:
     """What is to be tried again: the failed marks, or all of it where the output is not there as a whole."""
     position, repetition, answer = execution.position, execution.repetition, execution.answer
     if not isinstance(answer, Output) or execution.cut is not None:
-        return Work(position, sample, repetition)
+        return Work(position, sample, repetition, earlier=execution.marks)
     marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
-    return Work(position, sample, repetition, whole(answer, valid=execution.valid), marks)
+    return Work(position, sample, repetition, whole(answer, valid=execution.valid), marks, execution.marks)

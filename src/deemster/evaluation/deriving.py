@@ -79,7 +79,7 @@ def derived(
     """
     tally = tally or _tagged(remains, terms)
     executions = Paid(remains.executions)
-    for batch in batches(execution for execution in executions if execution is not None):
+    for batch in batches(_counted(remains, terms, watched=watch is not None)):
         tally.add(batch)
         if watch is not None:
             watch(batch)
@@ -108,11 +108,25 @@ def derived(
     return report if remains.budget is None else msgspec.structs.replace(report, budget=remains.budget)
 
 
+def _counted(remains: Remains, terms: Terms, *, watched: bool) -> Iterator[Execution]:
+    """The executions that are there, with what is counted of them."""
+    executions = remains.executions
+    lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
+    # Aggregators, rubrics and whoever watches look at the details of marks too.
+    needs_details = watched or terms.aggregator is not None or any(card.parts for card in remains.cards)
+    if lean is not None and not needs_details:
+        executions = lean()
+    return (execution for execution in Paid(executions) if execution is not None)
+
+
 def _tagged(remains: Remains, terms: Terms) -> Tally:
     samples, repetitions = len(remains.samples), remains.repetitions
     tally = Tally(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
-    for position, sample in enumerate(remains.samples):
-        tally.tag(position, sample.tags)
+    # What is kept in a store is read without its content.
+    read = getattr(remains.samples, "tags", None)
+    every = (sample.tags for sample in remains.samples) if read is None else read()
+    for position, tags in enumerate(every):
+        tally.tag(position, tags)
     return tally
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
@@ -12,12 +13,14 @@ import msgspec
 from deemster import __version__
 from deemster.dataset.labelled import RubricDataset
 from deemster.documents.canonical import canonical
-from deemster.errors import ConfigurationError, DeemsterError, Fault, StoreError, TakenError, counted
+from deemster.errors import ConfigurationError, DeemsterError, Fault, StoreError, TakenError, counted, listing
 from deemster.evaluation.asking import Asking
-from deemster.evaluation.identity import differences, model_identity, moment
+from deemster.evaluation.identity import differences, model_identity, moment, source_of
 from deemster.evaluation.ledger import Keeping
 from deemster.judges.grading.grader import CriterionGrader
-from deemster.judges.grading.grades import Grading, ItemGrading, Vote, total_of
+from deemster.judges.grading.grades import Grading, ItemGrading, Vote
+from deemster.judges.grading.paying import calls_in, with_calls
+from deemster.run import catalog
 from deemster.run.clock import Clock
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, Writer
 
@@ -48,7 +51,7 @@ class Stored(NamedTuple):
     Attributes:
         position: Its place in the dataset.
         item: Its grading.
-        known: Its votes that stand, by criterion, where others are to be cast again; None where nothing is.
+        known: Its votes, by criterion, where those that failed are to be cast again; None where nothing is.
     """
 
     position: int
@@ -70,11 +73,15 @@ class Terms(NamedTuple):
     @property
     def settings(self) -> str:
         """A digest of who judges, and how; of the items nothing."""
-        return digest({key: value for key, value in self.identity.items() if key not in ("items", "rubric")})
+        return digest(
+            {key: value for key, value in self.identity.items() if key not in ("items", "rubric", "clusters")}
+        )
 
 
 def terms_of(dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[Any, Any], asking: Asking) -> Terms:
     """What makes a grading the same one: items, rubrics, settings with prompts, checks and models; no label.
+
+    Where examples of an item's own cluster are passed over, its cluster counts too.
 
     Args:
         dataset: What is graded.
@@ -88,10 +95,19 @@ def terms_of(dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[An
         "items": digest([[item.id, dataset.grading_fingerprint(item)] for item in dataset.items]),
         "rubric": digest([rubric.to_dict() for rubric in rubrics]),
         "settings": grader.settings,
-        "checks": {criterion.name: check.identity for criterion, check in checks.items()},
+        "checks": {criterion.name: _check_identity(check) for criterion, check in checks.items()},
         "models": {role: model_identity(asking.roles[role]) for role in asked},
     }
+    few = grader.few_shot
+    if few is not None and few.cluster is not None:
+        identity["clusters"] = digest([few.cluster_of(str(item.id), item.metadata) for item in dataset.items])
     return Terms(dataset, msgspec.json.decode(msgspec.json.encode(identity)))
+
+
+def _check_identity(check: Any) -> Any:
+    """A metric that answers a criterion; a user's may change without anybody giving it another version."""
+    source = source_of(check.metric) if catalog.family(check.metric) == "custom" else None
+    return check.identity if source is None else {"identity": check.identity, "source": source}
 
 
 def digest(value: Any) -> str:
@@ -109,11 +125,15 @@ class Docket:
         writer: Writes its items.
         clock: The time.
         is_new: Whether nothing was graded before.
+
+    Attributes:
+        token: Tells the grading's own calls of models from those of others.
     """
 
     def __init__(self, store: Store, row: RunRow, terms: Terms, *, writer: Writer, clock: Clock, is_new: bool) -> None:
         self._store, self._row, self._terms, self._writer, self._clock = store, row, terms, writer, clock
         self._is_new = is_new
+        self.token = str(row.facts.get("token", row.id))
         self._settings = terms.settings
         self._began = clock.elapsed_s()
 
@@ -198,43 +218,37 @@ def ending(grading: Grading) -> tuple[Literal["complete", "incomplete", "mixed"]
         return "incomplete", f"{counted(lost, 'vote')} of {votes:,} were not asked for{why}"
     if grading.n_failed_items:
         return "incomplete", f"{counted(grading.n_failed_items, 'item')} of {len(grading):,} could not be graded"
+    if grading.n_undecided:
+        return "incomplete", f"{counted(grading.n_undecided, 'verdict')} could not be had: no judge was reached"
     return ("mixed" if grading.mixed else "complete"), None
 
 
 def _standing(item: ItemGrading, *, reuse: bool) -> tuple[tuple[Vote, ...], ...] | None:
-    """The votes of an item that stand; None where all of them do, and nothing where they are of another kind."""
+    """The votes of an item where some are to be cast again, none of another kind; None where all of them stand."""
     if item.criteria and not any(vote.failure is not None for each in item.criteria for vote in each.votes):
         return None
     if not reuse or not item.criteria:
         return ()
-    return tuple(tuple(vote for vote in each.votes if vote.failure is None) for each in item.criteria)
+    return tuple(each.votes for each in item.criteria)
 
 
 def repaid(before: ItemGrading, after: ItemGrading) -> ItemGrading:
-    """An item graded again, whose votes also count what their failed forerunners used.
+    """An item graded again, whose votes also count what those used in whose place they are.
 
     Args:
         before: What was kept.
         after: What became of it.
     """
-    lost = {
-        (each.criterion, vote.judge, vote.repeat): vote.usage
-        for each in before.criteria
-        for vote in each.votes
-        if vote.failure is not None and vote.usage is not None
-    }
-    if not lost:
-        return after
+    lost = {(each.criterion, vote.judge, vote.repeat): vote for each in before.criteria for vote in each.votes}
+
+    def paid(name: str, vote: Vote) -> Vote:
+        old = lost.get((name, vote.judge, vote.repeat))
+        if old is None or (old.failure is None and old == vote):
+            return vote
+        return with_calls(vote, (*calls_in(old), *calls_in(vote)))
+
     criteria = tuple(
-        msgspec.structs.replace(
-            each,
-            votes=tuple(
-                msgspec.structs.replace(
-                    vote, usage=total_of([lost.get((each.criterion, vote.judge, vote.repeat)), vote.usage])
-                )
-                for vote in each.votes
-            ),
-        )
+        msgspec.structs.replace(each, votes=tuple(paid(each.criterion, vote) for vote in each.votes))
         for each in after.criteria
     )
     return msgspec.structs.replace(after, criteria=criteria)
@@ -301,15 +315,37 @@ def _resumed(terms: Terms, row: RunRow, keeping: Keeping) -> RunRow:
                 Fault("Start a new one, or go on with `--allow-changed`: it is then marked as mixed."),
             ]
         )
-    if changes and [kept.id for kept in store.samples(row.id)] != [item.id for item in terms.dataset.items]:
-        message = "The dataset has other items, or has them in another order: start a new grading."
-        raise ConfigurationError([Fault(f"The grading `{row.id}` cannot be resumed."), Fault(message)])
+    if changes:
+        _refuse_other_shape(terms, row, store)
     kept: dict[str, Any] = {}
     if changes:
         kept = {"facts": {"mixed": [*row.facts.get("mixed", ()), *changes]}, "identity": terms.identity}
     lasted = row.duration_s
     store.amend(row.id, status="running", **kept)
     return msgspec.structs.replace(store.run(row.id), duration_s=lasted)
+
+
+def _refuse_other_shape(terms: Terms, row: RunRow, store: Store) -> None:
+    """Refuse what no permission can mix: other items, and votes of other judges.
+
+    Raises:
+        ConfigurationError: One of them changed.
+    """
+    faults = []
+    if [kept.id for kept in store.samples(row.id)] != [item.id for item in terms.dataset.items]:
+        faults.append(Fault("The dataset has other items, or has them in another order."))
+    before, now = (_panel(identity["settings"]) for identity in (row.identity, terms.identity))
+    if before != now:
+        faults.append(Fault(f"The judges were {before}, and are {now}."))
+    if faults:
+        message = f"The grading `{row.id}` cannot be resumed even with `--allow-changed`: start a new one."
+        raise ConfigurationError([Fault(message), *faults])
+
+
+def _panel(settings: Mapping[str, Any]) -> str:
+    """The judges of a grading, for a person."""
+    names = listing([judge["id"] for judge in settings["judges"]])
+    return names if settings["cascade"] is None else f"{names} one after the other"
 
 
 def _begun(terms: Terms, store: Store, name: str, seed: int, clock: Clock) -> Lease:
@@ -325,7 +361,7 @@ def _begun(terms: Terms, store: Store, name: str, seed: int, clock: Clock) -> Le
         started_at=moment(started),
         tool_version=__version__,
         identity=terms.identity,
-        facts={"settings": terms.identity["settings"]},
+        facts={"settings": terms.identity["settings"], "token": secrets.token_hex(8)},
     )
     for way in range(1, _WAYS):
         named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")

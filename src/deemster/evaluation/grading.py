@@ -158,19 +158,26 @@ async def graded(
     terms = terms_of(known, grader, checks, asking)
     with opened_docket(terms, keeping, name=name or _name(known, dataset), seed=grader.seed, clock=clock) as docket:
         work = Workload(known, grader, checks, stop=stop, progress=progress, docket=docket)
-        work.restore(warn)
-        if work.before:
+        work.restore(warn, anew=_can_ask(asking, grader))
+        if work.before or work.again:
             again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
             keeping.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, asking, clock=clock, warn=warn)
+        grading = await _graded(work, asking, clock=clock, warn=warn, token=docket.token)
         docket.close(grading)
         return grading
 
 
-async def _graded(work: Workload, asking: Asking, *, clock: Clock, warn: Callable[[str], None]) -> Grading:
+def _can_ask(asking: Asking, grader: CriterionGrader) -> bool:
+    """Whether the judges' models can be asked what nobody asked them before."""
+    return not asking.offline and all(asking.roles[role].client is not None for role in grader.roles)
+
+
+async def _graded(
+    work: Workload, asking: Asking, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
+) -> Grading:
     """Do the work, and say what a person should know."""
-    stop = work.stop
-    async with opened(asking, clock=clock, seed=work.seed, on_stop=stop.request, spent=work.spent) as gateway:
+    stop, spent = work.stop, work.spent
+    async with opened(asking, clock=clock, seed=work.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
         stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         await work.done(gateway)
         for note in gateway.notes:

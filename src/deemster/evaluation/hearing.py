@@ -15,12 +15,13 @@ from deemster.judges.contract import Silent
 from deemster.judges.grading.cases import Case, place_digest
 from deemster.judges.grading.grader import CriterionGrader
 from deemster.judges.grading.grades import CriterionGrading, ItemGrading
+from deemster.judges.grading.paying import calls_of
 from deemster.judges.rewording import Exemplar, rewording
 from deemster.metrics.contract import shown
 from deemster.model import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
-from deemster.records.usage import added
+from deemster.records.usage import added, tokens_of
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric import Rubric
 from deemster.rubrics.verdicts import VERDICTS
@@ -106,6 +107,7 @@ class Hearing:
     ) -> None:
         self.rubric, self.halves, self.settings = rubric, halves, settings
         self._gateway, self._trail, self._progress = gateway, trail, progress
+        self._paid: set[int] = set()
 
     @property
     def usage(self) -> Usage | None:
@@ -160,20 +162,31 @@ class Hearing:
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
             raise Stopped(f"the judges failed on {len(lost):,} of {counted(len(places), 'item')}: {why}")
-        spent = added(usage for _, usage in graded if usage is not None)
+        usages = self._usages(reply for _, heard in graded for reply in heard)
         fact = Verdicts(
             criterion=criterion.name,
             requirement=criterion.requirement,
             part=part,
             codes=tuple(codes),
             reasons=tuple(reasons),
-            usage=spent,
+            usage=added(usages),
+            tokens=_tokens(usages),
         )
         self._trail.keep(fact)
         return fact
 
-    async def _graded(self, cases: Sequence[Case]) -> list[tuple[ItemGrading, Usage | None]]:
-        found: list[tuple[ItemGrading, Usage | None] | None] = [None] * len(cases)
+    def _usages(self, heard: Iterable[Said]) -> list[Usage]:
+        """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
+        found: list[Usage] = []
+        for reply in heard:
+            for call in calls_of([reply]):
+                usage = reply.usage if call.id in self._paid else call.usage
+                self._paid.update([call.id] if call.id else [])
+                found += [] if usage is None else [usage]
+        return found
+
+    async def _graded(self, cases: Sequence[Case]) -> list[tuple[ItemGrading, list[Said]]]:
+        found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
         left = iter(range(len(cases)))
         done = 0
 
@@ -182,7 +195,7 @@ class Hearing:
             for place in left:
                 heard: list[Said] = []
                 item = await result_of(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
-                found[place] = (item, _spent(heard))
+                found[place] = (item, heard)
                 done += 1
                 self._tell(done, len(cases))
 
@@ -234,7 +247,8 @@ class Hearing:
             if silent.silence.cause != "unreadable":
                 raise Stopped(f"the writer failed: {silent.silence.message.rstrip('.')}") from None
             facts["message"] = silent.silence.message
-        reply = Reply(**facts, usage=_spent(heard))
+        usages = self._usages(heard)
+        reply = Reply(**facts, usage=added(usages), tokens=_tokens(usages))
         self._trail.keep(reply)
         return reply
 
@@ -275,9 +289,9 @@ def _label(criterion: Criterion, code: int | None) -> str:
     return "nothing that could be read" if code is None or code < 0 else criterion.labels[code]
 
 
-def _votes(graded: Iterable[tuple[ItemGrading, Usage | None]]) -> Iterator[Any]:
+def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
     return (vote for item, _ in graded for each in item.criteria for vote in each.votes)
 
 
-def _spent(heard: Iterable[Said]) -> Usage | None:
-    return added(reply.usage for reply in heard if reply.usage is not None)
+def _tokens(usages: Iterable[Usage]) -> int:
+    return sum(tokens_of(usage, 0) for usage in usages if usage.calls)

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
     >>> differences({"seed": 1, "metrics": {"a": "a v1"}}, {"seed": 2, "metrics": {"a": "a v1"}})
     ['seed: was 1, is 2']
+    >>> differences({"judges": [{"id": "ada"}]}, {"judges": [{"id": "ada"}, {"id": "bert"}]})
+    ['judges.1: was not there, is bert']
     """
     return [f"{visible(name)}: was {_told(old)}, is {_told(new)}" for name, old, new in _compared(before, now, path="")]
 
@@ -91,13 +94,13 @@ def moment(at: datetime) -> str:
 
 def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
     found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
-    if card.family == "custom" and (source := _source(metric)) is not None:
+    if card.family == "custom" and (source := source_of(metric)) is not None:
         # A user's metric may change without anybody giving it another version.
         found["source"] = source
     return found
 
 
-def _source(metric: Any) -> str | None:
+def source_of(metric: Any) -> str | None:
     """A digest of the file in which a user's metric stands; None where there is none, as in a notebook."""
     inner = metric.metric if isinstance(metric, Adjusted) else metric
     try:
@@ -127,14 +130,21 @@ def _compared(before: Any, now: Any, *, path: str) -> Iterator[tuple[str, Any, A
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in [*before, *(key for key in now if key not in before)]:
             yield from _compared(before.get(key), now.get(key), path=f"{path}.{key}" if path else str(key))
+    elif _are_maps(before) and _are_maps(now):
+        for place, (old, new) in enumerate(zip_longest(before, now)):
+            yield from _compared(old, new, path=f"{path}.{place}")
     elif before != now:
         yield path, before, now
+
+
+def _are_maps(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(each, Mapping) for each in value)
 
 
 def _told(value: Any) -> str:
     if value is None:
         return "not there"
     if isinstance(value, Mapping):
-        value = value.get("identity", "there")
+        value = value.get("identity", value.get("id", "there"))
     # Nobody compares two digests to the end.
     return visible(_DIGEST.sub(r"\1…", str(value)), limit=_SHOWN)

@@ -23,6 +23,7 @@ from deemster.errors import ConfigurationError, counted
 from deemster.evaluation.apart import finished
 from deemster.evaluation.asking import Asking, asking_of, completed, opened
 from deemster.evaluation.counting import Progress
+from deemster.evaluation.docket import digest
 from deemster.evaluation.halves import divided
 from deemster.evaluation.hearing import (
     ALPHA,
@@ -125,16 +126,17 @@ async def improved(
     if faults := list(settings.faults()):
         raise ConfigurationError(faults)
     halves = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
-    asking = completed(asking, [settings.grader, _Writer(settings.writer)])
+    asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, asking)
     with Trail(path, identity=identity, resume=resume) as trail:
-        async with opened(asking, clock=clock or clock_of_environment(), seed=settings.seed) as gateway:
+        clock, spent = clock or clock_of_environment(), trail.spent
+        async with opened(asking, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
             parts = dict(zip((TRAIN, HELD_OUT), halves, strict=True))
             hearing = Hearing(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)
             return await Work(hearing).done()
 
 
-class _Writer(NamedTuple):
+class WritingRole(NamedTuple):
     """Who proposes wordings, as what names the roles that are asked."""
 
     role: str
@@ -158,10 +160,16 @@ def _identity(rubric: Rubric, dataset: RubricDataset, settings: Settings, asking
     return {
         "rubric": rubric.to_dict(),
         "dataset": dataset.fingerprint,
+        "reasons": _reasons(dataset),
         "grader": settings.grader.settings,
         "models": msgspec.to_builtins(models),
         **plain,
     }
+
+
+def _reasons(dataset: RubricDataset) -> str:
+    """A digest of what people said of their labels, which the writer sees and no fingerprint holds."""
+    return digest(sorted([str(item.id), *(item.ground_truth_reasons or ())] for item in dataset.items))
 
 
 class Work:
@@ -269,7 +277,9 @@ class Work:
             self._tries.append(Try(decision="no better", **facts))
             return
         held = await self._gain(old, new, HELD_OUT)
-        accepted = held.p_value is not None and held.p_value <= level
+        # A level near 1 lets a wording through that is better as often as worse: such a one is no improvement.
+        gains = held.difference is not None and held.difference > 0
+        accepted = gains and held.p_value is not None and held.p_value <= level
         if accepted:
             self._wordings[target.criterion] = reply.requirement
         self._tries.append(Try(decision="accepted" if accepted else "rejected", held_out=held, **facts))

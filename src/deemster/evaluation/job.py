@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
 from deemster.evaluation.asking import Asking, asking_of, completed
+from deemster.model.secrets import NO_SECRETS
 from deemster.records import Metric
 from deemster.run import catalog
 from deemster.run.grouping import names_of_group, with_group
@@ -51,6 +54,12 @@ class Job(NamedTuple):
     asking: Asking = Asking()
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
+
+
+def with_secrets(job: Job) -> Job:
+    """A job whose run tells none of the keys of its models."""
+    secrets = reduce(add, (role.secrets for role in job.asking.roles.values()), NO_SECRETS)
+    return job._replace(plan=job.plan._replace(secrets=secrets))
 
 
 def job_of(

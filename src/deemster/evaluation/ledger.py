@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,11 +26,14 @@ from deemster.report import Budget, Report, Samples
 from deemster.run import catalog
 from deemster.run.batch import Work
 from deemster.run.clock import Clock
+from deemster.run.holding import Hold
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Spool, Store, Writer
 from deemster.summary.paying import Spent
 from deemster.target.saved import SavedOutputs
 
 _WAYS = 10_000
+# With the time until a commit, answers that wait for their judges are kept within a quarter of a second.
+_HOLD_S = 0.1
 
 
 class Keeping(NamedTuple):
@@ -70,12 +74,14 @@ class Ledger(Protocol):
         job: What is run; the order of its metrics is that of the marks.
         before: How far the run was.
         works: What is left to do; None for everything.
+        hold: Keeps answers that wait for their marks; None where nobody resumes the run.
     """
 
     token: str | None
     job: Job
     before: Before
     works: Iterable[Work] | None
+    hold: Hold | None
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
@@ -151,6 +157,7 @@ class Spooled:
 
     token: str | None = None
     works: Iterable[Work] | None = None
+    hold: Hold | None = None
     before = Before()
 
     def __init__(self, job: Job, cards: Sequence[MetricCard], *, clock: Clock) -> None:
@@ -213,6 +220,7 @@ class Stored:
         self._began = clock.elapsed_s()
         self.before = Before() if backlog is None else Before(backlog.done, backlog.unscored, backlog.spent)
         self.works: Iterable[Work] | None = None if backlog is None else backlog.works(job.plan.dataset)
+        self.hold: Hold | None = Hold(self.add, 0.0 if store.durable else _HOLD_S)
 
     @property
     def is_idle(self) -> bool:
@@ -303,11 +311,8 @@ class Stored:
         return dataset if is_kept else StoredSamples(self._store, row)
 
     def _places(self, *, settled: bool) -> Places:
-        store, row = self._store, self._row
-
-        def read() -> Iterator[Execution]:
-            return store.executions(row.id, scoring=0, settled=settled)
-
+        row = self._row
+        read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled)
         return Places(read, samples=row.samples, repetitions=row.repetitions)
 
 
@@ -366,12 +371,12 @@ def _left(
             warn(f"{message} What is damaged is run again.")
 
     backlog = Backlog(
-        lambda: store.executions(row.id, scoring=0, settled=False, tell=tell),
+        functools.partial(store.executions, row.id, scoring=0, settled=False, tell=tell),
         samples=row.samples,
         repetitions=row.repetitions,
         retarget=not isinstance(job.plan.target, SavedOutputs),
     )
-    keeping.tell(_told(row, backlog))
+    keeping.tell(backlog.told(row.id))
     if not len(backlog):
         return job, row, backlog
     if changes:
@@ -381,14 +386,6 @@ def _left(
     else:
         store.amend(row.id, status="running")
     return job, row, backlog
-
-
-def _told(row: RunRow, backlog: Backlog) -> str:
-    """What to say of a run that is gone on with."""
-    if not len(backlog):
-        return f"Nothing is left to do of the run {row.id}; this is its report."
-    again = f", trying {backlog.again:,} again" if backlog.again else ""
-    return f"Resuming the run {row.id}: {backlog.done:,} of {backlog.done + len(backlog):,} done{again}."
 
 
 def _since(began: float | None, clock: Clock) -> float:

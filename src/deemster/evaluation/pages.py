@@ -12,8 +12,9 @@ from typing import overload
 import msgspec
 
 from deemster.judges.grading.grades import ItemGrading
+from deemster.judges.grading.paying import without_calls
 
-_IN_MEMORY = 32 * 1024 * 1024
+_IN_MEMORY = 8 * 1024 * 1024
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(ItemGrading)
 
@@ -67,8 +68,12 @@ class Pages(Sequence[ItemGrading]):
         found = range(len(self))[index]
         return self._read(found) if isinstance(found, int) else [self._read(position) for position in found]
 
-    def _read(self, position: int) -> ItemGrading:
+    def whole(self, position: int) -> ItemGrading:
+        """An item as it was put, with the calls that its votes stand on."""
         with self._lock:
             self._file.seek(self._offsets[position])
             row = self._file.read(self._lengths[position])
         return _DECODER.decode(row)
+
+    def _read(self, position: int) -> ItemGrading:
+        return without_calls(self.whole(position))

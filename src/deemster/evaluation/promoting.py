@@ -85,12 +85,14 @@ def promoted(
 def _chosen(
     store: Store, run: RunRow, *, metric: str | None, ids: Collection[str]
 ) -> Iterator[tuple[SampleFacts, Execution, Sequence[MetricCard]]]:
+    if run.kind == "grading":
+        raise ConfigurationError(f"`{run.id}` is a grading by a rubric; only recordings and runs can be promoted.")
     cards = store.cards(run.id)
     names = [card.name for card in cards]
     if not ids:
         if not cards:
             raise ConfigurationError(
-                f"The recording {run.id} is not scored yet: `deemster rescore {run.id} --metric ...`."
+                f"The {run.kind} {run.id} is not scored yet: `deemster rescore {run.id} --metric ...`."
             )
         if metric is not None and metric not in names:
             raise ConfigurationError(f"No metric of {run.id} is called `{metric}`. {did_you_mean(metric, names)}")

@@ -265,10 +265,12 @@ class Recorder:
             if self._is_closed or self._queue.full():
                 self._counts["dropped"] += 1
                 return False
-            self._queue.put_nowait(row)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="deemster-recorder", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="deemster-recorder", daemon=True)
+                # A machine without threads to spare raises here: then nothing waits for one that never began.
+                thread.start()
+                self._thread = thread
+            self._queue.put_nowait(row)
         return True
 
     def _count(self, name: str, times: int = 1) -> None:
@@ -281,7 +283,8 @@ class Recorder:
         goes_on = True
         while goes_on:
             rows = self._waiting()
-            goes_on = None not in rows
+            # Where the queue was too full for the word to end, an empty one says it.
+            goes_on = None not in rows and not (self._is_closed and self._queue.empty())
             kept = [record for row in rows if row is not None and (record := self._redacted(row)) is not None]
             with self._busy:
                 stored = shelf.put(kept)
@@ -305,7 +308,7 @@ class Recorder:
             self.lose()
             return None
         if self._redact is not None:
-            with Caught() as caught:
+            with Caught(everything=True) as caught:
                 record = self._redact(record)  # type: ignore[arg-type]
             if caught.error is not None or not isinstance(record, Record):
                 self._count("withheld")

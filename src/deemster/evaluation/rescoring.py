@@ -11,7 +11,7 @@ from deemster.evaluation.asking import Asking, completed, opened
 from deemster.evaluation.backlog import is_retried, whole
 from deemster.evaluation.counting import Counter, Progress
 from deemster.evaluation.identity import marking_identity, moment
-from deemster.evaluation.job import Job
+from deemster.evaluation.job import Job, with_secrets
 from deemster.evaluation.ledger import cards_of
 from deemster.evaluation.settling import settled, settles
 from deemster.evaluation.stored import Places, StoredSamples, report_of
@@ -77,7 +77,8 @@ async def rescore(
         for warning in survey(job.plan, note=lambda _position, _sample: None):
             warn(warning)
         cards = cards_of(job)
-        number = store.open_scoring(row.id, cards, identity=marking_identity(job, cards))
+        identity = marking_identity(job, cards)
+        number = store.open_scoring(row.id, cards, identity=identity, started_at=moment(clock.now()))
         marking = _Marking(store, row, number, job, progress)
         began = clock.elapsed_s()
         with store.writer(row.id, scoring=number, outputs=False) as writer:
@@ -174,7 +175,7 @@ class _Marking:
             if isinstance(answer, Output):
                 answer = whole(answer, valid=execution.valid)
                 marks = nothing if execution.cut is not None else marks
-            yield Work(execution.position, sample, execution.repetition, answer, marks or None)
+            yield Work(execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None)
 
 
 def _is_not_run(mark: Mark) -> bool:
@@ -197,4 +198,4 @@ def _job(store: Store, row: RunRow, metrics: Sequence[Metric], asking: Asking) -
     # Every answer is there already, so what stands for the target is never asked.
     nobody = SavedOutputs({"nobody": ""})
     plan = Plan(samples, nobody, tuple(metrics), row.repetitions)
-    return Job(plan, suite=row.suite, seed=row.seed, asking=completed(asking, plan.scorers))
+    return with_secrets(Job(plan, suite=row.suite, seed=row.seed, asking=completed(asking, plan.scorers)))

@@ -59,34 +59,31 @@ def reconciled(
     """
     now = msgspec.json.decode(msgspec.json.encode(identity_of(job, cards, order=order)))
     changes = differences(row.identity, now)
-    if changes and not allowed:
-        raise ConfigurationError(
-            [
-                Fault(f"The run `{row.id}` cannot be resumed: it is not the same any more."),
-                *map(Fault, changes),
-                Fault("Start a new run, or go on with `--allow-changed`: the report is then marked as mixed."),
-            ]
+    shape = _other_shape(job, row, store, is_ordered=row.identity.get("order") == order) if changes else []
+    if changes and (shape or not allowed):
+        way_out = (
+            "Start a new run: not even `--allow-changed` mixes these."
+            if shape
+            else "Start a new run, or go on with `--allow-changed`: the report is then marked as mixed."
         )
-    if changes:
-        _refuse_other_shape(job, row, store, is_ordered=row.identity.get("order") == order)
+        faults = [f"The run `{row.id}` cannot be resumed: it is not the same any more.", *changes, *shape, way_out]
+        raise ConfigurationError(map(Fault, faults))
     places = {card.name: place for place, card in enumerate(row.scorings[0].cards)}
     metrics = tuple(sorted(job.plan.metrics, key=lambda metric: places[metric.name]))
     return job._replace(plan=job.plan._replace(metrics=metrics)), changes
 
 
-def _refuse_other_shape(job: Job, row: RunRow, store: Store, *, is_ordered: bool) -> None:
-    """Refuse what no permission can mix: other samples, other metrics, another number of repetitions."""
-    faults = []
+def _other_shape(job: Job, row: RunRow, store: Store, *, is_ordered: bool) -> list[str]:
+    """What no permission can mix: other samples, other metrics, another number of repetitions."""
+    found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
     if sorted(before) != sorted(now):
         told = f"The metrics were {', '.join(before)} and are {', '.join(now)}."
-        faults.append(Fault(f"{told} `deemster rescore {row.id} --metric ...` adds metrics to a run."))
+        found.append(f"{told} `deemster rescore {row.id} --metric ...` adds metrics to a run.")
     if row.repetitions != job.plan.repetitions:
-        faults.append(Fault(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}."))
+        found.append(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}.")
     if not is_ordered:
         ids = zip_longest((kept.id for kept in store.samples(row.id)), (sample.id for sample in job.plan.dataset))
         if any(kept != now for kept, now in ids):
-            faults.append(Fault("The dataset has other samples, or has them in another order."))
-    if faults:
-        message = f"The run `{row.id}` cannot be resumed even with `--allow-changed`: start a new run."
-        raise ConfigurationError([Fault(message), *faults])
+            found.append("The dataset has other samples, or has them in another order.")
+    return found

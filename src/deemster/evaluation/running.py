@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from deemster.evaluation.asking import opened
 from deemster.evaluation.counting import Counter, Progress
 from deemster.evaluation.deriving import derived
-from deemster.evaluation.job import Job
+from deemster.evaluation.job import Job, with_secrets
 from deemster.evaluation.ledger import Keeping, Ledger, cards_of, opened_ledger
 from deemster.evaluation.sameness import Sameness
 from deemster.evaluation.settling import settles
@@ -49,6 +49,7 @@ async def run(
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
     clock, stop = clock or clock_of_environment(), stop or Stop()
+    job = with_secrets(job)
     tally, order = _surveyed(job, warn)
     with opened_ledger(job, keeping, order=order, clock=clock, warn=warn) as ledger:
         job, before = ledger.job, ledger.before
@@ -61,7 +62,8 @@ async def run(
         sameness = Sameness(job.plan)
         # A run that was resumed with changes is told by the samples that are kept of it.
         fits = remains.samples is job.plan.dataset and tally.cards == tuple(remains.cards)
-        report = derived(remains, terms_of(job), tally=tally if fits else None, watch=sameness.add)
+        watch = sameness.add if job.plan.scorers else None
+        report = derived(remains, terms_of(job), tally=tally if fits else None, watch=watch)
         for warning in sameness.warnings():
             warn(warning)
         return ledger.close(report, stopped=stopped)
@@ -100,7 +102,7 @@ async def _performed(
         counter.add(executions)
 
     if not job.plan.scorers:
-        await perform(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works)
+        await perform(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works, hold=ledger.hold)
         return
     token, spent = ledger.token, ledger.before.spent
     async with opened(job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
@@ -116,6 +118,7 @@ async def _performed(
                 ask=gateway.answers,
                 works=ledger.works,
                 pools=gateway.pools,
+                hold=ledger.hold,
             )
         finally:
             telling.cancel()

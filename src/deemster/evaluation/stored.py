@@ -12,7 +12,7 @@ from deemster.evaluation.deriving import Remains, derived
 from deemster.evaluation.terms import RECORDED, Terms, budget_from, mixed_from, stopped_from, terms_from
 from deemster.records import Execution, Sample
 from deemster.report import Report
-from deemster.store import RunRow, Store
+from deemster.store import RunRow, SampleFacts, Store
 from deemster.summary import Aggregator
 from deemster.summary.aggregators import aggregator_name
 
@@ -71,7 +71,8 @@ def remains_of(store: Store, row: RunRow) -> Remains:
     cards = store.cards(row.id)
     samples = StoredSamples(store, row)
     if row.kind == "grading":
-        raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics.")
+        hint = f"`deemster grade DATASET --resume {row.id}`, with the flags it was made with, shows its results again."
+        raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics. {hint}")
     if not cards or not len(samples):
         hint = f"`deemster rescore {row.id} --metric NAME` adds some."
         raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
@@ -86,7 +87,9 @@ def remains_of(store: Store, row: RunRow) -> Remains:
         samples=samples,
         repetitions=row.repetitions,
         cards=cards,
-        executions=Places(lambda: store.executions(row.id), samples=len(samples), repetitions=row.repetitions),
+        executions=Places(
+            functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
+        ),
         stopped=stopped_from(row.facts),
         # A recording goes on for as long as people use the application.
         ended=row.status != "running" or row.kind == "recording",
@@ -99,12 +102,12 @@ class Places:
     """Every execution of a run in order, read anew each time; None where there is none.
 
     Args:
-        read: Gives those there are, in the order of position and repetition.
+        read: Gives those there are, in the order of position and repetition; with `lean`, without what is not counted.
         samples: How many samples there are.
         repetitions: How often each is run.
     """
 
-    def __init__(self, read: Callable[[], Iterator[Execution]], *, samples: int, repetitions: int) -> None:
+    def __init__(self, read: Callable[..., Iterator[Execution]], *, samples: int, repetitions: int) -> None:
         self._read, self._samples, self._repetitions = read, samples, repetitions
 
     def __len__(self) -> int:
@@ -122,6 +125,10 @@ class Places:
         while place < len(self):
             yield None
             place += 1
+
+    def lean(self) -> Iterator[Execution]:
+        """Those there are, in order, without what is not counted."""
+        return self._read(lean=True)
 
 
 class StoredSamples:
@@ -151,11 +158,15 @@ class StoredSamples:
 
     def hashed(self) -> Iterator[tuple[Sample, str]]:
         """Every sample with its row hash, in order."""
-        digests = bytearray()
         for kept in self._store.samples(self._row.id):
-            metadata = {"tags": list(kept.tags)} if kept.metadata is None else kept.metadata
+            yield _sample(kept), kept.row_hash
+
+    def tags(self) -> Iterator[tuple[str, ...]]:
+        """The tags of every sample, in order."""
+        digests = bytearray()
+        for kept in self._store.samples(self._row.id, lean=True):
             digests += bytes.fromhex(kept.row_hash)
-            yield Sample(kept.id, kept.input or {}, kept.expected_output, metadata), kept.row_hash
+            yield _sample(kept).tags
         # Whoever has gone through all of them has seen what is needed to tell which are equal.
         self._digests = self._digests or bytes(digests)
 
@@ -167,7 +178,7 @@ class StoredSamples:
     @property
     def row_hashes(self) -> Iterator[str]:
         """The row hash of every sample, in order."""
-        return (kept.row_hash for kept in self._store.samples(self._row.id))
+        return (kept.row_hash for kept in self._store.samples(self._row.id, lean=True))
 
     @functools.cached_property
     def duplicates(self) -> list[list[str]]:
@@ -180,10 +191,15 @@ class StoredSamples:
         if not wanted:
             return []
         groups: dict[bytes, list[str]] = {}
-        for position, kept in enumerate(self._store.samples(self._row.id)):
+        for position, kept in enumerate(self._store.samples(self._row.id, lean=True)):
             if position in wanted:
                 groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(kept.id)
         return [ids for ids in groups.values() if len(ids) > 1]
+
+
+def _sample(kept: SampleFacts) -> Sample:
+    metadata = {"tags": list(kept.tags)} if kept.metadata is None else kept.metadata
+    return Sample(kept.id, kept.input or {}, kept.expected_output, metadata)
 
 
 def _with_aggregator(terms: Terms, given: Aggregator | None, warn: Callable[[str], None] | None) -> Terms:

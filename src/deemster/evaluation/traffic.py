@@ -82,9 +82,10 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
 
 
 def _passed(execution: Execution, places: Sequence[int]) -> bool | None:
-    """Whether a record passed; None where a mark is missing and no other one failed."""
+    """Whether a record passed; None where a mark is missing.
+
+    That holds where another mark failed, too: were only passing records left out, missing marks would look like drift.
+    """
     marks = [execution.marks[place] if place < len(execution.marks) else None for place in places]
     outcomes = [getattr(mark, "success", None) for mark in marks]
-    if False in outcomes:
-        return False
-    return None if None in outcomes or not outcomes else True
+    return None if None in outcomes or not outcomes else all(outcomes)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -13,6 +15,7 @@ from deemster.documents.aside import write_aside
 from deemster.documents.canonical import canonical
 from deemster.errors import ConfigurationError, Fault, visible
 from deemster.records import Usage
+from deemster.summary.paying import Spent
 
 SCHEMA = "deemster.improvement-progress.v1"
 
@@ -27,6 +30,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid
         codes: The code of each verdict; None where the call failed, a negative one where the reply could not be read.
         reasons: Why, in the judges' words.
         usage: What it took.
+        tokens: Tokens of the calls that were made for it; answers from a cache take none.
     """
 
     criterion: str
@@ -35,6 +39,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid
     codes: tuple[int | None, ...]
     reasons: tuple[str | None, ...]
     usage: Usage | None = None
+    tokens: int = 0
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unknown_fields=True):
@@ -47,6 +52,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unkno
         diagnosis: What misleads in the present one.
         message: Why the reply could not be used.
         usage: What it took.
+        tokens: Tokens of the calls that were made for it; answers from a cache take none.
     """
 
     criterion: str
@@ -55,13 +61,21 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unkno
     diagnosis: str | None = None
     message: str | None = None
     usage: Usage | None = None
+    tokens: int = 0
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
-    """The first line: what the work is about."""
+    """The first line: what the work is about.
+
+    Attributes:
+        schema_version: The kind of file.
+        identity: All that the facts hang on.
+        token: Tells the work's own calls of models from those of others.
+    """
 
     schema_version: str
     identity: dict[str, Any]
+    token: str | None = None
 
 
 _DECODE = msgspec.json.Decoder(Head | Verdicts | Reply).decode
@@ -75,6 +89,9 @@ class Trail:
         identity: All that the facts hang on, as JSON; those of another identity are refused.
         resume: Whether to go on from the file; otherwise it must not be there.
 
+    Attributes:
+        token: Tells the work's own calls of models from those of others; None where nobody can go on with it.
+
     Raises:
         ConfigurationError: The file is there and nobody asked to go on from it, it is not one of these, it is about
             something else, or it cannot be read or written.
@@ -85,9 +102,12 @@ class Trail:
         self._file: BinaryIO | None = None
         self._verdicts: dict[tuple[str, str, str], Verdicts] = {}
         self._replies: dict[tuple[str, int], Reply] = {}
+        self.token: str | None = None
         if path is None:
             return
-        head = Head(schema_version=SCHEMA, identity=msgspec.json.decode(canonical(dict(identity))))
+        self.token = secrets.token_hex(8)
+        plain = msgspec.json.decode(canonical(dict(identity)))
+        head = Head(schema_version=SCHEMA, identity=plain, token=self.token)
         try:
             if path.exists():
                 self._take(path, head, resume=resume)
@@ -109,6 +129,13 @@ class Trail:
         """What every fact took."""
         facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
         return [fact.usage for fact in facts if fact.usage is not None]
+
+    @property
+    def spent(self) -> Spent:
+        """What the facts took of a budget; which calls that were is not kept, for none is made again."""
+        facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
+        usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
+        return Spent(frozenset(), sum(fact.tokens for fact in facts), usd)
 
     def verdicts(self, criterion: str, requirement: str, part: str) -> Verdicts | None:
         """The verdicts on a part by a wording, where they are known."""
@@ -164,6 +191,7 @@ class Trail:
             changed.insert(0, Fault(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
         if changed:
             raise ConfigurationError(changed)
+        self.token = first.token
         for fact in rest:
             if not isinstance(fact, Head):
                 self._add(fact)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from deemster.dataset.labelled import RubricDataset
 from deemster.errors import StoreError
 from deemster.errors.guard import Caught
+from deemster.evaluation.asking import NOTHING_SPENT
 from deemster.evaluation.counting import TELL_S, Progress
 from deemster.evaluation.docket import Docket, repaid
 from deemster.evaluation.pages import Pages
 from deemster.judges.grading.cases import Case, case_of
 from deemster.judges.grading.grader import CriterionGrader
 from deemster.judges.grading.grades import Grading, ItemGrading, JudgeGrading, Vote, total_of
+from deemster.judges.grading.paying import Purse, shareable
 from deemster.model import Gateway
 from deemster.records import Usage
+from deemster.records.usage import tokens_of
 from deemster.rubrics.criterion import Criterion
 from deemster.run.playing import result_of
 from deemster.run.stopping import DRAIN_S, Stop
@@ -42,6 +48,7 @@ class Workload:
     Attributes:
         stop: Asks the grading to stop.
         first_failure: What each judge failed with first, by its id.
+        spent: What was used before the grading went on.
         before: Items that were graded before.
         again: Items graded before with votes that failed, which are cast again.
     """
@@ -64,12 +71,13 @@ class Workload:
         self._live: set[asyncio.Task[ItemGrading]] = set()
         self._gateway: Gateway | None = None
         self._trouble: StoreError | None = None
-        self._done = self._failed = self._errors = 0
+        self._done = self._failed = self._errors = self._undecided = 0
         self._votes: Counter[str] = Counter()
         self._not_run: Counter[str] = Counter()
         self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
         self._usage: dict[str, Usage | None] = {}
-        self._tokens, self._usd = 0, Decimal(0)
+        self._calls = array("q")
+        self.spent = NOTHING_SPENT
         self.first_failure: dict[str, str] = {}
         self.before = self.again = 0
 
@@ -78,16 +86,13 @@ class Workload:
         """What everything random derives from."""
         return self._grader.seed
 
-    @property
-    def spent(self) -> Spent:
-        """What was used before the grading went on."""
-        return Spent(frozenset(), self._tokens, self._usd)
-
-    def restore(self, tell: Callable[[str], None]) -> None:
+    def restore(self, tell: Callable[[str], None], *, anew: bool = True) -> None:
         """Take what was graded before from the docket.
 
         Args:
             tell: Told what is damaged.
+            anew: Whether a question whose replies could not be read is put as one that was not put before; where
+                models cannot be asked, what is kept of them is all there is.
 
         Raises:
             StoreError: The store fails.
@@ -95,23 +100,20 @@ class Workload:
         if self._docket is None:
             return
         done: set[int] = set()
+        purse, tokens, usd = Purse(), 0, Decimal(0)
         for position, item, known in self._docket.stored(tell):
-            self._spend(item)
+            for vote in (vote for each in purse.settled(item).criteria for vote in each.votes):
+                if vote.usage is not None and vote.usage.calls:
+                    tokens, usd = tokens + tokens_of(vote.usage, 0), usd + (vote.usage.cost_usd or 0)
             if known is None:
                 done.add(position)
                 self._count(position, item)
             else:
                 self._pages.put(position, item)
-                self._known[position] = known
+                self._known[position] = known if anew else _standing(known)
+        self.spent = Spent(purse.paid, tokens, usd)
         self.before, self.again = len(done), len(self._known)
         self._left = iter([position for position in range(len(self._dataset)) if position not in done])
-
-    def _spend(self, item: ItemGrading) -> None:
-        usage = item.usage
-        if usage is not None:
-            counts = (usage.prompt_tokens, usage.completion_tokens)
-            self._tokens += usage.total_tokens or sum(count or 0 for count in counts)
-            self._usd += usage.cost_usd or Decimal(0)
 
     async def done(self, gateway: Gateway) -> None:
         """Grade everything that is left, as many items at once as keep the models busy.
@@ -159,13 +161,13 @@ class Workload:
     def _unasked(self, position: int, case: Case) -> ItemGrading:
         """What becomes of an item that nobody is asked about: what it was before, where it was graded."""
         if self._pages.holds(position):
-            return self._pages[position]
+            return self._pages.whole(position)
         return self._grader.unasked(case, self.stop.reason or "The grading was stopped.")
 
     async def _keep(self, position: int, item: ItemGrading) -> None:
         """Keep a graded item; what the store cannot take stops the grading."""
         if position in self._known:
-            item = repaid(self._pages[position], item)
+            item = repaid(self._pages.whole(position), item)
         if self._docket is not None and self._trouble is None:
             try:
                 await asyncio.to_thread(self._docket.add, position, item)
@@ -179,8 +181,10 @@ class Workload:
         self._pages.put(position, item)
         self._done += 1
         self._errors += item.error is not None
+        self._calls.extend(call for *_, call in shareable(item))
         spent: dict[str, list[Usage | None]] = {}
         for criterion in item.criteria:
+            self._undecided += criterion.failed and any(map(_is_out, criterion.votes))
             for vote in criterion.votes:
                 spent.setdefault(vote.judge, []).append(vote.usage)
                 if vote.failure is not None and vote.judge in self._failures:
@@ -194,6 +198,27 @@ class Workload:
             self._votes[judge] += len(usages)
             self._usage[judge] = total_of([self._usage.get(judge), *usages])
 
+    def _settle(self) -> None:
+        """Let the first vote in order pay for each call that several stand on, whoever was answered first."""
+        calls = np.frombuffer(self._calls, dtype=np.int64)
+        # In its place: a copy for every vote there is would be the largest thing in memory.
+        calls.sort()
+        shared = frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
+        if not shared:
+            return
+        purse = Purse(watched=shared)
+        self._usage = {}
+        for position in range(len(self._pages)):
+            item = self._pages.whole(position)
+            settled = purse.settled(item)
+            if settled is not item:
+                self._pages.put(position, settled)
+            spent: dict[str, list[Usage | None]] = {}
+            for vote in (vote for each in settled.criteria for vote in each.votes):
+                spent.setdefault(vote.judge, []).append(vote.usage)
+            for judge, usages in spent.items():
+                self._usage[judge] = total_of([self._usage.get(judge), *usages])
+
     @property
     def votes(self) -> int:
         """How many votes there should be."""
@@ -201,6 +226,7 @@ class Workload:
 
     def grading(self) -> Grading:
         """What it all comes to."""
+        self._settle()
         judges = tuple(
             JudgeGrading(
                 id=judge.id,
@@ -221,6 +247,7 @@ class Workload:
             usage=total_of(self._usage.values()),
             halted=self._halted if self._not_run else None,
             n_failed_items=self._errors,
+            n_undecided=self._undecided,
             run=None if self._docket is None else self._docket.run_id,
             mixed=() if self._docket is None else self._docket.mixed,
         )
@@ -246,3 +273,12 @@ class Workload:
         if self._progress is not None and self._gateway is not None:
             asked = (self._gateway.spent, self._gateway.limits())
             self._progress(Progress(self._done, len(self._dataset), self._failed, *asked, self.before))
+
+
+def _standing(known: Sequence[Sequence[Vote]]) -> tuple[tuple[Vote, ...], ...]:
+    return tuple(tuple(vote for vote in votes if vote.failure is None) for votes in known)
+
+
+def _is_out(vote: Vote) -> bool:
+    """Whether a vote is missing because a model could not be reached."""
+    return vote.failure is not None and vote.failure.category == "infrastructure"

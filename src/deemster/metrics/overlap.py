@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -156,7 +155,11 @@ def bare_words(text: str, *, dropped: frozenset[str] = _ARTICLE_WORDS) -> list[s
 def _common(first: Sequence[Any], second: Sequence[Any]) -> int:
     if not first or not second:
         return 0
-    left = Counter(first)
+    if first == second:
+        return len(first)
+    left: dict[Any, int] = {}
+    for token in first:
+        left[token] = left.get(token, 0) + 1
     common = 0
     for token in second:
         count = left.get(token)

@@ -170,7 +170,7 @@ def missing_role(name: str, known: Iterable[str], *, embeds: bool) -> str:
         return f"The role `{name}` {verb}, and a metric asks it to {'embed' if embeds else 'chat'}: `kind` says which."
     near = f" {did_you_mean(name, names)}" if names else ""
     what = "{embedded: true}" if embeds else "{base_url: https://..., model: ..., api_key_env: ...}"
-    return f"A metric asks the model `{name}`, which is not there. Write `models: {{{name}: {what}}}`.{near}"
+    return f"This asks the model `{name}`, which is not there. Write `models: {{{name}: {what}}}`.{near}"
 
 
 def _text(value: Any) -> str | None:

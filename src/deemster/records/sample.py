@@ -44,4 +44,6 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
             return ()
         if isinstance(tags, str):
             return (tags.strip(),)
+        if len(tags) == 1:
+            return (tags[0].strip(),)
         return tuple(dict.fromkeys(tag.strip() for tag in tags))

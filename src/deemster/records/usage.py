@@ -12,6 +12,7 @@ import msgspec
 
 _CENT = Decimal("1e-12")
 _FREE = Decimal(0)
+_AND = " + "
 _COUNTS = (
     "calls",
     "cached_calls",
@@ -121,13 +122,13 @@ def added(usages: Iterable[Usage]) -> Usage | None:
     paid = [usage for usage in every if usage.calls]
     known = [usage.cost_usd for usage in every if usage.cost_usd is not None]
     priced = bool(known) and all(usage.cost_usd is not None for usage in paid)
-    models = sorted({usage.model for usage in every if usage.model is not None})
+    models = sorted({name for usage in every if usage.model is not None for name in usage.model.split(_AND)})
     return Usage(
         **counts,
         latency_ms=_total([usage.latency_ms for usage in every]),
         cost_usd=sum(known, _FREE) if priced else None,
         cost_source="derived" if any(usage.cost_source == "derived" for usage in paid) else "reported",
-        model=" + ".join(models) or None,
+        model=_AND.join(models) or None,
     )
 
 

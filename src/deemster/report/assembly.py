@@ -24,6 +24,7 @@ from deemster.report.entries import (
 from deemster.summary import DECIMALS, Decision, Summary, Tally, sample_figures
 
 LONGEST = 64 * 1024
+_WHOLE = (1.0, 0.0)
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
 
@@ -178,8 +179,10 @@ def cut(text: str) -> str:
 
 def _mark(mark: Mark) -> MarkEntry:
     if isinstance(mark, MetricScore):
+        score = mark.score
         return Score(
-            score=round(mark.score, DECIMALS),
+            # Most scores are 0 or 1, and rounding to decimals is slow.
+            score=score if score in _WHOLE else round(score, DECIMALS),
             success=mark.success,
             threshold=mark.threshold,
             rubric_score=mark.rubric_score,

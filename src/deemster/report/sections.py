@@ -234,7 +234,9 @@ def _usage(report: Report) -> Section:
     after: list[Line] = []
     if cost is not None:
         floor = "" if cost.complete else "at least "
-        after.append((f"Cost: {floor}{_money(cost.total_usd)} USD for {counted(cost.calls, 'call')}.",))
+        is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
+        total = f"{floor}{_money(cost.total_usd)} USD" if is_known else "not known"
+        after.append((f"Cost: {total} for {counted(cost.calls, 'call')}.",))
         for model in cost.models:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
@@ -307,7 +309,8 @@ def _failures(report: Report) -> Section:
         for failure in islice(failures, SHOWN)
     ]
     if not rows:
-        return Section(("Failures",), [("None: every mark has a score.",)])
+        which = "every mark that was made" if report.totals.not_run else "every mark"
+        return Section(("Failures",), [(f"None: {which} has a score.",)])
     count = len(rows) + sum(1 for _ in failures)
     table = Table(("sample", "repetition", "metric", "cause", "message"), rows)
     return Section(("Failures",), table=table, after=_rest(count, rows))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from deemster.records import Execution, Mark, Metric, Output, Sample, TargetFailure
+from deemster.run.bill import with_earlier
 from deemster.run.marking import marks_of
 from deemster.run.plan import Plan
 
@@ -21,6 +22,7 @@ class Work(NamedTuple):
         repetition: From 0.
         answer: What the target said, where that is known; then it is not called.
         marks: The marks that are known, in the order of the metrics; only those that are None are made.
+        earlier: Marks of an earlier attempt, in the order of the metrics: those that are made add to what they cost.
     """
 
     position: int
@@ -28,6 +30,7 @@ class Work(NamedTuple):
     repetition: int
     answer: Answer | None = None
     marks: tuple[Mark | None, ...] | None = None
+    earlier: tuple[Mark, ...] | None = None
 
 
 class Batch(NamedTuple):
@@ -46,6 +49,10 @@ def work_of(plan: Plan) -> Iterator[Work]:
 
 def execution_of(work: Work, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
     """One finished piece of work."""
+    if work.earlier is not None:
+        known = work.marks or (None,) * len(marks)
+        attempts = zip(marks, known, work.earlier, strict=True)
+        marks = tuple(with_earlier(mark, old if kept is None else None) for mark, kept, old in attempts)
     return Execution(work.position, work.sample.id, work.repetition, answer, marks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from deemster.model.threads import Threads
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.run.batch import Answer, Batch, Work
 from deemster.run.clock import Clock
+from deemster.run.hiding import hidden_answer
 from deemster.run.plan import LiveTarget, Plan
 from deemster.run.stopping import Stop, until_done
 
@@ -27,10 +28,20 @@ class Calling:
         target: What is called.
         clock: Measures how long it takes.
         stop: Asks the run to stop.
+        note: Told every answer as it comes.
     """
 
-    def __init__(self, plan: Plan, target: LiveTarget, *, clock: Clock, stop: Stop) -> None:
-        self._target, self._clock, self._stop = target, clock, stop
+    def __init__(
+        self,
+        plan: Plan,
+        target: LiveTarget,
+        *,
+        clock: Clock,
+        stop: Stop,
+        note: Callable[[Work, Answer], None] | None = None,
+    ) -> None:
+        self._target, self._clock, self._stop, self._note = target, clock, stop, note
+        self._secrets = plan.secrets
         own: int | None = getattr(target, "concurrency", None)
         self._limit = plan.concurrency if own is None else own
         limits = (plan.target_timeout_s, getattr(target, "timeout_s", None))
@@ -66,6 +77,11 @@ class Calling:
             answer = await self._answer(work) if work.answer is None else work.answer
             # A target that held the call back was not asked: the work is not done.
             if answer is not None:
+                if work.answer is None:
+                    if self._secrets or isinstance(answer, TargetFailure):
+                        answer = hidden_answer(answer, self._secrets)
+                    if self._note is not None:
+                        self._note(work, answer)
                 await finished.put((work, answer))
 
     async def _answer(self, work: Work) -> Answer | None:

@@ -49,11 +49,11 @@ class _Guarded:
         self.name = str(metric.name)
         self.roles = tuple(getattr(metric, "roles", ()))
         self.identity = catalog.identity(metric)
-        self._metric = metric
+        self.metric = metric
 
     def score(self, sample: Sample, output: Output) -> Mark:
         """The mark of one output."""
-        ((mark,),) = marks_of([self._metric], [sample], [output], thresholds={})
+        ((mark,),) = marks_of([self.metric], [sample], [output], thresholds={})
         return mark
 
 
@@ -64,10 +64,10 @@ class _GuardedScorer:
         self.name = str(metric.name)
         self.roles = tuple(getattr(metric, "roles", ()))
         self.identity = catalog.identity(metric)
-        self._metric = metric
+        self.metric = metric
 
     def script(self, sample: Sample, output: Output) -> Any:
         """Mark one output, asking as it goes."""
         with Caught() as caught:
-            return user_mark(self._metric, (yield from self._metric.script(sample, output)))
+            return user_mark(self.metric, (yield from self.metric.script(sample, output)))
         return Unscored("metric_failed", caught.message)

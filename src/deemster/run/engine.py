@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from deemster.model.threads import Threads
 from deemster.records import Execution
@@ -13,13 +13,14 @@ from deemster.run import stopping
 from deemster.run.batch import Answer, Batch, Work, executions_of, work_of
 from deemster.run.calling import BATCH, Calling
 from deemster.run.clock import Clock
+from deemster.run.holding import Handing, Hold, Sink
 from deemster.run.judging import Judging
 from deemster.run.plan import Plan
 from deemster.run.playing import Ask
 from deemster.run.stopping import Stop, deadline
 from deemster.target.saved import SavedOutputs
 
-Sink: TypeAlias = Callable[[Sequence[Execution]], None]
+__all__ = ["Hold", "Sink", "perform"]
 
 
 async def perform(
@@ -31,6 +32,7 @@ async def perform(
     ask: Ask | None = None,
     works: Iterable[Work] | None = None,
     pools: Callable[[Any], bool] | None = None,
+    hold: Hold | None = None,
 ) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
@@ -45,26 +47,42 @@ async def perform(
         ask: Answers what scripts ask; needed where the plan has metrics with scripts.
         works: What is to be done; everything where not given.
         pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
+        hold: Keeps what a live target has said while it waits for its marks; it is lost with the run where not given.
     """
     answered: asyncio.Queue[Batch | None] = asyncio.Queue(maxsize=1)
     threads = Threads("deemster-run", at_once=4)
     rest = iter(work_of(plan) if works is None else works)
 
-    async def hand_on(executions: Sequence[Execution]) -> None:
-        await threads.call(sink, executions)
-
+    asks = ask is not None and bool(plan.scorers)
+    is_saved = isinstance(plan.target, SavedOutputs)
+    handing = Handing(
+        sink,
+        None if is_saved else hold,
+        metrics=len(plan.metrics),
+        threads=threads,
+        asks=asks,
+        secrets=plan.secrets,
+    )
     try:
         with deadline(stop, plan.timeout_s):
             async with asyncio.TaskGroup() as tasks:
                 if isinstance(plan.target, SavedOutputs):
                     tasks.create_task(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
                 else:
-                    tasks.create_task(Calling(plan, plan.target, clock=clock, stop=stop).call(rest, answered))
-                if ask is None or not plan.scorers:
-                    tasks.create_task(_mark(plan, answered, hand_on, stop=stop, threads=threads))
+                    note = handing.note if handing.holds else None
+                    tasks.create_task(
+                        Calling(plan, plan.target, clock=clock, stop=stop, note=note).call(rest, answered)
+                    )
+                keeping = tasks.create_task(handing.keep_regularly())
+                if ask is None or not asks:
+                    work = _mark(plan, answered, handing.hand_on, stop=stop, threads=threads)
                 else:
-                    judging = Judging(plan, hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
-                    tasks.create_task(judging.judge(answered))
+                    judging = Judging(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
+                    work = judging.judge(answered)
+                await asyncio.wait([tasks.create_task(work)])
+                # What was let go of is kept too.
+                await handing.keep()
+                keeping.cancel()
     except BaseExceptionGroup as group:
         # What a sink or a plug-in raised is told as itself, not as a group of one.
         raise _first(group) from None

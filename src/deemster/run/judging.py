@@ -75,7 +75,12 @@ class Judging:
             await flushing
 
     async def _begin(self, batch: Batch, tasks: asyncio.TaskGroup) -> None:
-        rows = await self.threads.call(rows_of, self.plan, batch, self.plain)
+        # Let go of with the scripts: a metric that never returns must not keep a run that was asked to stop.
+        marking = self._start(tasks, self.threads.call(rows_of, self.plan, batch, self.plain))
+        await asyncio.wait([marking])
+        if marking.cancelled():
+            return
+        rows = marking.result()
         shared = self._together(batch, tasks)
         for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
             await self.room.acquire()

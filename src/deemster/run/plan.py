@@ -9,6 +9,7 @@ from deemster.dataset import Dataset
 from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
 from deemster.errors.guard import Caught
 from deemster.metrics.contract import Measure
+from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, Output, Problem, Sample, TargetFailure
 from deemster.target.saved import SavedOutputs
 
@@ -51,6 +52,7 @@ class Plan(NamedTuple):
         concurrency: How many calls of the target may be under way at once.
         timeout_s: How long the run may take; what is not started by then is not run.
         target_timeout_s: How long one call of the target may take.
+        secrets: The keys of its models, which nothing may tell that its target or metrics say.
     """
 
     dataset: Dataset
@@ -61,6 +63,7 @@ class Plan(NamedTuple):
     concurrency: int = 16
     timeout_s: float | None = None
     target_timeout_s: float | None = None
+    secrets: Secrets = NO_SECRETS
 
     @property
     def scorers(self) -> tuple[Any, ...]:

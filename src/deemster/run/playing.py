@@ -11,6 +11,7 @@ from deemster.errors.guard import Caught
 from deemster.records import Answer, Call, Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage, Vectors
 from deemster.records import Ask as Question
 from deemster.records.usage import added, divided
+from deemster.run.bill import with_calls
 from deemster.run.marking import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
@@ -143,8 +144,4 @@ def _with_calls(mark: Mark, heard: Sequence[Reply]) -> Mark:
             calls += reply.calls
         elif reply.usage is not None:
             calls.append(Call(0, reply.usage))
-    if len(calls) == 1:
-        (call,) = calls
-        return msgspec.structs.replace(mark, usage=call.usage, calls=(Call(call.id),) if call.id else ())
-    usage = added(call.usage for call in calls if call.usage is not None)
-    return msgspec.structs.replace(mark, usage=usage, calls=tuple(calls) if any(call.id for call in calls) else ())
+    return with_calls(mark, calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records import Cut, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
+from deemster.records import Call, Cut, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored, Usage
 
 LONGEST = 1 << 20
 _WIDEST = 2**63
@@ -21,6 +22,43 @@ class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What is kept of an execution beside its key and its marks."""
 
     answer: Output | TargetFailure | None
+    valid: bool = True
+    cut: Cut | None = None
+
+
+class _Counted(msgspec.Struct, frozen=True, gc=False, tag="score"):
+    """What is counted of a score."""
+
+    score: float
+    threshold: float = 0.5
+    higher_is_better: bool = True
+    usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
+
+
+class _Said(msgspec.Struct, frozen=True, gc=False, tag="output"):
+    """What is counted of an output."""
+
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class _Heard(msgspec.Struct, frozen=True, gc=False):
+    """What is counted of an answer."""
+
+    answer: _Said | TargetFailure | None
+    valid: bool = True
+    cut: Cut | None = None
+
+
+class _Seen(msgspec.Struct, frozen=True, gc=False):
+    """What is counted of an execution."""
+
+    position: int
+    id: str
+    repetition: int
+    answer: _Said | TargetFailure | None
+    marks: tuple[_Counted | Unscored, ...]
     valid: bool = True
     cut: Cut | None = None
 
@@ -51,6 +89,9 @@ _encode_sorted = msgspec.json.Encoder(enc_hook=_stranger, order="sorted").encode
 _execution = msgspec.json.Decoder(Execution).decode
 answer_of = msgspec.json.Decoder(Kept).decode
 marks_of = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
+_counted = msgspec.json.Decoder(tuple[_Counted | Unscored, ...]).decode
+_heard = msgspec.json.Decoder(_Heard).decode
+_seen = msgspec.json.Decoder(_Seen).decode
 content_of = msgspec.json.Decoder(Content).decode
 labels_of = msgspec.json.Decoder(Labels).decode
 mapping_of = msgspec.json.Decoder(dict[str, Any]).decode
@@ -93,6 +134,63 @@ def answer_body(execution: Execution) -> bytes:
     except (UnicodeEncodeError, OverflowError, ValueError):
         body = _encode(repaired(Kept(execution.answer, _is_valid(execution), execution.cut)))
     return body if len(body) <= LONGEST else _encode(_cut(answer_of(body)))
+
+
+def lean_answer_of(body: bytes) -> Kept:
+    """An answer without its text and all else that is only shown.
+
+    Raises:
+        msgspec.DecodeError: It is none.
+    """
+    heard = _heard(body)
+    return Kept(_answer(heard.answer), heard.valid, heard.cut)
+
+
+def lean_marks_of(body: bytes) -> tuple[Mark, ...]:
+    """Marks without details and all else that is only shown.
+
+    Raises:
+        msgspec.DecodeError: They are none.
+        ValueError: A score is out of its range.
+    """
+    return _marks(_counted(body))
+
+
+def lean_execution_of(body: bytes) -> Execution:
+    """An execution from its JSON, without what is only shown.
+
+    Raises:
+        msgspec.DecodeError: It is none.
+    """
+    seen = _seen(body)
+    answer, marks = _answer(seen.answer), _marks(seen.marks)
+    return Execution(seen.position, seen.id, seen.repetition, answer, marks, seen.valid, seen.cut)
+
+
+def _answer(said: _Said | TargetFailure | None) -> Output | TargetFailure | None:
+    return Output("", usage=said.usage, model=said.model) if isinstance(said, _Said) else said
+
+
+def _marks(marks: tuple[_Counted | Unscored, ...]) -> tuple[Mark, ...]:
+    return tuple([mark if isinstance(mark, Unscored) else _score(mark) for mark in marks])
+
+
+def _score(mark: _Counted) -> MetricScore:
+    if mark.usage is None and not mark.calls:
+        return _bare(mark.score, mark.threshold, mark.higher_is_better)
+    return MetricScore(
+        mark.score,
+        threshold=mark.threshold,
+        higher_is_better=mark.higher_is_better,
+        usage=mark.usage,
+        calls=mark.calls,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _bare(score: float, threshold: float, higher_is_better: bool) -> MetricScore:  # noqa: FBT001 - a cache takes no keywords fast
+    # Scores repeat, most of all 0 and 1: one record stands for all that are equal.
+    return MetricScore(score, threshold=threshold, higher_is_better=higher_is_better)
 
 
 def marks_body(marks: Sequence[Mark]) -> bytes:

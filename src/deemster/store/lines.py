@@ -160,7 +160,10 @@ def header_of(data: bytes) -> Header:
     Raises:
         ValueError: It is no header of a run file.
     """
-    value = _strict(data)
+    try:
+        value = _strict(data)
+    except ValueError as error:
+        raise ValueError(f"{error} A run file is made of lines of JSON.") from None
     version = value.get("schema_version") if isinstance(value, dict) else None
     if version != SCHEMA:
         raise ValueError(f"A run file begins with a line whose schema_version is `{SCHEMA}`; this is none.")

@@ -125,7 +125,8 @@ class PostgresRows:
             said = " ".join(str(error).split()) or type(error).__name__
             for secret in self._secret:
                 said = said.replace(secret, "***")
-            raise failure(self._where, f"The store cannot be used: {said.rstrip('.')}.") from None
+            said = said if said.endswith("?") else f"{said.rstrip('.')}."
+            raise failure(self._where, f"The store cannot be used: {said}") from None
 
 
 class Postgres:

@@ -11,12 +11,21 @@ import msgspec
 from deemster.errors import StoreError, counted
 from deemster.records import Execution, Mark, MetricCard, Unscored
 from deemster.store.dialect import Row, failure
-from deemster.store.encoding import answer_of, checksum, content_of, labels_of, marks_of
+from deemster.store.encoding import (
+    answer_of,
+    checksum,
+    content_of,
+    labels_of,
+    lean_answer_of,
+    lean_marks_of,
+    marks_of,
+)
 from deemster.store.facts import SampleFacts, ScoringRow
 from deemster.store.pool import Pool
 
 PAGE = 2000
 Tell: TypeAlias = Callable[[str], None]
+Told: TypeAlias = Tell | None
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
@@ -78,17 +87,19 @@ class Reader:
     def __init__(self, pool: Pool, run_id: str, number: int, *, tell: Tell | None) -> None:
         self._pool, self._run_id, self._number, self._tell = pool, run_id, number, tell
 
-    def executions(self, view: View, *, settled: bool, done: int) -> Iterator[Execution]:
+    def executions(self, view: View, *, settled: bool, done: int, lean: bool = False) -> Iterator[Execution]:
         """Executions in the order of position and repetition.
 
         Args:
             view: Which marks are shown.
             settled: Whether marks are shown as they were settled.
             done: How many there must be at least.
+            lean: Whether to leave out what is not counted: the text of outputs, the details of marks and the like.
 
         Raises:
             StoreError: Something is damaged and nobody is told, or the database refuses.
         """
+        read_answer, read_marks = (lean_answer_of, lean_marks_of) if lean else (answer_of, marks_of)
         shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
         marked = [0] * len(shown)
 
@@ -96,9 +107,9 @@ class Reader:
             position, repetition, name, body, total, *rest = row
             if binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name))) != total:
                 raise ValueError("an output does not fit its check sum")
-            kept = answer_of(body)
+            kept = read_answer(body)
             found = [
-                _marks(rest[2 * at], rest[2 * at + 1], (number, position, repetition), size=size)
+                _marks(rest[2 * at], rest[2 * at + 1], (number, position, repetition), size=size, read=read_marks)
                 for at, number, size in shown
             ]
             for at, marks in enumerate(found):
@@ -114,16 +125,22 @@ class Reader:
                     f"{counted(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}"
                 )
 
-    def samples(self, *, expected: int) -> Iterator[SampleFacts]:
+    def samples(self, *, expected: int, lean: bool = False) -> Iterator[SampleFacts]:
         """Samples in order.
+
+        Args:
+            expected: How many there must be.
+            lean: Whether to leave out their content.
 
         Raises:
             StoreError: Something is damaged and nobody is told, or the database refuses.
         """
+        content, joined = "s.content, c.body, c.checksum", " LEFT JOIN contents c ON c.number = s.content"
+        if lean:
+            content, joined = "NULL, NULL, NULL", ""
         sql = (
-            "SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, s.content, c.body, c.checksum FROM samples s"
-            " LEFT JOIN contents c ON c.number = s.content WHERE s.run = ? AND s.position > ? AND ? < 1"
-            " ORDER BY s.position LIMIT ?"
+            f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {content} FROM samples s{joined}"  # noqa: S608 - our own words
+            " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?"
         )
         yield from self._paged(sql, (-1, -1), _sample, what="sample", expected=expected)
 
@@ -217,14 +234,16 @@ def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:
     )
 
 
-def _marks(body: Any, total: Any, key: tuple[int, int, int], *, size: int) -> tuple[Mark, ...] | None:
+def _marks(
+    body: Any, total: Any, key: tuple[int, int, int], *, size: int, read: Callable[[bytes], tuple[Mark, ...]]
+) -> tuple[Mark, ...] | None:
     if body is None:
         if key[0] == 0 or total is not None:
             raise ValueError("marks are missing that were written with their output")
         return None
     if binascii.crc32(body, binascii.crc32(b"%d/%d/%d/" % key)) != total:
         raise ValueError("marks do not fit their check sum")
-    marks = marks_of(body)
+    marks = read(body)
     if len(marks) != size:
         raise ValueError("marks do not fit their metrics")
     return marks
@@ -232,9 +251,9 @@ def _marks(body: Any, total: Any, key: tuple[int, int, int], *, size: int) -> tu
 
 def _sample(row: Row) -> SampleFacts:
     position, _, name, row_hash, labels, total, content, body, body_total = row
-    if checksum(labels, position, name, row_hash) != total:
+    if binascii.crc32(labels, binascii.crc32(b"%d/%b%b" % (position, name, row_hash))) != total:
         raise ValueError("a sample does not fit its check sum")
-    if content is not None and checksum(body, row_hash) != body_total:
+    if content is not None and binascii.crc32(body, binascii.crc32(row_hash)) != body_total:
         raise ValueError("a content does not fit its check sum")
     known = labels_of(labels)
     held = None if content is None else content_of(body)

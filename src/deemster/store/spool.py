@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from deemster.records import Execution
-from deemster.store.encoding import execution_body, execution_of
+from deemster.store.encoding import execution_body, execution_of, lean_execution_of
 
 _IN_MEMORY = 32 * 1024 * 1024
 
@@ -50,9 +50,16 @@ class Spool:
 
     def __iter__(self) -> Iterator[Execution | None]:
         """Every execution in the order of the dataset, then repetition; None where there is none."""
+        return (None if row is None else execution_of(row) for row in self._rows())
+
+    def lean(self) -> Iterator[Execution]:
+        """Those there are, in order, without what is not counted."""
+        return (lean_execution_of(row) for row in self._rows() if row is not None)
+
+    def _rows(self) -> Iterator[bytes | None]:
         for offset, length in zip(self._offsets, self._lengths, strict=True):
             if offset < 0:
                 yield None
                 continue
             self._file.seek(offset)
-            yield execution_of(self._file.read(length))
+            yield self._file.read(length)

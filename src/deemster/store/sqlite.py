@@ -18,6 +18,7 @@ _Result = TypeVar("_Result")
 _MARK = 0x6465656D
 _MAGIC = b"SQLite format 3\0"
 _SMALLEST = 512
+_NONE = "There is no store here. `deemster run` makes one; `--store` names another."
 _PATIENCE_S = 120.0
 _TIMEOUT_MS = 10_000
 _BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
@@ -200,7 +201,7 @@ class Sqlite:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._look_at(path, may_be_empty=create)
         except FileNotFoundError:
-            raise failure(self.where, "There is no store here.") from None
+            raise failure(self.where, _NONE) from None
         except OSError as error:
             raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 

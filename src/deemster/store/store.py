@@ -20,7 +20,7 @@ from deemster.store.facts import Kind, Owner, RunFacts, RunRow, SampleFacts, Sco
 from deemster.store.finding import found_run, found_runs
 from deemster.store.lease import Lease, owner_of, taken
 from deemster.store.pool import Pool
-from deemster.store.reading import Reader, Tell, view_of
+from deemster.store.reading import Reader, Told, view_of
 from deemster.store.register import insert_scoring, number_of, update_run, update_scoring
 from deemster.store.writer import Writer, settle_marks
 
@@ -32,13 +32,13 @@ class Store:
 
     Attributes:
         where: The file or URL, without any password.
+        durable: Whether every sample is committed by itself.
     """
 
     def __init__(self, pool: Pool, *, durable: bool) -> None:
-        self.where = pool.dialect.where
-        self._pool, self._durable = pool, durable
+        self.where, self.durable = pool.dialect.where, durable
+        self._pool, self._lock = pool, threading.Lock()
         self._leases: dict[str, Lease] = {}
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +166,7 @@ class Store:
         Raises:
             LeaseError: The run is not leased here.
         """
-        return Writer(self._pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self._durable)
+        return Writer(self._pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
 
     def runs(
         self,
@@ -178,7 +178,7 @@ class Store:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
-        tell: Tell | None = None,
+        tell: Told = None,
     ) -> list[RunRow]:
         """Runs, the newest first.
 
@@ -227,21 +227,22 @@ class Store:
         """
         return view_of(self.run(run_id).scorings).cards
 
-    def samples(self, run_id: str, *, tell: Tell | None = None) -> Iterator[SampleFacts]:
+    def samples(self, run_id: str, *, tell: Told = None, lean: bool = False) -> Iterator[SampleFacts]:
         """The samples of a run, in order.
 
         Args:
             run_id: The run.
             tell: Told what is damaged, which is then left out; without it, damage raises.
+            lean: Whether to leave out expected output and input, as where samples are counted.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        return self._reader(row, tell).samples(expected=row.samples)
+        return self._reader(row, tell).samples(expected=row.samples, lean=lean)
 
     def executions(
-        self, run_id: str, *, scoring: int | None = None, settled: bool = True, tell: Tell | None = None
+        self, run_id: str, *, scoring: int | None = None, settled: bool = True, tell: Told = None, lean: bool = False
     ) -> Iterator[Execution]:
         """The executions of a run, in the order of position and repetition.
 
@@ -252,6 +253,7 @@ class Store:
                 is asked for, an execution it has not marked has no marks.
             settled: Whether marks are shown as they were settled, where they were.
             tell: Told what is damaged, which is then left out; without it, damage raises.
+            lean: Whether to leave out texts, details and all else that is shown and not counted.
 
         Raises:
             StoreError: There is no such run or scoring, something is damaged, or the database refuses.
@@ -259,9 +261,9 @@ class Store:
         row = self.run(run_id)
         reader, done = self._reader(row, tell), 0 if row.kind == "grading" else row.done
         view = view_of(row.scorings) if scoring is None else view_of([self._scoring(row, scoring)])
-        return reader.executions(view, settled=settled, done=done)
+        return reader.executions(view, settled=settled, done=done, lean=lean)
 
-    def entries(self, run_id: str, *, tell: Tell | None = None) -> Iterator[tuple[int, bytes]]:
+    def entries(self, run_id: str, *, tell: Told = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.
 
         Args:
@@ -282,7 +284,7 @@ class Store:
         """
         return self._reader(self.run(run_id), None).moments()
 
-    def _reader(self, row: RunRow, tell: Tell | None) -> Reader:
+    def _reader(self, row: RunRow, tell: Told) -> Reader:
         with self._pool.lent() as rows:
             number = number_of(rows, self.where, row.id)
         return Reader(self._pool, row.id, number, tell=tell)

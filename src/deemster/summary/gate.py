@@ -156,8 +156,9 @@ def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decis
 def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
+        failed = f"{criterion.n_failed:,} of {counted(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
         missing = "nobody judged this criterion"
-        yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing))
+        yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
         return
     if rule.metric is not None and rule.metric not in metrics:
         yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")

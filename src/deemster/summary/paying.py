@@ -66,7 +66,7 @@ class Paid:
     def __iter__(self) -> Iterator[Execution | None]:
         payer = Payer()
         for execution in self._executions:
-            if execution is None or not any(mark.calls for mark in execution.marks):
+            if execution is None or not [mark for mark in execution.marks if mark.calls]:
                 yield execution
                 continue
             marks = tuple(
@@ -100,7 +100,10 @@ def spent_in(executions: Iterable[Execution | None]) -> Spent:
     ids: set[int] = set()
     for execution in executions:
         for mark in () if execution is None else execution.marks:
-            ids.update(call.id for call in mark.calls)
+            if mark.calls:
+                ids.update(call.id for call in mark.calls)
+            elif mark.usage is None:
+                continue
             usage = payer.usage(mark)
             if usage is not None and usage.calls:
                 tokens += tokens_of(usage, 0)

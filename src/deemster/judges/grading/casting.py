@@ -12,9 +12,8 @@ from deemster.dataset.source import ITEMS
 from deemster.dataset.votes import SCHEMA, Votes
 from deemster.documents.rows import write_rows
 from deemster.errors import VotesError
-from deemster.judges.grading.grades import Grading, ItemGrading, Vote
+from deemster.judges.grading.grades import CriterionGrading, Grading, ItemGrading, Vote
 from deemster.rubrics.rubric import Rubric
-from deemster.rubrics.verdicts import CANNOT_ASSESS
 
 _SETTINGS = (
     "aggregation",
@@ -86,7 +85,7 @@ def _rows(grading: Grading, *, reasons: bool) -> Iterator[dict[str, Any]]:
             row["votes"] = _cells(graded, books[rubric], judges, reasons=reasons)
             if graded.penalty:
                 row["penalty"] = graded.penalty
-            if grading.settings["cascade"] is not None:
+            if grading.settings["cascade"] is not None or grading.mixed:
                 row |= _recorded(graded, books[rubric])
         else:
             row["error"] = graded.error
@@ -94,9 +93,15 @@ def _rows(grading: Grading, *, reasons: bool) -> Iterator[dict[str, Any]]:
 
 
 def _recorded(graded: ItemGrading, book: Codebook) -> dict[str, Any]:
-    """The verdicts and the score of a cascade, which nobody could tell from its votes; a failure is no verdict."""
-    final = [CANNOT_ASSESS if each.failed else book.label(at, each.code) for at, each in enumerate(graded.criteria)]
+    """Verdicts and score that nobody could tell from the votes: of a cascade, or by settings that changed since."""
+    final = [_failure(each) if each.failed else book.label(at, each.code) for at, each in enumerate(graded.criteria)]
     return {"final": final} if graded.score is None else {"final": final, "score": graded.score}
+
+
+def _failure(graded: CriterionGrading) -> dict[str, Any]:
+    """The failure of a criterion that nobody decided: that of the last judge who was to do so."""
+    category = next(vote.failure.category for vote in reversed(graded.votes) if vote.failure is not None)
+    return {"failure": category}
 
 
 def _labels(item: RubricItem) -> dict[str, Any]:

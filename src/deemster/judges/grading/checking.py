@@ -9,14 +9,16 @@ from deemster.dataset.votes import CHECK
 from deemster.errors import ConfigurationError
 from deemster.judges.contract import Asking
 from deemster.judges.grading.cases import Case
-from deemster.judges.grading.grades import Vote, verdict_fields
-from deemster.records import MetricScore, Usage
-from deemster.records.usage import added
+from deemster.judges.grading.grades import MODELS, Vote, failure_of, verdict_fields
+from deemster.judges.grading.paying import calls_of, charged
+from deemster.records import Call, MetricScore, Reply, Unscored
 from deemster.rubrics.criterion import Criterion
 
 
 def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
     """The vote of the metric that answers a criterion; where it has no score, an abstention.
+
+    Where a model that it asks gave no usable answer, the vote is a failure, as that of a judge would be.
 
     Args:
         criterion: What it answers.
@@ -31,17 +33,22 @@ def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -
     if check is None or metric is None:
         raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and nobody says which.")
     sample, output = case.pair
-    usage: Usage | None = None
+    heard: list[Reply] = []
     if hasattr(metric, "script"):
-        mark, usage = yield from _counted(metric.script(sample, output))
+        mark = yield from _noted(metric.script(sample, output), heard)
     else:
         mark = metric.score(sample, output)
+    judge = f"{CHECK}{check.metric}"
+    calls = list(calls_of(heard)) if mark.usage is None else [Call(0, mark.usage)]
+    if isinstance(mark, Unscored) and mark.cause in MODELS:
+        # The model that the metric asks gave no answer: that is no abstention, and it is tried again.
+        failure = failure_of(mark.cause, f"{check.metric} has no score: {mark.message}")
+        return charged([Vote(judge=judge, failure=failure)], calls)[0]
     if isinstance(mark, MetricScore):
         code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."
     else:
         code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
-    fields = verdict_fields(criterion, code)
-    return Vote(judge=f"{CHECK}{check.metric}", reason=reason, usage=mark.usage or usage, **fields)
+    return charged([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
 
 
 def _code(criterion: Criterion, score: float, threshold: float) -> int:
@@ -53,14 +60,13 @@ def _code(criterion: Criterion, score: float, threshold: float) -> int:
     return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)
 
 
-def _counted(script: Any) -> Asking[tuple[Any, Usage | None]]:
-    """What a script returns, and what its replies used."""
-    spent: list[Usage] = []
+def _noted(script: Any, heard: list[Reply]) -> Asking[Any]:
+    """What a script returns; what it was sent is noted."""
     try:
         requests = next(script)
         while True:
             replies = yield requests
-            spent += [reply.usage for reply in replies if reply.usage is not None]
+            heard += replies
             requests = script.send(replies)
     except StopIteration as stop:
-        return stop.value, added(spent)
+        return stop.value

@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from deemster.dataset.votes import CHECK
 from deemster.documents.values import SURROGATE
 from deemster.errors import ConfigurationError, Fault, did_you_mean
@@ -16,11 +18,13 @@ from deemster.judges.grading.cases import Case
 from deemster.judges.grading.checking import checked
 from deemster.judges.grading.fewshot import FewShot, Selection, Shown
 from deemster.judges.grading.grades import ItemGrading, Vote, failure_of, verdict_fields
-from deemster.judges.grading.hearing import Heard, Question, Said, heard_all
+from deemster.judges.grading.hearing import Heard, Question, Said, Tries, heard_all, tries_of
 from deemster.judges.grading.jury import Judge, jury_of
 from deemster.judges.grading.likelihood import ALTERNATIVES
+from deemster.judges.grading.paying import charged
 from deemster.judges.grading.settling import Settling
 from deemster.judges.grading.showing import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
+from deemster.judges.grading.terms import example_terms, penalty_terms, prompt_terms
 from deemster.metrics.contract import shown
 from deemster.records import Ask, Reply, Request
 from deemster.rubrics.aggregation import Rules
@@ -32,6 +36,7 @@ from deemster.rubrics.scoring import Scoring
 CALLS = ("per_criterion", "per_item")
 TEMPERATURE = 0.7
 SEED = 42
+UNREADABLE = "unreadable"
 MAX_TOKENS, PER_CRITERION = 1024, 512
 GradingScript: TypeAlias = Generator[Sequence[Request], Sequence[Reply], ItemGrading]
 
@@ -181,7 +186,7 @@ class CriterionGrader:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """All that can change a verdict or a score beside the dataset and the models, as JSON."""
-        few, penalty = self.few_shot, self.length_penalty
+        whole, shows = self.calls == "per_item", self.few_shot is not None
         return {
             "judges": [{"id": judge.id, "model": judge.model, "weight": judge.weight} for judge in self.judges],
             "calls": self.calls,
@@ -191,17 +196,17 @@ class CriterionGrader:
             "abstention": self.abstention,
             "partial_credit": self.partial_credit,
             "normalize": self.normalize,
-            "length_penalty": None if penalty is None else _plain_penalty(penalty),
+            "length_penalty": penalty_terms(self.length_penalty),
             "shuffle_options": self.shuffle_options,
             "auto_na": self.auto_na,
-            "few_shot": None if few is None else _plain_examples(few),
+            "few_shot": example_terms(self.few_shot),
             "repeats": self.repeats,
             "seed": self.seed,
             "temperature": self._warmth(self.repeats),
             "max_tokens": self.max_tokens,
             "probabilities": self.probabilities,
             "cascade": None if self.cascade is None else self.cascade.settings,
-            "prompts": {kind: self.style.prompt(kind).hash for kind in self._kinds},
+            "prompts": prompt_terms(self.style, self._kinds, whole=whole, examples=shows),
         }
 
     @property
@@ -239,34 +244,40 @@ class CriterionGrader:
         Args:
             case: The item.
             checks: The metric that answers each criterion with a `check`.
-            known: Votes on each criterion that were cast before; nobody is asked for them again.
+            known: Votes on each criterion that were cast before; nobody is asked for them again, but for those that
+                failed. Where a reply could not be read, the question is put as one that was not put before.
 
         Raises:
             ConfigurationError: A criterion has a `check` and nobody says which metric it is.
             RubricError: The function that counts a submission's length gives no count.
         """
         penalty = 0.0 if self.length_penalty is None else self.length_penalty.of(case.submission)
-        votes: list[list[Vote]] = [[] for _ in case.rubric.criteria]
+        votes = [[vote for vote in each if vote.failure is None] for each in known or [()] * len(case.rubric.criteria)]
         for place, criterion in enumerate(case.rubric.criteria):
-            if criterion.check is not None:
+            if criterion.check is not None and not votes[place]:
                 votes[place].append((yield from checked(criterion, case, checks or {})))
         places = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
-        settling = self._settling(case.rubric)
-        for place in places if known else ():
-            votes[place] += known[place]
+        settling, tries = self._settling(case.rubric), tries_of(known)
         if self.cascade is None:
-            yield from self._heard(case, places, range(len(self.judges)), votes)
+            yield from self._heard(case, places, range(len(self.judges)), votes, tries)
         else:
-            yield from self._heard(case, places, (0,), votes)
+            yield from self._heard(case, places, (0,), votes, tries)
             unsure = [place for place in places if not settling.stands(place, votes[place])]
-            yield from self._heard(case, unsure, range(1, len(self.judges)), votes)
+            yield from self._heard(case, unsure, range(1, len(self.judges)), votes, tries)
         return settling.graded(case.id, votes, penalty=penalty)
 
     def _heard(
-        self, case: Case, places: Sequence[int], judges: Sequence[int], votes: Sequence[list[Vote]]
+        self,
+        case: Case,
+        places: Sequence[int],
+        judges: Sequence[int],
+        votes: Sequence[list[Vote]],
+        tries: Tries,
     ) -> Generator[Sequence[Request], Sequence[Reply], None]:
         """Ask some of the judges about some of the criteria, and cast their votes."""
-        questions = [each for each in self._questions(case, places, judges) if self._is_open(each, votes)]
+        questions = [
+            self._anew(each, tries) for each in self._questions(case, places, judges) if self._is_open(each, votes)
+        ]
         if questions:
             said = yield from heard_all(questions)
             for question, each in zip(questions, said, strict=True):
@@ -279,6 +290,12 @@ class CriterionGrader:
         """Whether a vote is missing that a question would bring."""
         about = (self.judges[question.judge].id, question.repeat)
         return any(all((vote.judge, vote.repeat) != about for vote in votes[each.place]) for each in question.exhibits)
+
+    def _anew(self, question: Question, tries: Tries) -> Question:
+        """A question as it is put now: where its replies could not be read, as one that no cache has an answer to."""
+        judge = self.judges[question.judge].id
+        again = max((tries.get((each.place, judge, question.repeat), 0) for each in question.exhibits), default=0)
+        return question._replace(ask=msgspec.structs.replace(question.ask, again=again)) if again else question
 
     def unasked(self, case: Case, message: str) -> ItemGrading:
         """The grading of an item that nobody was asked about.
@@ -353,33 +370,26 @@ class CriterionGrader:
 
     def _cast(self, question: Question, said: Said, votes: Sequence[list[Vote]]) -> None:
         judge = self.judges[question.judge]
-        for exhibit, found, usage in zip(question.exhibits, said.found, said.usages, strict=True):
+        seat = (judge.id, question.repeat)
+        cast: list[Vote] = []
+        places: list[int] = []
+        for exhibit, found in zip(question.exhibits, said.found, strict=True):
+            if any((vote.judge, vote.repeat) == seat for vote in votes[exhibit.place]):
+                # A question about a whole rubric was put again for another criterion.
+                continue
             facts: dict[str, Any] = {
                 "judge": judge.id,
                 "repeat": question.repeat,
                 "weight": judge.weight,
                 "shown_order": exhibit.order,
-                "usage": usage,
             }
-            if any((vote.judge, vote.repeat) == (judge.id, question.repeat) for vote in votes[exhibit.place]):
-                # A question about a whole rubric was put again for another criterion.
-                continue
             if isinstance(found, Heard):
                 facts |= verdict_fields(exhibit.criterion, found.code)
                 facts |= {"reason": found.reason, "thinking": found.thinking, "probabilities": found.probabilities}
             else:
-                facts["failure"] = failure_of(found.cause, found.message)
-            votes[exhibit.place].append(Vote(**facts))
-
-
-def _plain_penalty(penalty: LengthPenalty) -> dict[str, Any]:
-    fields = {key: getattr(penalty, key) for key in penalty.__struct_fields__}
-    if callable(count := fields["count"]):
-        fields["count"] = f"{getattr(count, '__module__', '')}:{getattr(count, '__qualname__', type(count).__name__)}"
-    return fields
-
-
-def _plain_examples(few: FewShot) -> dict[str, Any]:
-    fields = {key: getattr(few, key) for key in ("n", "balance", "reasons", "seed")}
-    cluster = few.cluster if few.cluster is None or isinstance(few.cluster, str) else dict(few.cluster)
-    return {"train": few.train.fingerprint, **fields, "cluster": cluster}
+                tries = question.ask.again + 2 if found.cause == UNREADABLE else 0
+                facts["failure"] = failure_of(found.cause, found.message, tries=tries)
+            cast.append(Vote(**facts))
+            places.append(exhibit.place)
+        for place, vote in zip(places, charged(cast, said.calls), strict=True):
+            votes[place].append(vote)

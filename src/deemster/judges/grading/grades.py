@@ -12,7 +12,7 @@ import msgspec
 from deemster.dataset.cells import FAILURES
 from deemster.dataset.labelled import RubricDataset
 from deemster.dataset.votes import Votes
-from deemster.records import Usage
+from deemster.records import Call, Usage
 from deemster.records.mark import Cause
 from deemster.records.usage import added
 from deemster.rubrics.criterion import Criterion
@@ -25,30 +25,39 @@ _CATEGORIES: Mapping[str, Category] = {
     "not_run": "infrastructure",
     "unreadable": "parse",
 }
+# Causes that lie with a model, not with what it was asked about.
+MODELS = frozenset(_CATEGORIES)
 _FREE = Decimal(0)
 
 
-class Failure(msgspec.Struct, frozen=True, gc=False):
+class Failure(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Why a call brought no vote.
 
     Attributes:
         category: `infrastructure`, `parse` or `unknown`; it decides what stands in for the vote.
         message: What happened, for a person.
         cause: The engine's word for it.
+        tries: How often the question had been put by then, where a reply came every time and none could be read.
     """
 
     category: Category
     message: str
     cause: Cause
+    tries: int = 0
 
 
-def failure_of(cause: Cause, message: str) -> Failure:
+def failure_of(cause: Cause, message: str, *, tries: int = 0) -> Failure:
     """The failure that a silence of some cause is.
+
+    Args:
+        cause: The engine's word for it.
+        message: What happened, for a person.
+        tries: How often the question was put and answered by what could not be read.
 
     >>> failure_of("rate_limited", "429").category, failure_of("metric_failed", "?").category
     ('infrastructure', 'unknown')
     """
-    return Failure(_CATEGORIES.get(cause, "unknown"), message, cause)
+    return Failure(_CATEGORIES.get(cause, "unknown"), message, cause, tries)
 
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -68,6 +77,8 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
         shown_order: The indices of the options in the order they were shown.
         weight: How much the vote counts where a rule weighs votes.
         usage: Tokens, money and time.
+        calls: The calls it stands on, while its grading is under way: others may stand on them too, and the first of
+            them in order pays. A finished grading has none.
     """
 
     judge: str
@@ -83,6 +94,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     shown_order: tuple[int, ...] = ()
     weight: float = 1.0
     usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
 
     @property
     def cost_usd(self) -> Decimal | None:
@@ -263,6 +275,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         usage: What all judges and checks used.
         halted: Why not everything was asked, such as a budget; None where everything was.
         n_failed_items: Items that could not be graded: every call failed, or something before the first.
+        n_undecided: Verdicts that are missing because no model that should have given them could be reached.
         run: The run's id in the store; None where it was not stored.
         mixed: What changed while the grading was resumed, so that its parts are not of one kind.
     """
@@ -274,6 +287,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     usage: Usage | None = None
     halted: str | None = None
     n_failed_items: int = 0
+    n_undecided: int = 0
     run: str | None = None
     mixed: tuple[str, ...] = ()
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.errors import listing, visible
 from deemster.judges.contract import Asking
+from deemster.judges.grading.grades import Vote
 from deemster.judges.grading.likelihood import Traces
+from deemster.judges.grading.paying import calls_of
 from deemster.judges.grading.showing import Exhibit
 from deemster.judges.reply import Unreadable, choice, cut, entries_of, whole_number, words
-from deemster.records import Answer, Ask, Reply, Silence, Usage
-from deemster.records.usage import added, divided
+from deemster.records import Answer, Ask, Call, Reply, Silence
 from deemster.rubrics.verdicts import VERDICTS
 
 ENTRIES = "verdicts"
+# By criterion, judge and repeat.
+Tries: TypeAlias = Mapping[tuple[int, str, int], int]
 
 
 class Question(NamedTuple):
@@ -58,11 +61,25 @@ class Said(NamedTuple):
 
     Attributes:
         found: For each of its criteria what was heard, or why nothing was.
-        usages: What each of them used.
+        calls: The calls that the replies come from, with what each used.
     """
 
     found: list[Heard | Silence]
-    usages: list[Usage | None]
+    calls: list[Call]
+
+
+def tries_of(known: Sequence[Sequence[Vote]]) -> Tries:
+    """How often each question was put whose replies could not be read.
+
+    Args:
+        known: Votes on each criterion that were cast before.
+    """
+    return {
+        (place, vote.judge, vote.repeat): vote.failure.tries
+        for place, votes in enumerate(known)
+        for vote in votes
+        if vote.failure is not None and vote.failure.tries
+    }
 
 
 def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
@@ -75,7 +92,7 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
     """
     first = yield [question.ask for question in questions]
     found = [_read(question, reply) for question, reply in zip(questions, first, strict=True)]
-    spent = [[reply.usage] for reply in first]
+    spent = [[*calls_of([reply])] for reply in first]
     # A silence that comes from the gateway was asked again there, as often as makes sense.
     again = [
         place
@@ -83,17 +100,15 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
         if isinstance(reply, Answer) and any(isinstance(each, Silence) for each in found[place])
     ]
     if again:
-        second = yield [msgspec.structs.replace(questions[place].ask, again=1) for place in again]
+        asks = [questions[place].ask for place in again]
+        second = yield [msgspec.structs.replace(ask, again=ask.again + 1) for ask in asks]
         for place, reply in zip(again, second, strict=True):
             fresh = _read(questions[place], reply)
             found[place] = [
                 new if isinstance(old, Silence) else old for old, new in zip(found[place], fresh, strict=True)
             ]
-            spent[place].append(reply.usage)
-    return [
-        Said(each, divided(added(usage for usage in usages if usage is not None), len(each)))
-        for each, usages in zip(found, spent, strict=True)
-    ]
+            spent[place] += calls_of([reply])
+    return [Said(each, calls) for each, calls in zip(found, spent, strict=True)]
 
 
 def _read(question: Question, reply: Reply) -> list[Heard | Silence]:

@@ -149,7 +149,7 @@ def _criterion_grading(criterion: Criterion, votes: Sequence[Vote], final: _Resu
         **verdict_fields(criterion, final.code),
         aggregated_value=final.value,
         failed=failed,
-        agreement=codes.count(final.code) / len(codes) if codes else None,
+        agreement=codes.count(final.code) / len(codes) if codes and not failed else None,
         votes=tuple(votes),
     )
 

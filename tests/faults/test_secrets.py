@@ -1,0 +1,89 @@
+"""A key of a run's models that its own target or metrics tell: it reaches nothing that is written or shown."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from deemster.model.secrets import Secrets
+from deemster.records import Output, TargetFailure, Usage
+from deemster.run.hiding import hidden_answer
+from deemster.testing import ModelServer
+from tests.cli.world import called, written
+
+KEY = 'zq8-"very"-secret-0123456789'
+APP = """\
+import os
+import deemster as dm
+
+def answer(asked):
+    key, number = os.environ["MY_KEY"], asked["n"]
+    if number == 0:
+        raise RuntimeError(f"401 for the key {key}")
+    if number == 1:
+        return dm.Output(f"The key is {key}.", retrieved=[{"id": "p", "text": f"... {key}"}])
+    if number == 2:
+        return {"headers": {"x": key}}
+    if number == 3:
+        return f"bad \\ud800 {key}"
+    return "fine"
+
+class Leaky:
+    name = "leaky"
+
+    def score(self, sample, output):
+        if sample.input["n"] == 4:
+            raise ValueError(f"refused: {os.environ['MY_KEY']}")
+        return 1.0
+
+leaky = Leaky()
+"""
+SUITE = """\
+name: telltale
+dataset: golden.jsonl
+target: { python: "app:answer" }
+metrics: [exact-match, "app:leaky", llm-as-judge]
+models:
+  judge: { base_url: "${URL}", model: m, api_key_env: MY_KEY, retries: 0 }
+"""
+REPORTS = ("json", "markdown", "csv", "html", "junit")
+
+
+def test_a_key_that_a_target_or_a_metric_tells_reaches_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"}) + "\n" for n in range(6))
+    written(tmp_path, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
+    with ModelServer() as server:
+        server.play(["401", "merge"])
+        # The target and its metric find the key where programs look for it.
+        monkeypatch.setenv("MY_KEY", KEY)
+        flags = [part for kind in REPORTS for part in (f"--{kind}", f"report.{kind}")]
+        shown = [called("run", "suite.yml", *flags, URL=server.url)]
+        shown.append(called("report", "latest"))
+        shown.append(called("runs", "show", "latest"))
+        shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
+        asked = [json.dumps(request.document) for request in server.requests]
+    forms = (KEY, json.dumps(KEY)[1:-1], json.dumps(json.dumps(KEY)[1:-1])[1:-1], KEY.replace('"', "&quot;"))
+    forms += (KEY.replace('"', '""'), KEY.partition('"')[2])
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "app.py"]
+    assert {path.name for path in files} >= {"runs.db", "run.jsonl", "answers.jsonl", *(f"report.{k}" for k in REPORTS)}
+    for text in [*(path.read_text("utf-8", "replace") for path in files), *asked, *(each.output for each in shown)]:
+        assert not any(form in text for form in forms)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["executions"][1]["output"] == "The key is [removed]."
+    assert report["totals"]["target_failures"] == 1
+
+
+@pytest.mark.parametrize("answer", [Output("plain", usage=Usage(cost_usd=Decimal("0.1"))), Output("bad \ud800")])
+def test_an_answer_without_a_secret_stays_the_very_same(answer):
+    assert hidden_answer(answer, Secrets([KEY])) == answer
+
+
+def test_what_looks_like_a_key_goes_from_failures_and_stays_in_answers():
+    said = "sk-abcdefghijklmnop"
+    assert (
+        hidden_answer(TargetFailure(f"Incorrect API key: {said}"), Secrets()).message == "Incorrect API key: [removed]"
+    )
+    assert hidden_answer(Output(said), Secrets([KEY])).text == said
