@@ -83,6 +83,16 @@ def test_the_numbers_come_as_json_too_and_equal_those_of_python(scored):
     assert found.drift.direction == "down"
 
 
+def test_a_call_that_failed_did_not_pass(world):
+    with dm.Recorder("bot", store="runs.db", clock=Ticking()) as recorder:
+        for number in range(4):
+            recorder.record({"n": number}, "yes")
+            recorder.record({"n": number}, error="it broke")
+    assert call("rescore", "latest", "--suite", "suite.yml", "--quiet").exit_code in (0, 3)
+    (period,) = dm.monitor("bot", store="runs.db").periods
+    assert (period.n, period.passed, period.unscored) == (8, 4, 0)
+
+
 def test_since_leaves_out_what_was_recorded_before(scored):
     found = dm.monitor("bot", store="runs.db", since="2026-03-02")
     assert found.n == 80 - 23

@@ -284,3 +284,14 @@ def test_a_dataset_tells_what_it_is_and_gives_the_map_of_its_file():
     items = held.pop("items")
     assert held.pop("schema_version") == "deemster.rubric_dataset.v1"
     assert RubricDataset(items, **held) == dataset
+
+
+def test_an_item_without_a_rubric_beside_one_with_is_told_by_its_id(tmp_path):
+    rubric = {"criteria": [{"name": "a", "requirement": "It is so."}]}
+    items = [{"id": "one", "submission": "x", "rubric": rubric}, {"id": "two", "submission": "y"}]
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps({"items": items}), encoding="utf-8")
+    with pytest.raises(DatasetError) as caught:
+        RubricDataset.load(path)
+    (fault,) = caught.value.faults
+    assert (fault.sample, fault.message) == ("two", "There is no rubric: neither the item nor the dataset has one.")

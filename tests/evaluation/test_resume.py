@@ -285,8 +285,27 @@ def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again
         assert (usage.prompt_tokens, usage.completion_tokens) == (100 * judge.asked, 10 * judge.asked)
         assert reports[-1].cost.total_usd == Decimal("0.00012") * judge.asked
         assert report_of(store, "latest").to_json() == reports[-1].to_json()
-    # An answer in the cache is the one that was paid for: it says nothing else, and costs nothing more.
-    assert reports[-1].totals.unscored == (reports[0].totals.unscored if cached else 0)
+    # A reply in the cache that could not be read would say nothing else: the question is put anew.
+    assert reports[-1].totals.unscored == 0
+
+
+def test_a_question_is_put_anew_as_often_as_its_run_is_resumed(store, tmp_path):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 10_000
+    cache = tmp_path / "cache.jsonl"
+    for turn in range(1, 4):
+        ran(store, judged(bot, judge, cache=cache), resume=True)
+        assert judge.asked == turn * 12 * 2
+
+
+def test_offline_a_reply_that_could_not_be_read_stays_the_one_there_is(store, tmp_path):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 10_000
+    cache = tmp_path / "cache.jsonl"
+    first = ran(store, judged(bot, judge, cache=cache))
+    again = ran(store, judged(bot, judge, cache=cache, offline=True), resume=True)
+    assert judge.asked == 12 * 2
+    assert again.metrics["llm-as-judge"].unscored_by_cause == first.metrics["llm-as-judge"].unscored_by_cause
 
 
 def test_a_budget_is_not_refilled_by_resuming(store):

@@ -289,3 +289,6 @@ def test_a_run_killed_twenty_times_ends_in_the_report_of_a_run_left_alone(tmp_pa
         assert late == {}, who
         assert len(beyond) <= MOST_LATE * len(kills), who
         assert sum(beyond.values()) <= MOST_AGAIN * SAMPLES, who
+        if mode == "durable":
+            # However long a commit takes: at most those in flight.
+            assert max(beyond.values(), default=0) <= CONCURRENCY, who

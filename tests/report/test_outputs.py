@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.report.assembly import LONGEST, cut
-from tests.report.runs import small_report
+import deemster as dm
+from deemster.evaluation import report_of
+from deemster.report import redacted
+from deemster.report.shortening import LONGEST, cut, shortened
+from deemster.store import open_store
+from tests.report.runs import CLOCK, small_report
 
 
 def execution(output, **options):
@@ -63,3 +67,47 @@ def test_a_bad_output_does_not_touch_its_neighbours():
     report = small_report("a", "b", "c", outputs={"a": "yes", "b": "\ud800", "c": "yes"})
     assert [entry.output_valid for entry in report.executions] == [True, False, True]
     assert report.metrics["exact-match"].n_passed == 2
+
+
+def steps(count, size):
+    return {"tool_calls": [{"name": "look", "arguments": {"page": "q" * size}} for _ in range(count)]}
+
+
+LARGE = {
+    "passages of 80 KiB in all": (dm.Output("x", retrieved=["p" * 8_192] * 10), False),
+    "one passage of 80 KiB": (dm.Output("x", retrieved=[{"id": "p", "text": "é" * 40_960}, "short"]), True),
+    "passages above 1 MiB": (dm.Output("x", retrieved=["p" * 60_000] * 20), True),
+    "a text above 1 MiB": (dm.Output("x" * 1_100_000), True),
+    "a text and passages": (dm.Output("x" * 900_000, retrieved=["p" * 300_000]), True),
+    "a step above 64 KiB": (dm.Output("x", trajectory=steps(1, 70_000)), True),
+    "many steps": (dm.Output("x", trajectory=steps(900, 99)), False),
+    "steps above 1 MiB": (dm.Output("x", trajectory=steps(30, 50_000)), True),
+}
+
+
+def longest(value):
+    if isinstance(value, str):
+        return len(value.encode())
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(map(longest, parts), default=0)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same(tmp_path, name):
+    output, is_cut = LARGE[name]
+    given = {"target": lambda _: output, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "100%"}
+    samples = [dm.Sample("a", {"question": "i" * 70_000}, "e" * 70_000)]
+    report = dm.evaluate(samples, **given)
+    text = report.to_json()
+    shown = json.loads(text)
+    assert shown["executions"][0]["output_cut"] is is_cut
+    assert longest(shown) <= LONGEST
+    assert len(shown["samples"][0]["expected_output"]) == LONGEST
+    with open_store(tmp_path / "runs.db") as store:
+        assert dm.evaluate(samples, store=store, **given).to_json() == text
+        assert redacted(report_of(store, "latest"), quotes=lambda _: None).to_json() == text
+
+
+def test_what_is_short_is_left_as_it_is():
+    value = {"a": ["b", 1, None, {"c": ("d",)}]}
+    assert shortened(value) is value

@@ -40,7 +40,7 @@ class Judge:
         words = " ".join(message.content for message in ask.messages)
         size = len(words) + sum(map(ord, words)) % 97
         whole = "integer" in json.dumps(ask.schema)
-        verdict = {"reason": f"It has {size} marks.", "score": size % 5 + 1 if whole else size % 5 / 4}
+        verdict = {"reason": f"It has {size} marks.", "score": size % 3 + 1 if whole else size % 5 / 4}
         if size % 13 == 0 and not ask.again:
             verdict = {}
         self.answered += 1
@@ -181,7 +181,7 @@ class Killer(Judge):
         return await super().complete(ask)
 
 
-@pytest.mark.parametrize("at", [0, 3, 9, 14])
+@pytest.mark.parametrize("at", [0, 3, 7, 11])
 def test_a_run_that_was_dropped_and_resumed_with_its_cache_pays_for_every_answer_once(tmp_path, at):
     whole = json.loads(reported(0).to_json())
     killer, judge = Killer(1, at), Judge(2)

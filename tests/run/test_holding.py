@@ -169,3 +169,73 @@ def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_other
     assert execution.marks[0] == MetricScore(0.5)
     assert isinstance(execution.marks[1], Unscored)
     assert execution.marks[1].cause == "not_run"
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.002])
+def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
+    kept: list[int] = []
+    begun, gate, every = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(executions):
+        begun.set()
+        gate.wait(30)
+        kept.extend(execution.position for execution in executions)
+        if len(kept) == 10:
+            every.set()
+
+    async def held():
+        threads = Threads("t", at_once=4)
+        handing = Handing(lambda _: None, Hold(hold, after_s), metrics=1, threads=threads, asks=True)
+        keeping = asyncio.ensure_future(handing.keep_regularly())
+        works = [Work(number, Sample(f"s{number}", {}, None), 0) for number in range(10)]
+        events = [handing.note(work, Output("x")) for work in works[:5]]
+        await asyncio.to_thread(begun.wait, 30)
+        events += [handing.note(work, Output("x")) for work in works[5:]]
+        gate.set()
+        if after_s:
+            assert events == [None] * 10
+            assert await asyncio.to_thread(every.wait, 30)
+        else:
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(event.wait() for event in events))
+        keeping.cancel()
+
+    asyncio.run(held())
+    assert sorted(kept) == list(range(10))
+
+
+def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
+    """No more answers than calls under way are ever unkept."""
+    unkept, most = set(), 0
+
+    async def answer(asked):
+        nonlocal most
+        await asyncio.sleep(0)
+        unkept.add(asked["n"])
+        most = max(most, len(unkept))
+        return "x"
+
+    async def complete(ask):
+        await asyncio.sleep(0.001)
+        return Answer(text='{"reason": "so", "score": 1.0}', usage=Usage(), model="m")
+
+    judge = type("Judge", (), {"identity": {"model": "judge"}, "complete": staticmethod(complete)})()
+    what = job_of(SAMPLES, target=answer, metrics=["llm-as-judge"], models={"judge": Role(client=judge)}, concurrency=3)
+    with open_store(tmp_path / "runs.db", durable=True) as store:
+        begin = store.writer
+
+        def writer(run_id, **options):
+            made = begin(run_id, **options)
+            add = made.add
+
+            def noted(executions, **more):
+                add(executions, **more)
+                unkept.difference_update(SAMPLES[execution.position].input["n"] for execution in executions)
+
+            made.add = noted
+            return made
+
+        store.writer = writer
+        report = finished(run(what, clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+    assert report.totals.scored == 40
+    assert most <= 3

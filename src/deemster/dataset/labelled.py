@@ -291,6 +291,10 @@ def _read(source: Source) -> tuple[dict[str, Any], list[RubricItem]]:
     elif not rows:
         found.append(Finding((ITEMS,), "There are no items."))
     else:
+        if not is_shared and not any(isinstance(row, dict) and row.get("rubric") is not None for row in rows):
+            # Told once, not of every item.
+            found.append(Finding((), "There is no rubric: neither the dataset nor any item has one."))
+            is_shared = True
         reader = _Rows(source, shared, found, faults, is_shared=is_shared)
         items = [item for at, row in enumerate(rows) if (item := reader.item(at, row)) is not None]
     source._replace(faults=tuple(faults)).refuse(found)

@@ -158,18 +158,13 @@ async def graded(
     terms = terms_of(known, grader, checks, asking)
     with opened_docket(terms, keeping, name=name or _name(known, dataset), seed=grader.seed, clock=clock) as docket:
         work = Workload(known, grader, checks, stop=stop, progress=progress, docket=docket)
-        work.restore(warn, anew=_can_ask(asking, grader))
+        work.restore(warn)
         if work.before or work.again:
             again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
             keeping.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
         grading = await _graded(work, asking, clock=clock, warn=warn, token=docket.token)
         docket.close(grading)
         return grading
-
-
-def _can_ask(asking: Asking, grader: CriterionGrader) -> bool:
-    """Whether the judges' models can be asked what nobody asked them before."""
-    return not asking.offline and all(asking.roles[role].client is not None for role in grader.roles)
 
 
 async def _graded(

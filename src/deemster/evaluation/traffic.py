@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deemster.errors import ConfigurationError, did_you_mean, visible
-from deemster.records import Execution
+from deemster.records import Execution, TargetFailure
 from deemster.store import RunRow, Store, open_store
 from deemster.summary.monitoring import BASELINE, Monitoring, Seen, monitored
 
@@ -82,10 +82,12 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
 
 
 def _passed(execution: Execution, places: Sequence[int]) -> bool | None:
-    """Whether a record passed; None where a mark is missing.
+    """Whether a record passed; None where a mark is missing. A call that failed did not pass.
 
-    That holds where another mark failed, too: were only passing records left out, missing marks would look like drift.
+    A mark is missing also where another one failed: were only passing records left out, that would look like drift.
     """
+    if places and isinstance(execution.answer, TargetFailure):
+        return False
     marks = [execution.marks[place] if place < len(execution.marks) else None for place in places]
     outcomes = [getattr(mark, "success", None) for mark in marks]
     return None if None in outcomes or not outcomes else all(outcomes)

@@ -86,13 +86,11 @@ class Workload:
         """What everything random derives from."""
         return self._grader.seed
 
-    def restore(self, tell: Callable[[str], None], *, anew: bool = True) -> None:
+    def restore(self, tell: Callable[[str], None]) -> None:
         """Take what was graded before from the docket.
 
         Args:
             tell: Told what is damaged.
-            anew: Whether a question whose replies could not be read is put as one that was not put before; where
-                models cannot be asked, what is kept of them is all there is.
 
         Raises:
             StoreError: The store fails.
@@ -110,7 +108,7 @@ class Workload:
                 self._count(position, item)
             else:
                 self._pages.put(position, item)
-                self._known[position] = known if anew else _standing(known)
+                self._known[position] = known
         self.spent = Spent(purse.paid, tokens, usd)
         self.before, self.again = len(done), len(self._known)
         self._left = iter([position for position in range(len(self._dataset)) if position not in done])
@@ -273,10 +271,6 @@ class Workload:
         if self._progress is not None and self._gateway is not None:
             asked = (self._gateway.spent, self._gateway.limits())
             self._progress(Progress(self._done, len(self._dataset), self._failed, *asked, self.before))
-
-
-def _standing(known: Sequence[Sequence[Vote]]) -> tuple[tuple[Vote, ...], ...]:
-    return tuple(tuple(vote for vote in votes if vote.failure is None) for votes in known)
 
 
 def _is_out(vote: Vote) -> bool:

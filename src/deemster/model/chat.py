@@ -82,6 +82,9 @@ class ChatDesk:
         Args:
             ask: The question.
         """
+        if ask.again > 1 and not self._may_call:
+            # Nobody can be asked anew: what was kept or recorded of the first two askings is all there is.
+            ask = msgspec.structs.replace(ask, again=ask.again % 2)
         try:
             key = ask_key(self._prefix, ask)
         except UnicodeEncodeError:

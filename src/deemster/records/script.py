@@ -36,7 +36,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         max_tokens: The longest answer.
         logprobs: How many alternatives with their log-probabilities are wanted for each token; 0 for none.
         sample: Which of several answers to the same question this is.
-        again: 1 where an answer could not be read and the question is put once more.
+        again: 1 where an answer could not be read and the question is put once more; higher where a run that is resumed
+            puts it anew.
     """
 
     messages: tuple[Message, ...]

@@ -21,9 +21,9 @@ from deemster.report.entries import (
     Score,
     Why,
 )
+from deemster.report.shortening import attached, cut, shortened
 from deemster.summary import DECIMALS, Decision, Summary, Tally, sample_figures
 
-LONGEST = 64 * 1024
 _WHOLE = (1.0, 0.0)
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
@@ -123,8 +123,8 @@ def _samples(dataset: Samples, tally: Tally) -> Iterator[SampleEntry]:
             score_stdev=figures.score_stdev,
             metrics=figures.metrics,
             aggregate=None if figures.aggregate is None else AggregateMark(*figures.aggregate),
-            expected_output=sample.expected_output,
-            input=sample.input,
+            expected_output=shortened(sample.expected_output),
+            input=shortened(sample.input),
         )
 
 
@@ -156,25 +156,22 @@ def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
     output = answer if isinstance(answer, Output) else None
     text = output.text if output is not None else ""
     kept = cut(text)
+    is_cut = len(kept) < len(text) or execution.cut is not None
+    retrieved = trajectory = None
+    if output is not None and (output.retrieved is not None or output.trajectory is not None):
+        retrieved, trajectory = attached(output.retrieved), attached(output.trajectory)
+        is_cut = is_cut or retrieved is not output.retrieved or trajectory is not output.trajectory
     return ExecutionEntry(
         id=execution.id,
         repetition=execution.repetition,
         output=kept if output is not None else None,
         output_chars=len(text) if execution.cut is None else execution.cut.chars,
         output_valid=execution.valid,
-        output_cut=len(kept) < len(text) or execution.cut is not None,
-        retrieved=output.retrieved if output is not None else None,
-        trajectory=output.trajectory if output is not None else None,
+        output_cut=is_cut,
+        retrieved=retrieved,
+        trajectory=trajectory,
         marks={name: _mark(mark) for name, mark in zip(names, execution.marks, strict=True)},
     )
-
-
-def cut(text: str) -> str:
-    """Text of at most 64 KiB of UTF-8, cut between characters."""
-    if len(text) * 4 <= LONGEST:
-        return text
-    data = text.encode()
-    return text if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore")
 
 
 def _mark(mark: Mark) -> MarkEntry:

@@ -129,7 +129,8 @@ def _entries(batch: list[Any]) -> bytes:
         quick = msgspec.json.encode(_ROUNDED.decode(quick))
         quick = None if _ODD.search(quick) else quick
     if quick is not None:
-        return msgspec.json.format(quick, indent=2)[len(b"[\n  ") : -len(b"\n]")].replace(b"\n", b"\n  ")
+        # One list more around them, and they are indented as deep as they stand in a document.
+        return msgspec.json.format(b"[%b]" % quick, indent=2)[len(b"[\n  [\n    ") : -len(b"\n  ]\n]")]
     if len(batch) == 1:
         return _utf8(canonical(batch[0], level=2))
     return b",\n    ".join([_entries([entry]) for entry in batch])

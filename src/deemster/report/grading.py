@@ -12,7 +12,7 @@ from deemster.report.sections import Data, Line, Section, Table, decimals, span
 from deemster.report.terminal import show_sections
 from deemster.summary.grades import GradingFigures, JudgeFigures
 
-_JUDGES = ("judge", "model", "votes", "failed", "not asked", "mean score", "cost in USD")
+_JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
 
 
 def grading_markdown(grading: Grading, figures: GradingFigures) -> str:
@@ -38,7 +38,7 @@ def grading_sections(grading: Grading, figures: GradingFigures) -> list[Section]
     return [
         Section(("Grading",), _lines(grading, figures)),
         Section(("Criteria",), lines, Table(head, rows, ("agreement", "95% interval"))),
-        Section(("Judges",), table=Table(_JUDGES, [_judge(judge) for judge in figures.judges], ("model",))),
+        Section(("Judges",), table=Table(_JUDGES, [_judge(judge) for judge in figures.judges], ("role",))),
     ]
 
 

@@ -38,10 +38,11 @@ def with_earlier(mark: Mark, earlier: Mark | None) -> Mark:
     """
     if earlier is None or earlier.usage is None:
         return mark
-    before = _calls(earlier)
-    known = {call.id for call in before if call.id}
-    # An answer that was kept is the earlier call itself.
-    return with_calls(mark, [*before, *(call for call in _calls(mark) if call.id not in known)])
+    made = _calls(mark)
+    # An answer that was kept is the earlier call itself, and stands among those of now.
+    known = {call.id for call in made if call.id}
+    before = [call for call in _calls(earlier) if call.id not in known]
+    return with_calls(mark, [*before, *made]) if before else mark
 
 
 def _calls(mark: Mark) -> tuple[Call, ...]:

@@ -28,7 +28,7 @@ class Calling:
         target: What is called.
         clock: Measures how long it takes.
         stop: Asks the run to stop.
-        note: Told every answer as it comes.
+        note: Told every answer as it comes; says what is to be waited for before the next call, if anything.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Calling:
         *,
         clock: Clock,
         stop: Stop,
-        note: Callable[[Work, Answer], None] | None = None,
+        note: Callable[[Work, Answer], asyncio.Event | None] | None = None,
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
         self._secrets = plan.secrets
@@ -76,13 +76,17 @@ class Calling:
         while not self._stop.requested and (work := next(works, None)) is not None:
             answer = await self._answer(work) if work.answer is None else work.answer
             # A target that held the call back was not asked: the work is not done.
-            if answer is not None:
-                if work.answer is None:
-                    if self._secrets or isinstance(answer, TargetFailure):
-                        answer = hidden_answer(answer, self._secrets)
-                    if self._note is not None:
-                        self._note(work, answer)
-                await finished.put((work, answer))
+            if answer is None:
+                continue
+            kept = None
+            if work.answer is None:
+                if self._secrets or isinstance(answer, TargetFailure):
+                    answer = hidden_answer(answer, self._secrets)
+                if self._note is not None:
+                    kept = self._note(work, answer)
+            await finished.put((work, answer))
+            if kept is not None:
+                await kept.wait()
 
     async def _answer(self, work: Work) -> Answer | None:
         if not self._is_open:

@@ -52,27 +52,19 @@ async def perform(
     answered: asyncio.Queue[Batch | None] = asyncio.Queue(maxsize=1)
     threads = Threads("deemster-run", at_once=4)
     rest = iter(work_of(plan) if works is None else works)
-
     asks = ask is not None and bool(plan.scorers)
-    is_saved = isinstance(plan.target, SavedOutputs)
-    handing = Handing(
-        sink,
-        None if is_saved else hold,
-        metrics=len(plan.metrics),
-        threads=threads,
-        asks=asks,
-        secrets=plan.secrets,
-    )
+    # Saved outputs can be read again: only what a live target said is kept before it is marked.
+    kept = None if isinstance(plan.target, SavedOutputs) else hold
+    handing = Handing(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
     try:
         with deadline(stop, plan.timeout_s):
             async with asyncio.TaskGroup() as tasks:
                 if isinstance(plan.target, SavedOutputs):
                     tasks.create_task(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
                 else:
-                    note = handing.note if handing.holds else None
-                    tasks.create_task(
-                        Calling(plan, plan.target, clock=clock, stop=stop, note=note).call(rest, answered)
-                    )
+                    note = None if hold is None else handing.note
+                    calling = Calling(plan, plan.target, clock=clock, stop=stop, note=note)
+                    tasks.create_task(calling.call(rest, answered))
                 keeping = tasks.create_task(handing.keep_regularly())
                 if ask is None or not asks:
                     work = _mark(plan, answered, handing.hand_on, stop=stop, threads=threads)

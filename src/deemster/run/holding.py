@@ -23,7 +23,8 @@ class Hold(NamedTuple):
 
     Attributes:
         sink: Takes them as executions whose missing marks are `not_run`; whoever finishes them replaces them.
-        after_s: How long an answer may wait for its judges before it is kept.
+        after_s: How long an answer may wait for its judges before it is kept. At 0 every answer is kept at once, and
+            whoever asked for it waits until it is: no more answers can be lost than calls are under way.
     """
 
     sink: Sink
@@ -53,7 +54,10 @@ class Handing:
         secrets: Secrets = NO_SECRETS,
     ) -> None:
         self._sink, self._hold, self._metrics, self._threads, self._secrets = sink, hold, metrics, threads, secrets
-        self._after_s = 0.0 if hold is None else hold.after_s if asks else max(hold.after_s, SLOW_S)
+        self._after_s = 0.0 if hold is None else hold.after_s
+        if self._after_s and not asks:
+            self._after_s = max(self._after_s, SLOW_S)
+        self._kept = asyncio.Event()
         # Those that came since somebody last looked, and those that waited already then.
         self._fresh: dict[tuple[int, int], tuple[Work, Output]] = {}
         self._stale: dict[tuple[int, int], tuple[Work, Output]] = {}
@@ -61,16 +65,13 @@ class Handing:
         # What waits must never be written after what it was finished to.
         self._turn = asyncio.Lock()
 
-    @property
-    def holds(self) -> bool:
-        """Whether answers that wait are kept."""
-        return self._hold is not None
-
-    def note(self, work: Work, answer: Answer) -> None:
-        """Take notice of what the target has just said."""
-        if isinstance(answer, Output):
-            self._fresh[work.position, work.repetition] = (work, answer)
-            self._some.set()
+    def note(self, work: Work, answer: Answer) -> asyncio.Event | None:
+        """Take notice of what the target has just said; what is set once that is kept, where it must be waited for."""
+        if not isinstance(answer, Output):
+            return None
+        self._fresh[work.position, work.repetition] = (work, answer)
+        self._some.set()
+        return None if self._after_s else self._kept
 
     async def hand_on(self, executions: Sequence[Execution]) -> None:
         """Hand finished executions to the sink."""
@@ -88,7 +89,7 @@ class Handing:
             await asyncio.sleep(self._after_s / 2)
             async with self._turn:
                 if not self._after_s:
-                    self._stale, self._fresh = self._fresh, {}
+                    self._stale, self._fresh = {**self._stale, **self._fresh}, {}
                 await self._keep(self._stale)
                 self._stale, self._fresh = self._fresh, {}
                 if not self._stale:
@@ -101,9 +102,11 @@ class Handing:
             await self._keep(waiting)
 
     async def _keep(self, waiting: Mapping[tuple[int, int], tuple[Work, Output]]) -> None:
+        kept, self._kept = self._kept, asyncio.Event()
         if self._hold is not None and waiting:
             executions = [self._unmarked(work, answer) for work, answer in waiting.values()]
             await self._threads.call(self._hold.sink, executions)
+        kept.set()
 
     def _unmarked(self, work: Work, answer: Output) -> Execution:
         marks = work.marks or (None,) * self._metrics

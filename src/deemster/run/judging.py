@@ -11,7 +11,7 @@ from deemster.records import Execution, Mark, Output, Sample
 from deemster.run.batch import Answer, Batch, Work, execution_of, is_missing, rows_of
 from deemster.run.marking import failed_marks, with_threshold
 from deemster.run.plan import Plan
-from deemster.run.playing import Ask, played, played_together, repeated
+from deemster.run.playing import Ask, anew, played, played_together, repeated
 from deemster.run.stopping import DRAIN_S, Stop
 
 LIVE = 1024
@@ -125,15 +125,21 @@ class Judging:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
         alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
         found: dict[int, Mark] = {}
-        ask = self.asks[work.repetition]
         if len(alone) == 1:
-            found[alone[0]] = await played(self.scorers[alone[0]], work.sample, output, ask=ask)
+            found[alone[0]] = await self._played(alone[0], work, output)
         elif alone:
-            scripts = (played(self.scorers[place], work.sample, output, ask=ask) for place in alone)
+            scripts = (self._played(place, work, output) for place in alone)
             found.update(zip(alone, await asyncio.gather(*scripts), strict=True))
         for place, (task, turn) in shared.items():
             found[place] = (await asyncio.shield(task))[turn]
         self._keep(work, output, row, found)
+
+    def _played(self, place: int, work: Work, output: Output) -> Awaitable[Mark]:
+        """The mark of one metric, from a script of its own."""
+        ask = self.asks[work.repetition]
+        if work.earlier is not None:
+            ask = anew(ask, work.earlier[place])
+        return played(self.scorers[place], work.sample, output, ask=ask)
 
     def _keep(self, work: Work, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
         plain = iter(row)

@@ -42,6 +42,31 @@ def repeated(ask: Ask, repetition: int) -> Ask:
     return again
 
 
+def anew(ask: Ask, earlier: Mark | None) -> Ask:
+    """What answers the requests of a mark that could not be made because a reply could not be read.
+
+    The questions are put as ones that were not put before, so that no cache gives the same replies again.
+
+    Args:
+        ask: Answers one round of requests.
+        earlier: The mark as it was; None, or another one, where the same questions will do.
+    """
+    if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
+        return ask
+    # A mark keeps the calls of all attempts, so the number grows with each.
+    tries = len(earlier.calls) + 2
+
+    async def put_anew(requests: Sequence[Request]) -> Sequence[Reply]:
+        return await ask(
+            [
+                msgspec.structs.replace(each, again=each.again + tries) if isinstance(each, Question) else each
+                for each in requests
+            ]
+        )
+
+    return put_anew
+
+
 async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
     """The mark a script ends with, and the calls it stands on.
 

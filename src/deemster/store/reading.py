@@ -108,12 +108,13 @@ class Reader:
             if binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name))) != total:
                 raise ValueError("an output does not fit its check sum")
             kept = read_answer(body)
-            found = [
-                _marks(rest[2 * at], rest[2 * at + 1], (number, position, repetition), size=size, read=read_marks)
-                for at, number, size in shown
-            ]
-            for at, marks in enumerate(found):
-                marked[at] += marks is not None
+            found = []
+            for at, number, size in shown:
+                key = (number, position, repetition)
+                marks = _marks(rest[2 * at], rest[2 * at + 1], key, size=size, read=read_marks)
+                found.append(marks)
+                if marks is not None:
+                    marked[at] += 1
             return Execution(position, name.decode(), repetition, kept.answer, view.marks(found), kept.valid, kept.cut)
 
         sql = _executions_sql([number for _, number, _ in shown], settled=settled)

@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Iterable
 from decimal import Decimal
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -15,6 +16,8 @@ from deemster.stats import quantile
 
 FIELDS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
 UNNAMED = "(unnamed)"
+_NOTHING = (None,) * len(FIELDS)
+_counts = attrgetter(*FIELDS)
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,11 +101,13 @@ class Spending:
         """Count the usage of one answer or mark."""
         self.calls += usage.calls
         self.cached_calls += usage.cached_calls
-        for field in FIELDS:
-            count = getattr(usage, field)
-            if count is not None:
-                self.tokens[field] += count
-                self.reported[field] += usage.calls + usage.cached_calls
+        counts = _counts(usage)
+        # What is no model reports a time and no tokens.
+        if counts != _NOTHING:
+            for field, count in zip(FIELDS, counts, strict=True):
+                if count is not None:
+                    self.tokens[field] += count
+                    self.reported[field] += usage.calls + usage.cached_calls
         is_hit = usage.cached_calls > 0 and usage.calls == 0
         if usage.latency_ms is not None and not is_hit:
             self.latencies.append(usage.latency_ms)
