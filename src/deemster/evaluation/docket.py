@@ -206,6 +206,7 @@ class Docket:
             reason=reason,
             finished_at=moment(self._clock.now()),
             duration_s=round((self._row.duration_s or 0.0) + lasted, 3),
+            release=True,
         )
 
 

@@ -288,6 +288,7 @@ class Stored:
             finished_at=run.finished_at,
             duration_s=run.duration_s,
             facts=facts,
+            release=True,
         )
         return report if len(self._row.scorings) == 1 else report_of(self._store, run.id)
 

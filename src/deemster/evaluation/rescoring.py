@@ -95,6 +95,7 @@ async def rescore(
                 reason=None,
                 finished_at=moment(clock.now()),
                 duration_s=0.0 if began is None or ended is None else round(ended - began, 3),
+                release=True,
             )
     return Rescored(report_of(store, row.id, warn=warn), missing)
 

@@ -103,7 +103,9 @@ class Shelf:
         store, lease, writer = self._open
         with Caught() as caught:
             writer.close()
-            store.finish(self._run, status="complete", reason=None, finished_at=self._now(), duration_s=None)
+            store.finish(
+                self._run, status="complete", reason=None, finished_at=self._now(), duration_s=None, release=True
+            )
         with Caught():
             lease.release()
             store.close()

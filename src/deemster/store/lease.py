@@ -61,16 +61,28 @@ class Lease:
         """Give the run back. What cannot be said to the store any more ends by itself after 30 seconds."""
         if self._ended.is_set():
             return
-        self._ended.set()
+        self.end()
         try:
             with self._pool.writing() as rows:
-                rows.write(
-                    "UPDATE runs SET owner_host = NULL, owner_pid = NULL, owner_start = NULL, token = NULL,"
-                    " heartbeat = NULL WHERE number = ? AND token = ?",
-                    (self.number, self.token),
-                )
+                self.give_back(rows)
         except StoreError:
             self.lost = True
+
+    def give_back(self, rows: Rows) -> None:
+        """Give the run back within a transaction; `end` follows once that is committed.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        rows.write(
+            "UPDATE runs SET owner_host = NULL, owner_pid = NULL, owner_start = NULL, token = NULL, heartbeat = NULL"
+            " WHERE number = ? AND token = ?",
+            (self.number, self.token),
+        )
+
+    def end(self) -> None:
+        """Beat no more."""
+        self._ended.set()
 
     @property
     def is_held(self) -> bool:

@@ -359,6 +359,7 @@ class Store:
         duration_s: float | None,
         scoring: int = 0,
         facts: Mapping[str, Any] | None = None,
+        release: bool = False,
     ) -> None:
         """End a run, or a further scoring of it.
 
@@ -370,6 +371,7 @@ class Store:
             duration_s: How long it took.
             scoring: Which scoring ended; 0 ends the run itself.
             facts: Put to the facts it has, in place of those of the same name.
+            release: Whether the lease is given back with it, in the same transaction.
 
         Raises:
             LeaseError: The run is not leased here.
@@ -385,6 +387,10 @@ class Store:
             lease.renew(rows)
             update_run(rows, lease.number, changed, **state)
             update_scoring(rows, lease.number, ended, status=status, finished_at=finished_at)
+            if release:
+                lease.give_back(rows)
+        if release:
+            lease.end()
 
     def remove(self, run_id: str) -> None:
         """Remove a run. The content of its samples stays until the store is pruned, since others may share it.
