@@ -25,6 +25,7 @@ from deemster.store.register import insert_scoring, number_of, update_run, updat
 from deemster.store.writer import Writer, settle_marks
 
 _SETTLED = 2000
+_ENDING = ("reason", "finished_at", "duration_s")
 
 
 class Store:
@@ -329,22 +330,13 @@ class Store:
             StoreError: The database refuses.
         """
         lease, row = self._held(run_id), self.run(run_id)
-        changed = msgspec.structs.replace(
-            row,
-            facts={**row.facts, **(facts or {})},
-            identity=row.identity if identity is None else identity,
-            status=status or row.status,
-        )
-        goes_on = status == "running"
-        state: dict[str, Any] = {
-            "status": changed.status,
-            "reason": None if goes_on else row.reason,
-            "finished_at": None if goes_on else row.finished_at,
-            "duration_s": None if goes_on else row.duration_s,
-        }
+        known = row.identity if identity is None else identity
+        merged = {**row.facts, **(facts or {})}
+        changed = msgspec.structs.replace(row, facts=merged, identity=known, status=status or row.status)
+        state: dict[str, Any] = {name: None if status == "running" else getattr(row, name) for name in _ENDING}
         with self._pool.writing() as rows:
             lease.renew(rows)
-            update_run(rows, lease.number, changed, **state)
+            update_run(rows, lease.number, changed, status=changed.status, **state)
             if status is not None:
                 own = row.scorings[0]
                 update_scoring(rows, lease.number, own, status=status, finished_at=state["finished_at"])
@@ -380,7 +372,7 @@ class Store:
         lease, row = self._held(run_id), self.run(run_id)
         ended = self._scoring(row, scoring)
         changed = msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})
-        state: dict[str, Any] = {name: getattr(row, name) for name in ("status", "reason", "finished_at", "duration_s")}
+        state: dict[str, Any] = {name: getattr(row, name) for name in ("status", *_ENDING)}
         if scoring == 0:
             state = {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
         with self._pool.writing() as rows:
