@@ -17,7 +17,7 @@ from deemster.documents.values import kind_of
 from deemster.errors import ConfigurationError, Fault
 from deemster.evaluation.asking import Asking, budget_faults
 from deemster.judges.grading.cascade import WAYS
-from deemster.judges.grading.declared import grader_of
+from deemster.judges.grading.declared import PLAIN, grader_of
 from deemster.judges.grading.grader import CALLS, CriterionGrader
 from deemster.model import read_models
 from deemster.records.script import JUDGE
@@ -25,22 +25,7 @@ from deemster.rubrics.scoring import STRATEGIES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # Flags that are settings of a grader as they are.
-_PLAIN = (
-    "calls",
-    "aggregation",
-    "ordinal_aggregation",
-    "nominal_aggregation",
-    "abstention",
-    "partial_credit",
-    "normalize",
-    "shuffle_options",
-    "auto_na",
-    "repeats",
-    "seed",
-    "temperature",
-    "max_tokens",
-    "probabilities",
-)
+_PLAIN = tuple(name for name in PLAIN if name != "system_prompt")
 
 
 class Inline(NamedTuple):

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from deemster.cli.roles import LIMITING
 from deemster.cli.suites import Overrides
 from deemster.errors import ConfigurationError
 from deemster.evaluation import DELTA
 from deemster.summary import read_allowance
 
-CACHE = ".deemster/answers.jsonl"
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -87,18 +87,6 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
     ),
     click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
-    click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
-    click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
-    click.option(
-        "--cache",
-        metavar="FILE",
-        default=CACHE,
-        show_default=True,
-        help="Where the models' answers are kept and looked up first.",
-    ),
-    click.option("--no-cache", is_flag=True, help="Ask the models anew, and keep nothing."),
-    click.option(
-        "--offline", is_flag=True, help="Ask nothing over the network: recordings, cache and embedded models only."
-    ),
+    *LIMITING,
     click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
 ]

@@ -12,8 +12,8 @@ import click
 
 from deemster.cli.console import note, progress_shown, warn
 from deemster.cli.main import leave
-from deemster.cli.overriding import CACHE
 from deemster.cli.rendering import Rendering, rendering_options
+from deemster.cli.roles import CACHE
 from deemster.cli.run import delivered, interruptible
 from deemster.cli.storing import opened, store_option
 from deemster.cli.suites import metrics_of_suite, roles_of_suite

@@ -21,8 +21,7 @@ from deemster.run.importing import imported
 CACHE = ".deemster/answers.jsonl"
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_OPTIONS = (
-    click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite."),
+LIMITING = (
     click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
     click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
     click.option(
@@ -36,6 +35,10 @@ _OPTIONS = (
     click.option(
         "--offline", is_flag=True, help="Ask nothing over the network: recordings, cache and embedded models only."
     ),
+)
+_OPTIONS = (
+    click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite."),
+    *LIMITING,
 )
 
 

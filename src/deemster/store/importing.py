@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,22 +114,29 @@ def import_runs(store: Store, path: Path) -> list[Taken]:
     taken: list[Lease] = []
     lines = raw_lines(path, Reading(str(path), error=StoreError))
     next(lines)
-    try:
-        for run in runs:
-            if run.id in known:
-                _skip(lines)
-            else:
-                _take(pool, run, lines, taken)
-    except BaseException as error:
-        for lease in taken:
-            lease.release()
-            delete(pool, lease.number)
-        if isinstance(error, (msgspec.MsgspecError, ValueError, StopIteration)) and not isinstance(error, StoreError):
+    with ExitStack() as failing:
+        failing.callback(_untaken, pool, taken)
+        try:
+            for run in runs:
+                if run.id in known:
+                    _skip(lines)
+                else:
+                    _take(pool, run, lines, taken)
+        except StoreError:
+            raise
+        except (msgspec.MsgspecError, ValueError, StopIteration):
             raise _changed(path) from None
-        raise
+        failing.pop_all()
     for lease in taken:
         lease.release()
     return [Taken(run.id, run.samples, run.id in known) for run in runs]
+
+
+def _untaken(pool: Pool, taken: Sequence[Lease]) -> None:
+    """Remove what was taken of a file that cannot be taken as a whole."""
+    for lease in taken:
+        lease.release()
+        delete(pool, lease.number)
 
 
 def _is_known(store: Store, run: Received) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.errors import StoreError
@@ -26,12 +27,11 @@ def open_store(where: str | Path | None = None, *, durable: bool = False, create
         MissingExtraError: PostgreSQL is named and its client is not installed.
     """
     pool = Pool(_dialect(where, durable=durable, create=create))
-    try:
+    with ExitStack() as failing:
+        failing.callback(pool.close)
         with pool.lent() as rows:
             migrate(pool.dialect, rows)
-    except BaseException:
-        pool.close()
-        raise
+        failing.pop_all()
     return Store(pool, durable=durable)
 
 

@@ -33,12 +33,11 @@ class PostgresRows:
         self._where, self._errors, self._secret = where, psycopg.Error, _password(url)
         with self._told():
             self._base: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=_WAIT_S)
-        try:
+        with contextlib.ExitStack() as failing:
+            failing.callback(self._base.close)
             self.read("SET search_path TO deemster")
             self.read(f"SET synchronous_commit TO {'on' if durable else 'off'}")
-        except BaseException:
-            self._base.close()
-            raise
+            failing.pop_all()
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query.
@@ -91,9 +90,9 @@ class PostgresRows:
         try:
             yield
             self.read("COMMIT")
-        except BaseException:
+        finally:
+            # After a commit there is nothing left to roll back.
             self._abandon()
-            raise
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

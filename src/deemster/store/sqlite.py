@@ -45,11 +45,10 @@ class SqliteRows:
             self._base = sqlite3.connect(
                 path, timeout=_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=64
             )
-        try:
+        with contextlib.ExitStack() as failing:
+            failing.callback(self._base.close)
             self._write_ahead(durable=durable)
-        except BaseException:
-            self._base.close()
-            raise
+            failing.pop_all()
 
     def _write_ahead(self, *, durable: bool) -> None:
         # A page holds several outputs of common length. Of a file that has pages already this changes nothing.
@@ -119,9 +118,9 @@ class SqliteRows:
         try:
             yield
             self.read("COMMIT")
-        except BaseException:
+        finally:
+            # After a commit there is nothing left to roll back.
             self._abandon()
-            raise
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -79,11 +79,10 @@ class Store:
         """
         sweep(self._pool)
         lease = self._kept(begun(self._pool, run, cards))
-        try:
+        with ExitStack() as failing:
+            failing.callback(self._drop, lease)
             fill(self._pool, lease, run, samples)
-        except BaseException:
-            self._drop(lease)
-            raise
+            failing.pop_all()
         return lease
 
     def _drop(self, lease: Lease) -> None:
