@@ -116,6 +116,14 @@ def _byte_strings(texts: Iterator[bytes]) -> Any:
     return np.concatenate(parts)
 
 
+def _quotes(parts: list[bytes]) -> int:
+    """How many quotation marks delimit strings in parts of valid JSON."""
+    data = b" ".join(parts)
+    if b"\\" in data:
+        return quotes(data)
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord('"')))
+
+
 def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[Header, IndexedRows]:
     """Check a JSONL dataset and remember where its rows begin.
 
@@ -170,8 +178,9 @@ class _Reader:
 
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
-        excess = 0
         names: list[int] = []
+        fast: list[bytes] = []
+        kept: list[bytes] = []
         for line in lines:
             if len(self.faults) >= ENOUGH:
                 return
@@ -180,16 +189,17 @@ class _Reader:
             offset += len(line) + 1
             row = self._fast(line) if self._started else None
             if row is not None:
-                excess += quotes(line) - self._keep(row, start, names)
+                fast.append(line)
+                kept += self._keep(row, start, names)
             elif (row := self._precise(line)) is not None:
                 self._keep(row, start, names)
         # A key that was given twice was dropped once.
-        if excess:
+        if _quotes(fast) != _quotes(kept):
             self._repeated_keys(lines)
         self._hashes.append(np.array(names, dtype=np.int64))
 
-    def _keep(self, row: Row, start: int, names: list[int]) -> int:
-        """Keep what is needed of a row; how many quotation marks delimit the strings of what was read of it."""
+    def _keep(self, row: Row, start: int, names: list[int]) -> tuple[bytes, bytes]:
+        """Keep what is needed of a row; what was read of it, as JSON."""
         odd = bool(self._floats) and any(map(is_odd, self._floats))
         body = row_body(row.input, row.expected_output, odd=odd)
         digest = hashlib.sha256(body).digest()
@@ -203,7 +213,7 @@ class _Reader:
             entry = [row.id, digest.hex(), {} if metadata is msgspec.UNSET else metadata]
             self._sorted.add(canonical(entry, odd=odd))
         self._last = row.id
-        return quotes(body) + quotes(_encode(_Labels(row.id, metadata)))
+        return body, _encode(_Labels(row.id, metadata))
 
     def _float(self, text: str) -> float:
         number = float(text)

@@ -13,6 +13,7 @@ from deemster.summary.paying import spent_in
 
 # What may come out otherwise when it is tried again.
 RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
+_MISSING, _DONE, _AGAIN = range(3)
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
 Read: TypeAlias = Callable[..., Iterator[Execution]]
@@ -23,10 +24,12 @@ class Backlog:
 
     Args:
         read: Gives the executions that are kept, with the marks as they were made, in order; with `lean`, without what
-            is not counted. It is called again where something is tried again, while others are added behind it.
+            is not counted; with `since`, from that position on. It is called again where something is tried again,
+            while others are added behind it.
         samples: How many samples there are.
         repetitions: How often each is run.
         retarget: Whether a target that failed is called again.
+        note: Told every execution that is done, without what is not counted.
 
     Attributes:
         done: How many executions are done.
@@ -36,11 +39,19 @@ class Backlog:
         spent: What the models used for the marks that are kept, those to be tried again included.
     """
 
-    def __init__(self, read: Read, *, samples: int, repetitions: int, retarget: bool) -> None:
+    def __init__(
+        self,
+        read: Read,
+        *,
+        samples: int,
+        repetitions: int,
+        retarget: bool,
+        note: Callable[[Execution], None] | None = None,
+    ) -> None:
         self.done = self.answered = self.again = self.unscored = 0
-        self._read, self._retarget = read, retarget
+        self._read, self._retarget, self._note = read, retarget, note
         self._samples, self._repetitions = samples, repetitions
-        self._is_done = bytearray(samples * repetitions)
+        self._states = bytearray(samples * repetitions)
         self.spent = spent_in(self._counted(read(lean=True)))
 
     def __len__(self) -> int:
@@ -65,47 +76,61 @@ class Backlog:
         Args:
             samples: All samples of the run, in order.
         """
-        if not self.again and not self.answered:
-            return self._missing(samples)
-        return self._missing_or_repeated(samples)
-
-    def _missing(self, samples: Iterable[Sample]) -> Iterator[Work]:
-        """The work that was never done, told without reading anything again."""
-        place = 0
+        kept = _Kept(self._read)
+        place = -1
         for position, sample in enumerate(samples):
             for repetition in range(self._repetitions):
-                if not self._is_done[place]:
-                    yield Work(position, sample, repetition)
                 place += 1
-
-    def _missing_or_repeated(self, samples: Iterable[Sample]) -> Iterator[Work]:
-        kept = self._read()
-        following = next(kept, None)
-        for position, sample in enumerate(samples):
-            for repetition in range(self._repetitions):
-                if following is None or (following.position, following.repetition) != (position, repetition):
-                    yield Work(position, sample, repetition)
+                state = self._states[place]
+                if state == _DONE:
                     continue
-                if self._is_retried(following):
-                    yield _repeated(following, sample)
-                following = next(kept, None)
+                execution = kept.at(position, repetition) if state == _AGAIN else None
+                yield Work(position, sample, repetition) if execution is None else _repeated(execution, sample)
 
     def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         for execution in executions:
+            place = execution.position * self._repetitions + execution.repetition
             if self._is_retried(execution):
+                self._states[place] = _AGAIN
                 failed = isinstance(execution.answer, TargetFailure) or any(map(_is_failed, execution.marks))
                 self.again += failed
                 self.answered += not failed
             else:
                 self.done += 1
-                self._is_done[execution.position * self._repetitions + execution.repetition] = 1
+                self._states[place] = _DONE
                 self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
+                if self._note is not None:
+                    self._note(execution)
             yield execution
 
     def _is_retried(self, execution: Execution) -> bool:
         if isinstance(execution.answer, TargetFailure):
             return self._retarget
         return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
+
+
+class _Kept:
+    """Finds executions that are kept of a run, asked for in order.
+
+    Mostly few are asked for, the last ones: what comes before the first of them is not read.
+
+    Args:
+        read: Gives those that are kept from a position on.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._rest: Iterator[Execution] | None = None
+        self._next: Execution | None = None
+
+    def at(self, position: int, repetition: int) -> Execution | None:
+        """The execution of a sample in a repetition; None where there is none any more."""
+        if self._rest is None:
+            self._rest = self._read(since=position)
+            self._next = next(self._rest, None)
+        while (found := self._next) is not None and (found.position, found.repetition) < (position, repetition):
+            self._next = next(self._rest, None)
+        return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
 
 
 def is_retried(mark: Mark) -> bool:

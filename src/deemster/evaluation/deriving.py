@@ -70,7 +70,7 @@ def derived(
     Args:
         remains: What the run left behind.
         terms: The terms on which numbers are made of it.
-        tally: An empty tally that knows the samples' tags, where there is one already.
+        tally: A tally that knows the samples' tags, where there is one already, with all executions counted or none.
         watch: Shown the executions as they are counted.
 
     Raises:
@@ -79,10 +79,11 @@ def derived(
     """
     tally = tally or _tagged(remains, terms)
     executions = Paid(remains.executions)
-    for batch in batches(_counted(remains, terms, watched=watch is not None)):
-        tally.add(batch)
-        if watch is not None:
-            watch(batch)
+    if not tally.counted:
+        for batch in batches(_counted(remains, terms, watched=watch is not None)):
+            tally.add(batch)
+            if watch is not None:
+                watch(batch)
     summary = summarize(tally, delta=terms.delta)
     status, reason = _status(remains, summary.totals, terms.allowance)
     note = RunNote(

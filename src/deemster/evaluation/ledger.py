@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
@@ -11,12 +10,14 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from deemster import __version__
-from deemster.errors import DeemsterError, StoreError, TakenError
+from deemster.errors import DeemsterError, StoreError
 from deemster.evaluation.asking import NOTHING_SPENT
 from deemster.evaluation.backlog import Backlog
+from deemster.evaluation.beginning import begun
 from deemster.evaluation.deriving import Remains, batches
 from deemster.evaluation.identity import identity_of, moment, run_id
 from deemster.evaluation.job import Job
+from deemster.evaluation.live import LiveTally
 from deemster.evaluation.resuming import chosen, reconciled
 from deemster.evaluation.settling import settled, settles
 from deemster.evaluation.stored import Places, StoredSamples, report_of
@@ -27,11 +28,10 @@ from deemster.run import catalog
 from deemster.run.batch import Work
 from deemster.run.clock import Clock
 from deemster.run.holding import Hold
-from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Spool, Store, Writer
+from deemster.store import RunRow, Spool, Store, Writer
 from deemster.summary.paying import Spent
 from deemster.target.saved import SavedOutputs
 
-_WAYS = 10_000
 # With the time until a commit, answers that wait for their judges are kept within a quarter of a second.
 _HOLD_S = 0.1
 
@@ -102,7 +102,7 @@ class Ledger(Protocol):
 
 @contextmanager
 def opened_ledger(
-    job: Job, keeping: Keeping | None, *, order: str, clock: Clock, warn: Callable[[str], None]
+    job: Job, keeping: Keeping | None, *, order: str, live: LiveTally, clock: Clock, warn: Callable[[str], None]
 ) -> Iterator[Ledger]:
     """Where the executions of a run are kept, while it goes on.
 
@@ -110,6 +110,7 @@ def opened_ledger(
         job: What is run.
         keeping: How it is stored; None where it ends with the program.
         order: A digest of the samples' ids in their order.
+        live: Counts what is kept of a run that is gone on with.
         clock: The time.
         warn: Told what a person should know.
 
@@ -124,11 +125,13 @@ def opened_ledger(
     row = None if not keeping.resume else chosen(keeping.store, job, keeping.resume)
     if row is None and keeping.resume:
         keeping.tell("There is no run to resume; this is a new one.")
-    with _begun(job, cards, keeping.store, clock, order=order) if row is None else keeping.store.lease(row.id) as lease:
+    with begun(job, cards, keeping.store, clock, order=order) if row is None else keeping.store.lease(row.id) as lease:
         is_new = row is None
         # Whoever had the run before may have gone on with it until the lease was ours.
         row = keeping.store.run(lease.run_id)
-        job, row, backlog = (job, row, None) if is_new else _left(job, cards, row, keeping, warn, order=order)
+        job, row, backlog = (
+            (job, row, None) if is_new else _left(job, cards, row, keeping, warn, order=order, live=live)
+        )
         with keeping.store.writer(row.id) as writer:
             ledger = Stored(job, keeping.store, row, backlog, writer=writer, clock=clock)
             try:
@@ -317,49 +320,15 @@ class Stored:
         return Places(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def sample_facts(job: Job) -> Iterator[SampleFacts]:
-    """A job's samples as a store keeps them."""
-    dataset = job.plan.dataset
-    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
-        yield SampleFacts(
-            position=position,
-            id=sample.id,
-            row_hash=row_hash,
-            tags=sample.tags,
-            metadata=sample.metadata,
-            expected_output=sample.expected_output,
-            input=sample.input,
-        )
-
-
-def _begun(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> Lease:
-    """Begin a run; one that would have the id of another gets a number after it."""
-    plan, started = job.plan, clock.now()
-    facts = RunFacts(
-        id=run_id(started, job, cards),
-        suite=job.suite,
-        dataset=plan.dataset.name,
-        fingerprint=plan.dataset.fingerprint,
-        seed=job.seed,
-        repetitions=plan.repetitions,
-        samples=len(plan.dataset),
-        started_at=moment(started),
-        tool_version=__version__,
-        identity=identity_of(job, cards, order=order),
-        # Runs at one time of a clock that stands still share an id, and must not take each other's calls for their own.
-        facts={**facts_of(job), "token": secrets.token_hex(8)},
-    )
-    for way in range(1, _WAYS):
-        named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")
-        try:
-            return store.begin(named, sample_facts(job), cards=cards)
-        except TakenError:
-            continue
-    raise StoreError(f"{store.where}: There are {_WAYS:,} runs that would be called `{facts.id}`.")
-
-
 def _left(
-    job: Job, cards: Sequence[MetricCard], row: RunRow, keeping: Keeping, warn: Callable[[str], None], *, order: str
+    job: Job,
+    cards: Sequence[MetricCard],
+    row: RunRow,
+    keeping: Keeping,
+    warn: Callable[[str], None],
+    *,
+    order: str,
+    live: LiveTally,
 ) -> tuple[Job, RunRow, Backlog]:
     """What is left to do of a run, with the job that does it and the run as it stands then."""
     store = keeping.store
@@ -376,6 +345,7 @@ def _left(
         samples=row.samples,
         repetitions=row.repetitions,
         retarget=not isinstance(job.plan.target, SavedOutputs),
+        note=live.note if live.resume(cards_of(job)) else None,
     )
     keeping.tell(backlog.told(row.id))
     if not len(backlog):

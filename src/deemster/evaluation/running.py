@@ -11,6 +11,7 @@ from deemster.evaluation.counting import Counter, Progress
 from deemster.evaluation.deriving import derived
 from deemster.evaluation.job import Job, with_secrets
 from deemster.evaluation.ledger import Keeping, Ledger, cards_of, opened_ledger
+from deemster.evaluation.live import LiveTally
 from deemster.evaluation.sameness import Sameness
 from deemster.evaluation.settling import settles
 from deemster.evaluation.terms import spelt, terms_of
@@ -51,11 +52,12 @@ async def run(
     clock, stop = clock or clock_of_environment(), stop or Stop()
     job = with_secrets(job)
     tally, order = _surveyed(job, warn)
-    with opened_ledger(job, keeping, order=order, clock=clock, warn=warn) as ledger:
+    live = LiveTally(tally, job.plan)
+    with opened_ledger(job, keeping, order=order, live=live, clock=clock, warn=warn) as ledger:
         job, before = ledger.job, ledger.before
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = Counter(total, progress, done=before.done, unscored=before.unscored)
-        await _performed(job, ledger, clock=clock, stop=stop, counter=counter, warn=warn)
+        await _performed(job, ledger, live, clock=clock, stop=stop, counter=counter, warn=warn)
         ledger.settle()
         stopped = stop.reason or counter.held_back or getattr(job.plan.target, "held_back", None)
         remains = ledger.remains(stopped=stopped, budget=counter.budget)
@@ -63,7 +65,7 @@ async def run(
         # A run that was resumed with changes is told by the samples that are kept of it.
         fits = remains.samples is job.plan.dataset and tally.cards == tuple(remains.cards)
         watch = sameness.add if job.plan.scorers else None
-        report = derived(remains, terms_of(job), tally=tally if fits else None, watch=watch)
+        report = derived(remains, terms_of(job), tally=live.tally() if fits else None, watch=watch)
         for warning in sameness.warnings():
             warn(warning)
         return ledger.close(report, stopped=stopped)
@@ -91,10 +93,17 @@ def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
 
 
 async def _performed(
-    job: Job, ledger: Ledger, *, clock: Clock, stop: Stop, counter: Counter, warn: Callable[[str], None]
+    job: Job,
+    ledger: Ledger,
+    live: LiveTally,
+    *,
+    clock: Clock,
+    stop: Stop,
+    counter: Counter,
+    warn: Callable[[str], None],
 ) -> None:
     """Do the work that is left, and keep every execution."""
-    check = _check(job)
+    check = live.add if live.counts else _check(job)
 
     def sink(executions: Sequence[Execution]) -> None:
         ledger.add(executions)

@@ -12,9 +12,9 @@ from deemster.store.facts import RunFacts, SampleFacts
 from deemster.store.lease import Lease, claim, owner_of
 from deemster.store.pool import Pool
 from deemster.store.register import BEGINNING, insert_run, insert_scoring, update_run
-from deemster.store.writer import write_samples
+from deemster.store.samples import put_samples, sample_rows
 
-_CHUNK = 10_000
+_CHUNK = 20_000
 
 
 def begun(pool: Pool, run: RunFacts, cards: Sequence[MetricCard]) -> Lease:
@@ -39,10 +39,11 @@ def fill(pool: Pool, lease: Lease, run: RunFacts, samples: Iterable[SampleFacts]
         StoreError: The number of samples is not what the run says, or the database refuses.
     """
     count, each = 0, iter(samples)
-    while chunk := list(itertools.islice(each, _CHUNK)):
-        with pool.writing() as rows:
-            lease.renew(rows)
-            count += write_samples(rows, lease.number, chunk)
+    with pool.lent() as rows, rows.roomy():
+        while (chunk := sample_rows(lease.number, itertools.islice(each, _CHUNK))).samples:
+            with rows.transaction():
+                lease.renew(rows)
+                count += put_samples(rows, chunk)
     if count != run.samples:
         message = f"The run `{run.id}` was said to have {counted(run.samples, 'sample')}; {count:,} came."
         raise failure(pool.dialect.where, message)

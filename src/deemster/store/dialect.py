@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from deemster.errors import Fault, StoreError
 
 Row: TypeAlias = tuple[Any, ...]
+
+
+class Insert(NamedTuple):
+    """How rows of a table are put in, but for those whose key is there already.
+
+    Attributes:
+        into: The table and its columns.
+        values: What stands for a row, with `?` for values.
+    """
+
+    into: str
+    values: str
+
+    def sql(self, count: int = 1) -> str:
+        """The statement for so many rows.
+
+        >>> Insert("entries (run, position)", "(?, ?)").sql(2)
+        'INSERT INTO entries (run, position) VALUES (?, ?), (?, ?) ON CONFLICT DO NOTHING'
+        """
+        return f"INSERT INTO {self.into} VALUES {', '.join([self.values] * count)} ON CONFLICT DO NOTHING"  # noqa: S608 - names only
 
 
 class Rows(Protocol):
@@ -30,8 +50,16 @@ class Rows(Protocol):
         """Run a statement for each row of values; how many rows all of them changed."""
         ...
 
+    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+        """Put in rows, but for those whose key is there already; how many were not."""
+        ...
+
     def transaction(self) -> AbstractContextManager[None]:
         """A writing transaction, committed at the end and rolled back where it raises."""
+        ...
+
+    def roomy(self) -> AbstractContextManager[None]:
+        """A block in which much is written all over the store: more memory is used, and given back at its end."""
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:

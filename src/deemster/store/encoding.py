@@ -234,6 +234,14 @@ def line(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text).replace("\0", "\ufffd")
 
 
+def identifier(text: str) -> bytes:
+    """A sample's id as the store keeps it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return str(repaired(text)).encode()
+
+
 def repaired(value: Any) -> Any:
     """A value as plain data, with lone surrogates replaced and numbers too wide for the format as text."""
     if isinstance(value, str):

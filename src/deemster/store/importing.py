@@ -23,7 +23,7 @@ from deemster.store.lease import Lease
 from deemster.store.lines import RECEIVED, RunLine, ScoringLine, card_of, line_of
 from deemster.store.pool import Pool
 from deemster.store.register import count_done, insert_scoring, update_run, update_scoring
-from deemster.store.writer import write_samples
+from deemster.store.samples import put_samples, sample_rows
 
 if TYPE_CHECKING:
     from deemster.store.store import Store
@@ -273,7 +273,7 @@ class _Filling:
         with self._pool.writing() as rows:
             self._lease.renew(rows)
             if kind is _Sample:
-                write_samples(rows, self._run, map(_sample, waiting))
+                put_samples(rows, sample_rows(self._run, map(_sample, waiting)))
             elif kind is _Output:
                 self._outputs(rows, waiting)
             elif kind is _Marks:

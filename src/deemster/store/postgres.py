@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from deemster.errors import MissingExtraError
-from deemster.store.dialect import Row, Rows, failure
+from deemster.store.dialect import Insert, Row, Rows, failure
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,6 +79,14 @@ class PostgresRows:
             cursor.executemany(_in_words(sql), rows)
             return cursor.rowcount
 
+    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+        """Put in rows, but for those whose key is there already; how many were not.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        return self.write_many(insert.sql(), rows)
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """A writing transaction, committed at the end and rolled back where it raises.
@@ -93,6 +101,10 @@ class PostgresRows:
         finally:
             # After a commit there is nothing left to roll back.
             self._abandon()
+
+    def roomy(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing: the server has its own memory."""
+        return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

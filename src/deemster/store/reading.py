@@ -87,7 +87,9 @@ class Reader:
     def __init__(self, pool: Pool, run_id: str, number: int, *, tell: Tell | None) -> None:
         self._pool, self._run_id, self._number, self._tell = pool, run_id, number, tell
 
-    def executions(self, view: View, *, settled: bool, done: int, lean: bool = False) -> Iterator[Execution]:
+    def executions(
+        self, view: View, *, settled: bool, done: int, lean: bool = False, since: int = 0
+    ) -> Iterator[Execution]:
         """Executions in the order of position and repetition.
 
         Args:
@@ -95,6 +97,7 @@ class Reader:
             settled: Whether marks are shown as they were settled.
             done: How many there must be at least.
             lean: Whether to leave out what is not counted: the text of outputs, the details of marks and the like.
+            since: The position they begin at; behind it nobody looks whether any are missing.
 
         Raises:
             StoreError: Something is damaged and nobody is told, or the database refuses.
@@ -118,10 +121,11 @@ class Reader:
             return Execution(position, name.decode(), repetition, kept.answer, view.marks(found), kept.valid, kept.cut)
 
         sql = _executions_sql([number for _, number, _ in shown], settled=settled)
-        sound = yield from self._paged(sql, (-1, -1), execution, what="execution", expected=done)
+        expected = done if since == 0 else 0
+        sound = yield from self._paged(sql, (since, -1), execution, what="execution", expected=expected)
         for scoring, count in zip(view.scorings, marked, strict=True):
             lost = scoring.done - count
-            if lost > max(0, done - sound):
+            if since == 0 and lost > max(0, done - sound):
                 self._say(
                     f"{counted(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}"
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sqlite3
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deemster.errors import counted
-from deemster.store.dialect import Row, Rows, failure
+from deemster.store.dialect import Insert, Row, Rows, failure
 
 _Result = TypeVar("_Result")
 # "deem" as a number, in the header of the file.
@@ -21,6 +22,12 @@ _SMALLEST = 512
 _NONE = "There is no store here. `deemster run` makes one; `--store` names another."
 _PATIENCE_S = 120.0
 _TIMEOUT_MS = 10_000
+_CACHE_KIB = 8 << 10
+# An index over the hashes of a million contents.
+_ROOMY_KIB = 64 << 10
+# How many rows one statement puts in. Other threads go on while SQLite works on a statement, and it waits for them
+# after each: with one row a statement it would mostly wait.
+_AT_ONCE = (128, 8, 1)
 _BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
 _CAUSES = {
     "SQLITE_FULL": "the disk is full",
@@ -56,7 +63,7 @@ class SqliteRows:
         if self.read("PRAGMA journal_mode")[0][0] != "wal":
             self.read("PRAGMA journal_mode = WAL")
         self.read(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        self.read("PRAGMA cache_size = -8192")
+        self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
         # Fewer and larger checkpoints: each waits for the disk.
         self.read("PRAGMA wal_autocheckpoint = 4000")
         self.read("PRAGMA journal_size_limit = 67108864")
@@ -106,6 +113,22 @@ class SqliteRows:
         with self._told():
             return self._base.executemany(sql, rows).rowcount if rows else 0
 
+    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+        """Put in rows, but for those whose key is there already; how many were not.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        most = self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?")
+        inserted = at = 0
+        with self._told():
+            for size in _AT_ONCE:
+                while size <= min(most, len(rows) - at):
+                    values = tuple(itertools.chain.from_iterable(rows[at : at + size]))
+                    inserted += self._base.execute(insert.sql(size), values).rowcount
+                    at += size
+        return inserted
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """A writing transaction, committed at the end and rolled back where it raises.
@@ -121,6 +144,20 @@ class SqliteRows:
         finally:
             # After a commit there is nothing left to roll back.
             self._abandon()
+
+    @contextlib.contextmanager
+    def roomy(self) -> Iterator[None]:
+        """A block in which much is written all over the store: more memory is used, and given back at its end.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        self.read(f"PRAGMA cache_size = {-_ROOMY_KIB}")
+        try:
+            yield
+        finally:
+            self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
+            self.read("PRAGMA shrink_memory")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -91,14 +91,6 @@ class Store:
         lease.release()
         delete(self._pool, lease.number)
 
-    def sweep(self) -> None:
-        """Remove what processes left behind that died while they began a run.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        sweep(self._pool)
-
     def lease(self, run_id: str) -> Lease:
         """Take the right to write a run: a free one, one of a dead process, or one not heard of for 30 seconds.
 
@@ -242,7 +234,14 @@ class Store:
         return self._reader(row, tell).samples(expected=row.samples, lean=lean)
 
     def executions(
-        self, run_id: str, *, scoring: int | None = None, settled: bool = True, tell: Told = None, lean: bool = False
+        self,
+        run_id: str,
+        *,
+        scoring: int | None = None,
+        settled: bool = True,
+        tell: Told = None,
+        lean: bool = False,
+        since: int = 0,
     ) -> Iterator[Execution]:
         """The executions of a run, in the order of position and repetition.
 
@@ -254,6 +253,7 @@ class Store:
             settled: Whether marks are shown as they were settled, where they were.
             tell: Told what is damaged, which is then left out; without it, damage raises.
             lean: Whether to leave out texts, details and all else that is shown and not counted.
+            since: The position they begin at.
 
         Raises:
             StoreError: There is no such run or scoring, something is damaged, or the database refuses.
@@ -261,7 +261,7 @@ class Store:
         row = self.run(run_id)
         reader, done = self._reader(row, tell), 0 if row.kind == "grading" else row.done
         view = view_of(row.scorings) if scoring is None else view_of([self._scoring(row, scoring)])
-        return reader.executions(view, settled=settled, done=done, lean=lean)
+        return reader.executions(view, settled=settled, done=done, lean=lean, since=since)
 
     def entries(self, run_id: str, *, tell: Told = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.

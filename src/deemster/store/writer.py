@@ -11,12 +11,13 @@ from typing import Any, Self
 
 from deemster.errors import StoreError
 from deemster.records import Execution
-from deemster.store.dialect import Rows, failure
-from deemster.store.encoding import answer_body, checksum, content_body, labels_body, marks_body, repaired
+from deemster.store.dialect import Insert, Rows, failure
+from deemster.store.encoding import answer_body, checksum, identifier, marks_body
 from deemster.store.facts import SampleFacts
 from deemster.store.lease import Lease
 from deemster.store.pool import Pool
 from deemster.store.register import count_done
+from deemster.store.samples import put_samples, sample_rows
 
 # A commit stands at most a quarter of a second after what it holds; the rest is for the commit itself.
 _LINGER_S = 0.15
@@ -38,10 +39,9 @@ class _Table:
     def __init__(self, name: str, key: Sequence[str], values: Sequence[str], *, forget: Sequence[str] = ()) -> None:
         self.key = key
         columns = ", ".join([*key, *values])
-        places = ", ".join("?" * (len(key) + len(values)))
         changes = ", ".join([*(f"{value} = ?" for value in values), *(f"{value} = NULL" for value in forget)])
         condition = " AND ".join(f"{part} = ?" for part in key)
-        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608 - names only
+        self.insert = Insert(f"{name} ({columns})", f"({', '.join('?' * (len(key) + len(values)))})")
         self.update = f"UPDATE {name} SET {changes} WHERE {condition}"  # noqa: S608 - names only
 
 
@@ -258,7 +258,7 @@ class Writer:
     def _write(self, rows: Rows, group: _Group) -> None:
         run = self._lease.number
         if group.samples:
-            count = write_samples(rows, run, group.samples)
+            count = put_samples(rows, sample_rows(run, group.samples))
             rows.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
         done = _put(rows, _OUTPUTS, list(group.outputs.values())) + _put(rows, _ENTRIES, list(group.entries.values()))
         if done:
@@ -269,39 +269,6 @@ class Writer:
                 "UPDATE scorings SET done = done + ?, done_mirror = done_mirror - ? WHERE run = ? AND number = ?",
                 (marked, marked, run, self._scoring),
             )
-
-
-def identifier(text: str) -> bytes:
-    """A sample's id as the store keeps it."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return str(repaired(text)).encode()
-
-
-def write_samples(rows: Rows, run: int, samples: Iterable[SampleFacts]) -> int:
-    """Write samples and what of their content the store does not have; how many were not there yet."""
-    contents: dict[bytes, tuple[bytes, bytes, int]] = {}
-    labels: list[tuple[Any, ...]] = []
-    for sample in samples:
-        row_hash, name = bytes.fromhex(sample.row_hash), identifier(sample.id)
-        if sample.content and row_hash not in contents:
-            body = content_body(sample.expected_output, sample.input)
-            contents[row_hash] = (row_hash, body, binascii.crc32(body, binascii.crc32(row_hash)))
-        body = labels_body(sample.tags, sample.metadata)
-        total = binascii.crc32(body, binascii.crc32(b"%d/%b%b" % (sample.position, name, row_hash)))
-        labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
-    # In one order for all, so that two runs that begin at the same time never wait for each other.
-    rows.write_many(
-        "INSERT INTO contents (row_hash, body, checksum) VALUES (?, ?, ?) ON CONFLICT (row_hash) DO NOTHING",
-        [contents[row_hash] for row_hash in sorted(contents)],
-    )
-    return rows.write_many(
-        "INSERT INTO samples (run, position, id, row_hash, body, checksum, content)"
-        " VALUES (?, ?, ?, ?, ?, ?, (SELECT number FROM contents WHERE row_hash = ?))"
-        " ON CONFLICT (run, position) DO NOTHING",
-        labels,
-    )
 
 
 def settle_marks(rows: Rows, run: int, scoring: int, executions: Iterable[Execution]) -> None:
@@ -320,7 +287,7 @@ def settle_marks(rows: Rows, run: int, scoring: int, executions: Iterable[Execut
 
 def _put(rows: Rows, table: _Table, found: Sequence[Sequence[Any]]) -> int:
     """Write rows, in place of those with the same key; how many were not there yet."""
-    fresh = rows.write_many(table.insert, found)
+    fresh = rows.insert_many(table.insert, found)
     if fresh < len(found):
         start = len(table.key)
         rows.write_many(table.update, [(*row[start:], *row[:start]) for row in found])

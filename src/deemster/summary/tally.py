@@ -26,6 +26,9 @@ class Tally:
         samples: How many samples the dataset has.
         repetitions: How often each is run.
         aggregator: Makes one result of the marks of an execution, where the run has one.
+
+    Attributes:
+        counted: How many executions are in it.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Tally:
         if aggregator is not None:
             names = [card.name for card in cards]
             self.outcomes = Outcomes(aggregator, names, samples=samples, repetitions=repetitions)
+        self.counted = 0
         self.target_failures = 0
         self.without_usage = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
@@ -75,6 +79,13 @@ class Tally:
             found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
         return found
 
+    def emptied(self) -> Tally:
+        """A tally of the same run in which nothing is counted, with the tags of its samples."""
+        aggregator = None if self.outcomes is None else self.outcomes.aggregator
+        empty = Tally(self.cards, samples=self.samples, repetitions=self.repetitions, aggregator=aggregator)
+        empty._tags, empty._untagged = self._tags, self._untagged
+        return empty
+
     def add(self, executions: Sequence[Execution]) -> None:
         """Count executions. The order in which they come changes nothing.
 
@@ -98,6 +109,7 @@ class Tally:
             criteria.add(executions, column)
         if self.outcomes is not None:
             self.outcomes.add(executions)
+        self.counted += len(executions)
 
     def _add_answer(self, execution: Execution) -> None:
         answer = execution.answer
