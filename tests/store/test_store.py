@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, StoreError, TakenError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import open_store
+from deemster.store import beginning, open_store
+from deemster.store.dialect import Insert
 from tests.store.making import MARK, begun, card, counts, execution, facts, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
@@ -281,7 +282,7 @@ def test_an_id_is_taken_once(store):
 
 
 def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
-    monkeypatch.setattr("deemster.store.beginning._CHUNK", 2)
+    monkeypatch.setattr("deemster.store.beginning._MANY", 2)
 
     def watched():
         for each in samples(5):
@@ -294,8 +295,50 @@ def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
     assert store.run("latest").samples == 5
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 127, 128, 129, 300])
+def test_however_many_samples_there_are_each_is_kept_once(store, count):
+    begun(store, count=count)
+    assert list(store.samples("run-0")) == samples(count)
+
+
+def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
+    insert = Insert("contents (row_hash, body, checksum)", "(?, ?, ?)")
+
+    def content(number):
+        return (b"%032d" % number, b"{}", number)
+
+    with store.writing() as rows:
+        assert rows.insert_many(insert, []) == 0
+        assert rows.insert_many(insert, [content(number) for number in range(5)]) == 5
+        assert rows.insert_many(insert, [content(number) for number in range(200)]) == 195
+        assert rows.read("SELECT count(*), sum(checksum) FROM contents") == [(200, 199 * 100)]
+
+
+def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
+    monkeypatch.setattr("deemster.store.beginning._HEAVY", 250)
+    large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
+    seen = []
+    put = beginning.put_samples
+    monkeypatch.setattr(
+        "deemster.store.beginning.put_samples", lambda rows, found: seen.append(len(found.samples)) or put(rows, found)
+    )
+    store.begin(facts(samples=7), iter(large), cards=[])
+    assert seen == [2, 2, 2, 1]
+    assert list(store.samples("run-0")) == large
+
+
+def test_executions_can_be_read_from_a_position_on(store):
+    name = begun(store, count=4, repetitions=2)
+    with store.writer(name) as writer:
+        writer.add([execution(position, repetition) for position in (0, 1, 3) for repetition in range(2)])
+    keys = [(each.position, each.repetition) for each in store.executions(name, since=1)]
+    assert keys == [(1, 0), (1, 1), (3, 0), (3, 1)]
+    assert [each.position for each in store.executions(name, since=2)] == [3, 3]
+    assert list(store.executions(name, since=4)) == []
+
+
 def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
-    monkeypatch.setattr("deemster.store.beginning._CHUNK", 2)
+    monkeypatch.setattr("deemster.store.beginning._MANY", 2)
 
     def broken():
         yield from samples(3)

@@ -10,13 +10,15 @@ import msgspec
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.
 LARGEST = 1 << 20
+# A character takes at most four bytes.
+_SURELY = LONGEST // 4
 _T = TypeVar("_T")
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
 def cut(text: str) -> str:
     """Text of at most 64 KiB of UTF-8, cut between characters."""
-    if len(text) * 4 <= LONGEST:
+    if len(text) <= _SURELY:
         return text
     data = text.encode("utf-8", "surrogatepass")
     return text if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore")
@@ -28,15 +30,22 @@ def shortened(value: Any) -> Any:
     >>> shortened({"a": ["b"]})
     {'a': ['b']}
     """
+    if _is_short(value):
+        return value
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, Mapping):
-        found = {key: shortened(entry) for key, entry in value.items()}
-        return value if all(found[key] is value[key] for key in found) else found
-    if isinstance(value, (list, tuple)):
-        each = [shortened(entry) for entry in value]
-        return value if all(now is before for now, before in zip(each, value, strict=True)) else each
-    return value
+        return {key: shortened(entry) for key, entry in value.items()}
+    return [shortened(entry) for entry in value]
+
+
+def _is_short(value: Any) -> bool:
+    """Whether no text in a JSON value has more than 64 KiB."""
+    if isinstance(value, str):
+        return cut(value) is value
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    # Most are texts of a few words; a list of answers takes less time than answers one by one.
+    return all([(type(entry) is str and len(entry) <= _SURELY) or _is_short(entry) for entry in entries])  # noqa: C419
 
 
 def attached(value: _T) -> _T | None:

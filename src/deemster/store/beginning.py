@@ -14,7 +14,8 @@ from deemster.store.pool import Pool
 from deemster.store.register import BEGINNING, insert_run, insert_scoring, update_run
 from deemster.store.samples import put_samples, sample_rows
 
-_CHUNK = 20_000
+_MANY = 20_000
+_HEAVY = 32 << 20
 
 
 def begun(pool: Pool, run: RunFacts, cards: Sequence[MetricCard]) -> Lease:
@@ -40,7 +41,7 @@ def fill(pool: Pool, lease: Lease, run: RunFacts, samples: Iterable[SampleFacts]
     """
     count, each = 0, iter(samples)
     with pool.lent() as rows, rows.roomy():
-        while (chunk := sample_rows(lease.number, itertools.islice(each, _CHUNK))).samples:
+        while (chunk := sample_rows(lease.number, itertools.islice(each, _MANY), most=_HEAVY)).samples:
             with rows.transaction():
                 lease.renew(rows)
                 count += put_samples(rows, chunk)

@@ -29,23 +29,28 @@ class SampleRows(NamedTuple):
     samples: list[Row]
 
 
-def sample_rows(run: int, samples: Iterable[SampleFacts]) -> SampleRows:
+def sample_rows(run: int, samples: Iterable[SampleFacts], *, most: int | None = None) -> SampleRows:
     """Samples as rows.
 
     Args:
         run: The number of the run.
         samples: Some of its samples.
+        most: How many bytes of content are enough; no more samples are taken then.
     """
     contents: dict[bytes, Row] = {}
     labels: list[Row] = []
+    size = 0
     for sample in samples:
         row_hash, name = bytes.fromhex(sample.row_hash), identifier(sample.id)
         if sample.content and row_hash not in contents:
             body = content_body(sample.expected_output, sample.input)
             contents[row_hash] = (row_hash, body, binascii.crc32(body, binascii.crc32(row_hash)))
+            size += len(body)
         body = labels_body(sample.tags, sample.metadata)
         total = binascii.crc32(body, binascii.crc32(b"%d/%b%b" % (sample.position, name, row_hash)))
         labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
+        if most is not None and size >= most:
+            break
     # In one order for all, so that two runs that begin at the same time never wait for each other.
     return SampleRows([contents[row_hash] for row_hash in sorted(contents)], labels)
 

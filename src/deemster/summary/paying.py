@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
 from deemster.records import Call, Execution, Mark, Usage
 from deemster.records.usage import added, cached, tokens_of
+
+_calls = attrgetter("calls")
 
 
 class Payer:
@@ -66,7 +69,7 @@ class Paid:
     def __iter__(self) -> Iterator[Execution | None]:
         payer = Payer()
         for execution in self._executions:
-            if execution is None or not [mark for mark in execution.marks if mark.calls]:
+            if execution is None or not any(map(_calls, execution.marks)):
                 yield execution
                 continue
             marks = tuple(
