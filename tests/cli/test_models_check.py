@@ -221,3 +221,19 @@ def test_help_is_as_it_was_read(golden):
     result = called("models", "check", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
     golden("cli/models-check.txt", result.stdout)
+
+
+def test_a_file_that_only_names_models_will_do(server):
+    written(Path(), {"models.yml": f"models:\n  judge: {JUDGE}\n"})
+    result = called("models", "check", "models.yml")
+    assert result.exit_code == 0, result.output
+    assert "judge  toy-1" in result.stdout
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("text", ["metrics: []\ndataset: golden.yml\n", "name: x\n"])
+def test_a_file_that_names_none_must_be_a_suite(server, text):
+    written(Path(), {"suite.yml": text})
+    result = called("models", "check", "suite.yml")
+    assert result.exit_code == 2
+    assert "`metrics` is a list of at least one metric" in result.stderr

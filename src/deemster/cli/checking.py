@@ -73,7 +73,8 @@ async def findings(suite: Suite, *, clock: Clock) -> list[Finding]:
     if suite.models is not None and not isinstance(suite.models, Mapping):
         roles_of_suite(suite)
     section: Mapping[str, Any] = suite.models or {}
-    asked = dict.fromkeys(role for metric in metrics_of_suite(suite) for role in getattr(metric, "roles", ()))
+    metrics = metrics_of_suite(suite) if suite.metrics else ()
+    asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
     names = dict.fromkeys([*section, *asked])
     # One after the other, so that the time one takes is not that of another.
     return [await _finding(suite, name, section, clock) for name in names]

@@ -27,10 +27,12 @@ def command() -> None:
 def check(*, suite: str) -> None:
     """Ask each model of a suite one small thing, and say what is wrong where that fails.
 
+    A file that has nothing but a section `models` will do, as `deemster grade --models` takes it.
+
     A chat model is asked for a JSON object, an embedding model for the vector of a word; a request is not repeated, and
     no answer is kept. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
-    found = finished(findings(load_suite(suite, calls_target=False), clock=clock_of_environment()))
+    found = finished(findings(load_suite(suite, calls_target=False, whole=False), clock=clock_of_environment()))
     if not found:
         click.echo("No metric of this suite asks a model.")
         return

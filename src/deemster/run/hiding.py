@@ -45,7 +45,7 @@ def hidden_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[
     """
     return [
         msgspec.structs.replace(execution, marks=tuple(_hidden(mark, secrets) for mark in execution.marks))
-        if any(type(mark) is Unscored and mark.cause == "metric_failed" for mark in execution.marks)
+        if [mark for mark in execution.marks if type(mark) is Unscored and mark.cause == "metric_failed"]
         else execution
         for execution in executions
     ]

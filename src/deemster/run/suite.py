@@ -74,12 +74,13 @@ class Suite(NamedTuple):
     target_timeout_s: float | None = None
 
 
-def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
+def load_suite(path: str | Path, *, calls_target: bool = True, whole: bool = True) -> Suite:
     """Read a suite file.
 
     Args:
         path: The file.
         calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
+        whole: Whether it must say what is run; otherwise one that only names models will do.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all faults are listed.
@@ -88,7 +89,8 @@ def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
     if not isinstance(document.value, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(document.value)}."
         raise ConfigurationError(Fault(message, document.where()))
-    reader = _Reader(document, Path(path).parent, calls_target=calls_target)
+    is_run = whole or "models" not in document.value
+    reader = _Reader(document, Path(path).parent, calls_target=calls_target, is_run=is_run)
     suite = reader.suite(Path(path))
     if reader.faults:
         raise ConfigurationError(in_order(reader.faults))
@@ -98,10 +100,11 @@ def load_suite(path: str | Path, *, calls_target: bool = True) -> Suite:
 class _Reader:
     """Reads a suite and collects what is wrong with it."""
 
-    def __init__(self, document: Document, folder: Path, *, calls_target: bool) -> None:
+    def __init__(self, document: Document, folder: Path, *, calls_target: bool, is_run: bool) -> None:
         self.document = document
         self.folder = folder
         self.calls_target = calls_target
+        self.is_run = is_run
         self.faults: list[Fault] = []
 
     def suite(self, path: Path) -> Suite:
@@ -110,17 +113,18 @@ class _Reader:
         if version != SCHEMA:
             self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {_shown(version)}.")
         metrics, aggregator = root.get("metrics", []), self._declared(root, "aggregator")
-        if not isinstance(metrics, list) or not (metrics or "group" in root):
+        if not isinstance(metrics, list) or (not (metrics or "group" in root) and self.is_run):
             self._fault(("metrics",), "`metrics` is a list of at least one metric.")
             metrics = []
         if "group" in root:
             metrics, aggregator = self._grouped(root, metrics, aggregator)
         limits = self._map(root.get("limits", {}), ("limits",), "`limits`", _LIMITS)
+        dataset = self._text(root, "dataset") if self.is_run or "dataset" in root else ""
         return Suite(
             document=self.document,
             folder=self.folder,
             name=self._text(root, "name", default=path.stem),
-            dataset=str(self.folder / self._text(root, "dataset")),
+            dataset=str(self.folder / dataset),
             target=self._target(root["target"]) if "target" in root else None,
             metrics=metrics,
             models=root.get("models"),
