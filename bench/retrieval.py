@@ -1,8 +1,8 @@
 """CPU time of hit, recall, mrr and ndcg, against pytrec_eval and ranx on the same rankings.
 
 All sides start from the same plain lists of ids and maps of gains, and build what they read from them; a peer gives
-numbers. "numbers" are ours from the same lists; "marks" are what a run makes: samples and outputs built, every ranking
-checked, a mark with details per query and metric.
+numbers. "marks" are what a run makes: samples and outputs built, every ranking checked, a mark with details per query
+and metric. "numbers" are the same without the last step: what a run makes its marks from.
 
 Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
 """
@@ -30,44 +30,49 @@ def data(queries, depth):
     return rankings, gains
 
 
-def best(function):
-    """The least CPU time and the result of a few calls."""
-    times = []
+def raced(*functions):
+    """The least CPU time and the result of a few calls of each, in turns, so that a busy neighbour slows all alike."""
+    times = [[] for _ in functions]
     for _ in range(REPEATS):
-        start = time.process_time()
-        result = function()
-        times.append(time.process_time() - start)
-    return min(times), result
+        results = []
+        for spent, function in zip(times, functions, strict=True):
+            start = time.process_time()
+            results.append(function())
+            spent.append(time.process_time() - start)
+    return [(min(spent), result) for spent, result in zip(times, results, strict=True)]
 
 
 def ours(rankings, gains):
-    from deemster.metrics.ranked import ranking_scores, score_ranked
+    """What makes our means from numbers, and what makes them from marks."""
+    from deemster.metrics.ranked import ranked_columns, score_ranked
     from deemster.metrics.retrieval import RetrievalHitAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalRecallAtK
     from deemster.records import Output, Sample
 
     metrics = [RetrievalHitAtK(k=10), RetrievalRecallAtK(k=10), RetrievalMrr(), RetrievalNdcgAtK(k=10)]
 
-    def marks():
-        """The mean of each metric, from marks made in batches and dropped, as the engine does."""
+    def means(batch_sums):
+        """The mean of each metric, from batches that are made and dropped, as the engine does."""
         sums = [0.0] * len(metrics)
         for start in range(0, len(rankings), BATCH):
             part = slice(start, start + BATCH)
             samples = [
                 Sample(f"q{number}", {}, None, {"relevant": wanted}) for number, wanted in enumerate(gains[part])
             ]
-            made = score_ranked(metrics, samples, [Output("", ranking) for ranking in rankings[part]])
-            sums = [total + sum(mark.score for mark in column) for total, column in zip(sums, made, strict=True)]
+            outputs = [Output("", ranking) for ranking in rankings[part]]
+            sums = [total + more for total, more in zip(sums, batch_sums(samples, outputs), strict=True)]
         return [total / len(rankings) for total in sums]
 
-    numbers_s, columns = best(lambda: ranking_scores(metrics, rankings, gains))
-    marks_s, again = best(marks)
-    means = [float(column.mean()) for column in columns]
-    if max(abs(a - b) for a, b in zip(means, again, strict=True)) > 1e-12:
-        raise SystemExit("the marks and the numbers differ")
-    return numbers_s, marks_s, means
+    def numbers(samples, outputs):
+        return [float(column.scores.sum()) for column in ranked_columns(metrics, samples, outputs)]
+
+    def marks(samples, outputs):
+        return [sum(mark.score for mark in column) for column in score_ranked(metrics, samples, outputs)]
+
+    return lambda: means(numbers), lambda: means(marks)
 
 
 def pytrec(rankings, gains):
+    """What makes the means of pytrec_eval."""
     import pytrec_eval
 
     names = ("success_10", "recall_10", "recip_rank", "ndcg_cut_10")
@@ -84,8 +89,11 @@ def pytrec(rankings, gains):
         measures = {"success.10", "recall.10", "recip_rank", "ndcg_cut.10"}
         return pytrec_eval.RelevanceEvaluator(qrel, measures).evaluate(run)
 
-    whole, results = best(lambda: score(*build()))
-    return whole, [sum(result[name] for result in results.values()) / len(results) for name in names]
+    def means():
+        results = score(*build())
+        return [sum(result[name] for result in results.values()) / len(results) for name in names]
+
+    return means
 
 
 def ranx(rankings, gains):
@@ -105,7 +113,7 @@ def ranx(rankings, gains):
         return evaluate(qrels, run, measures)
 
     score(rankings[:100], gains[:100])
-    whole, results = best(lambda: score(rankings, gains))
+    [(whole, results)] = raced(lambda: score(rankings, gains))
     return whole, [float(results[name]) for name in measures]
 
 
@@ -122,12 +130,15 @@ def main(queries=100_000, depth=100, *only):
         return
     rankings, gains = data(queries, depth)
     gc.freeze()  # the input belongs to neither side
-    numbers_s, marks_s, means = ours(rankings, gains)
+    (numbers_s, means), (marks_s, again), (pytrec_s, pytrec_means) = raced(
+        *ours(rankings, gains), pytrec(rankings, gains)
+    )
+    if max(abs(a - b) for a, b in zip(means, again, strict=True)) > 1e-12:
+        raise SystemExit("the marks and the numbers differ")
     environments.environment("ranx")
     command = [str(environments.python("ranx")), __file__, str(queries), str(depth), "1"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     ranx_s, *ranx_means = map(float, told.split())
-    pytrec_s, pytrec_means = pytrec(rankings, gains)
     case = f"{queries} x {depth}"
     for peer, theirs, peer_means, goal in (
         ("pytrec_eval", pytrec_s, pytrec_means, 5),

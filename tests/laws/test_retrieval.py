@@ -108,3 +108,12 @@ def test_a_batch_is_marked_as_its_pairs_are(pairs, k):
     expected = [[metric.score(*pair) for pair in zip(samples, outputs, strict=True)] for metric in metrics]
     assert score_ranked(metrics, samples, outputs) == expected
     assert [metric.score_many(samples, outputs) for metric in metrics] == expected
+
+
+@given(repeating, gains, depths, depths)
+def test_what_is_asked_beside_it_changes_no_mark(ranking, relevant, k, other):
+    sample, output = Sample("s", {}, relevant), Output("", ranking)
+    for metric in every(k):
+        for beside in (*every(other), RetrievalMrr(k=other), RetrievalMap(k=other)):
+            [[mark], _] = score_ranked([metric, beside], [sample], [output])
+            assert mark == metric.score(sample, output)

@@ -44,6 +44,22 @@ def test_rouge_l_above_max_cells_is_too_large():
     assert marked(RougeL(max_cells=3), "a b", "a b").cause == "too_large"
 
 
+def test_rouge_l_of_long_texts_compares_plain_letters_with_others():
+    long = " ".join(f"Straße{number} word{number}, weißgewaschene_Straßenkreuzungen" for number in range(300))
+    mark = marked(RougeL(), long, long.replace("ß", "ss"))
+    assert mark.details["lcs"] == 300
+    assert mark.details["expected_tokens"] == mark.details["actual_tokens"] == 1_200
+    assert marked(RougeL(max_cells=1_200**2 - 1), long, long).cause == "too_large"
+    assert marked(RougeL(max_cells=1_200**2), long, long.upper().lower()).score == mark.score
+    assert marked(RougeL(), long, long).score == 1
+
+
+def test_rouge_l_of_a_long_text_and_none_is_a_miss():
+    assert marked(RougeL(), "word " * 2_000, "...").details["expected_tokens"] == 2_000
+    assert marked(RougeL(), "word " * 2_000, "...").score == 0
+    assert marked(RougeL(), "." * 10_000, "...").score == 1
+
+
 def test_the_eiffel_tower_is_two_thirds_of_the_answer():
     mark = marked(TokenF1(), "the Eiffel Tower", "Eiffel Tower in Paris")
     assert mark.score == 4 / 6

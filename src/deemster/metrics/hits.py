@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics.contract import Fault
-from deemster.metrics.ranking import entries_of, ranks_of, relevance
+from deemster.metrics.ranking import entries_of, ids_of, ranks_of, relevance
 from deemster.records import Output, Sample
 
 WHOLE = 2**62
@@ -23,10 +23,10 @@ class Hits(NamedTuple):
         places: For each pair, its position in the batch.
         gains: For each pair, its relevant ids with their gains.
         relevant: For each pair, how many ids are relevant.
-        retrieved: For each pair, how many distinct ids were retrieved.
+        retrieved: For each pair, how many distinct ids were retrieved, of those that were looked at.
         owner: For each relevant id, the pair it belongs to.
         gain: For each relevant id, its gain.
-        rank: For each relevant id, its rank among the distinct ids from 1, or 0 where it was not retrieved.
+        rank: For each relevant id, its rank among the distinct ids from 1, or 0 where it is not among those.
     """
 
     places: list[int]
@@ -67,62 +67,78 @@ class Hits(NamedTuple):
         return np.cumsum(self.relevant) - self.relevant
 
 
-class Unread(NamedTuple):
-    """A pair that cannot be marked; the gains are None where the sample is at fault."""
+class Pairs(NamedTuple):
+    """Pairs whose sample says what is relevant.
 
-    place: int
-    gains: Mapping[str, float] | None
-    fault: Fault
+    Attributes:
+        places: For each pair, its position in the batch.
+        outputs: For each pair, its output, which may still prove unreadable.
+        gains: For each pair, its relevant ids with their gains, which are above 0.
+        faults: What is wrong with the other samples, by position in the batch.
+    """
 
+    places: list[int]
+    outputs: list[Output]
+    gains: list[Mapping[str, float]]
+    faults: dict[int, Fault]
 
-def gathered(samples: Sequence[Sample], outputs: Sequence[Output]) -> tuple[Hits, list[Unread]]:
-    """Read every ranking once, and find the relevant ids in it."""
-    unread: list[Unread] = []
-    places: list[int] = []
-
-    def pairs() -> Iterator[tuple[Mapping[str, int], Mapping[str, float]]]:
-        for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
-            gains = None
-            try:
-                gains = relevance(sample)
-                retrieved = output.retrieved
-                ranks = ranks_of(retrieved if type(retrieved) is list else entries_of(output))
-            except Fault as fault:
-                unread.append(Unread(place, gains, fault))
-                continue
-            places.append(place)
-            yield ranks, gains
-
-    return located(pairs())._replace(places=places), unread
+    def all_gains(self) -> Iterator[float]:
+        """The gains of all pairs, pair by pair."""
+        return chain.from_iterable(gains.values() for gains in self.gains)
 
 
-def located(pairs: Iterable[tuple[Mapping[str, int], Mapping[str, float]]]) -> Hits:
-    """Find relevant ids in rankings.
+def relevant_pairs(samples: Sequence[Sample], outputs: Sequence[Output]) -> Pairs:
+    """Read what is relevant."""
+    pairs = Pairs([], [], [], {})
+    for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
+        try:
+            gains = relevance(sample)
+        except Fault as fault:
+            pairs.faults[place] = fault
+            continue
+        pairs.places.append(place)
+        pairs.outputs.append(output)
+        pairs.gains.append(gains)
+    return pairs
+
+
+def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, Fault]]:
+    """Read rankings, each once, and find the relevant ids in them.
 
     The loop does what only Python can, looking ids up; all arithmetic is left to arrays.
 
     Args:
-        pairs: The ranks of what was retrieved, and the relevant ids with their gains, which are above 0.
+        pairs: The pairs.
+        depths: For each pair, how many distinct ids to look at.
+        first: Whether to find the first relevant id of each pair however deep it stands.
+
+    Returns:
+        The hits of all pairs, and what is wrong with outputs, by position in the batch; an unreadable one has no hit.
     """
-    every: list[Mapping[str, float]] = []
-    gain: list[float] = []
     rank: list[int] = []
     retrieved: list[int] = []
-    for ranks, gains in pairs:
-        every.append(gains)
-        retrieved.append(len(ranks))
-        gain += gains.values()
+    faults: dict[int, Fault] = {}
+    ids: Sequence[str]
+    for place, output, gains, depth in zip(pairs.places, pairs.outputs, pairs.gains, depths, strict=True):
+        try:
+            ids = ids_of(output.retrieved if type(output.retrieved) is list else entries_of(output))
+        except Fault as fault:
+            faults[place] = fault
+            ids = ()
+        ranks, seen = ranks_of(gains, ids, depth=depth, first=first)
+        retrieved.append(seen)
         rank += map(ranks.get, gains, repeat(0))
-    relevant = np.fromiter(map(len, every), np.int64, len(every))
-    return Hits(
-        places=list(range(len(every))),
-        gains=every,
+    relevant = np.fromiter(map(len, pairs.gains), np.int64, len(pairs.gains))
+    hits = Hits(
+        places=pairs.places,
+        gains=pairs.gains,
         relevant=relevant,
         retrieved=np.array(retrieved, dtype=np.int64),
-        owner=np.repeat(np.arange(len(every)), relevant),
-        gain=np.array(gain, dtype=np.float64),
+        owner=np.repeat(np.arange(len(pairs.gains)), relevant),
+        gain=np.fromiter(pairs.all_gains(), np.float64, len(rank)),
         rank=np.array(rank, dtype=np.int64),
     )
+    return hits, faults
 
 
 def place_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:

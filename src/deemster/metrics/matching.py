@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -209,30 +210,40 @@ def nearest(placed: Sequence[Placed], values: Doubles) -> list[Nearest]:
         values: Vectors of length 1, by row.
     """
     single = values.astype(np.float32)
+    sides = [side for each in placed for side in (each.expected, each.actual)]
+    sizes = [len(side) for side in sides]
+    starts = [0, *accumulate(sizes)]
+    rows = np.fromiter(chain.from_iterable(sides), np.intp, starts[-1])
     best: list[Rows] = []
-    shared: list[npt.NDArray[np.bool_]] = []
-    distinct: list[int] = []
-    is_here = np.zeros(len(values), dtype=bool)
-    for each in placed:
-        expected, actual = np.array(each.expected), np.array(each.actual)
+    for each, start, middle, end in zip(placed, starts[::2], starts[1::2], starts[2::2], strict=False):
+        expected, actual = rows[start:middle], rows[middle:end]
         is_turned = (len(expected), each.pair.expected) > (len(actual), each.pair.actual)
         first, second = (actual, expected) if is_turned else (expected, actual)
         cosine = _products(single.take(first, axis=0), single.take(second, axis=0))
-        sides = (np.maximum.reduce(cosine, axis=1), np.maximum.reduce(cosine, axis=0))
-        best += sides[::-1] if is_turned else sides
-        for side, other in ((expected, actual), (actual, expected)):
-            is_here[other] = True
-            shared.append(is_here[side])
-            is_here[other] = False
-        distinct.append(len(expected) + len(actual) - int(np.count_nonzero(shared[-1])))
+        maxima = (np.maximum.reduce(cosine, axis=1), np.maximum.reduce(cosine, axis=0))
+        best += maxima[::-1] if is_turned else maxima
     joined = np.concatenate(best).astype(np.float64).clip(0.0, 1.0)
-    joined[np.concatenate(shared)] = 1.0
-    starts = [0, *np.cumsum([len(side) for side in best]).tolist()]
+    shared = _shared(rows, sizes, count=len(values))
+    joined[shared] = 1.0
     means = _means(placed, joined, starts)
+    twice = np.add.reduceat(shared, starts[:-1:2], dtype=np.intp).tolist()
     return [
-        Nearest(means[place], means[place + 1], joined[starts[place] : starts[place + 1]], distinct[place // 2])
-        for place in range(0, len(best), 2)
+        Nearest(
+            recall=means[side],
+            precision=means[side + 1],
+            best=joined[starts[side] : starts[side + 1]],
+            distinct=starts[side + 2] - starts[side] - common // 2,
+        )
+        for side, common in zip(range(0, len(sides), 2), twice, strict=True)
     ]
+
+
+def _shared(rows: npt.NDArray[np.intp], sizes: Sequence[int], *, count: int) -> npt.NDArray[np.bool_]:
+    """Which rows of each side the other side of its pair has too, where the sides of a pair follow each other."""
+    side = np.repeat(np.arange(len(sizes)), sizes)
+    is_there = np.zeros((len(sizes), count), dtype=bool)
+    is_there[side, rows] = True
+    return is_there[side ^ 1, rows]  # type: ignore[no-any-return]
 
 
 def _means(placed: Sequence[Placed], joined: Doubles, starts: list[int]) -> list[float]:

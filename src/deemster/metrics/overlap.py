@@ -9,18 +9,13 @@ from typing import Any, ClassVar
 
 from rapidfuzz.distance import LCSseq
 
-from deemster.metrics.contract import (
-    Fault,
-    Scored,
-    expected_texts,
-)
+from deemster.metrics.codes import LONG, coded
+from deemster.metrics.contract import Fault, Scored, expected_texts
 from deemster.metrics.option import one_of, positive
-from deemster.metrics.text import word_pair
+from deemster.metrics.text import words
 from deemster.records import Mark, Sample
 
 ARTICLES = ("drop", "keep")
-# Cells of the table from which leaving out unshared tokens costs less than it saves: about 700 x 700 tokens.
-_LARGE = 500_000
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 
 
@@ -51,11 +46,10 @@ class RougeL(Scored, frozen=True, kw_only=True):
         Raises:
             Fault: The texts are too long for each other.
         """
-        wanted, given = word_pair(expected, actual)
-        m, n = len(wanted), len(given)
+        wanted, given, (m, n) = _tokens(expected, actual)
         if m * n > self.max_cells:
             raise Fault("too_large", f"{m} x {n} tokens are more than `max_cells`, {self.max_cells:g}.")
-        lcs = _lcs(wanted, given)
+        lcs = LCSseq.similarity(wanted, given)
         return self.mark(
             2 * lcs / (m + n) if m or n else 1.0,
             {
@@ -68,15 +62,15 @@ class RougeL(Scored, frozen=True, kw_only=True):
         )
 
 
-def _lcs(wanted: list[Any], given: list[Any]) -> int:
-    """The length of the longest common subsequence.
+def _tokens(expected: str, actual: str) -> tuple[Sequence[Any], Sequence[Any], tuple[int, int]]:
+    """What to compare, and how many tokens each side has.
 
-    A token that only one side has is never part of it. Leaving such tokens out first pays where the table is large.
+    A token that only one side has is never part of a common subsequence, so long texts come without most of these.
     """
-    if len(wanted) * len(given) > _LARGE:
-        given = list(filter(set(wanted).__contains__, given))
-        wanted = list(filter(set(given).__contains__, wanted))
-    return LCSseq.similarity(wanted, given)
+    if len(expected) + len(actual) in LONG:
+        return coded(expected, actual)
+    wanted, given = words(expected), words(actual)
+    return wanted, given, (len(wanted), len(given))
 
 
 class TokenF1(Scored, frozen=True, kw_only=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics.contract import Fault, Scored
-from deemster.metrics.hits import WHOLE, Hits, gathered, located
-from deemster.metrics.ranking import check_k, depth, ranks_of, relevance
+from deemster.metrics.hits import WHOLE, Hits, Pairs, located, relevant_pairs
+from deemster.metrics.ranking import check_k, depth, relevance
 from deemster.records import FrozenDict, Mark, MetricScore, Output, Sample, Unscored
 
 Depths = NDArray[np.int64]
@@ -20,12 +20,14 @@ Columns = tuple[NDArray[np.float64], Iterable[dict[str, Any]]]
 class Ranked(Scored, frozen=True, kw_only=True):
     """A metric of ranked ids, computed for many pairs at once.
 
-    A subclass implements ``columns``: the scores and details of all pairs, from where the relevant ids stand.
+    A subclass implements ``columns``: the scores and details of all pairs, from where the relevant ids stand. It says
+    whether it looks at everything where it has no k (``whole``), and for the first relevant id alone (``first``).
     """
 
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
     whole: ClassVar[bool] = False
+    first: ClassVar[bool] = False
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
@@ -49,7 +51,12 @@ class Ranked(Scored, frozen=True, kw_only=True):
         """
         return self.own_k if self.whole else self.own_k or depth(sample)
 
-    def is_even(self, hits: Hits) -> bool:  # noqa: ARG002 - others need them
+    @property
+    def wants_first(self) -> bool:
+        """Whether it looks for the first relevant id however deep that stands, and for nothing else."""
+        return self.first and self.own_k is None
+
+    def is_even(self, pairs: Pairs) -> bool:  # noqa: ARG002 - others need them
         """Whether every ranking is looked at to the same depth, so that no sample has to be asked."""
         return self.whole or self.own_k is not None
 
@@ -73,76 +80,82 @@ def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: 
     Returns:
         For each metric its marks, in the order of the samples.
     """
-    hits, unread = gathered(samples, outputs)
-    columns = []
-    for metric in metrics:
-        marks: list[Mark] = [_NO_MARK] * len(samples)
-        deep, faults = _depths(metric, samples, hits)
-        readable = hits
-        if faults:
-            sound = np.isin(hits.places, [place for place, _ in faults], invert=True)
-            readable, deep = hits.only(sound), deep[sound]
-        scores, details = metric.columns(readable, deep)
-        threshold = metric.threshold
-        for place, score, detail in zip(readable.places, scores.tolist(), details, strict=True):
-            # Counts, ids and finite sums need no second look, so the details go in frozen.
-            marks[place] = MetricScore(score, FrozenDict(detail), None, threshold)  # type: ignore[arg-type]
-        for place, fault in faults:
-            marks[place] = Unscored(fault.cause, fault.message)
-        for place, gains, fault in unread:
-            marks[place] = _unread(metric, samples[place], gains, fault)
-        columns.append(marks)
-    return columns
+    columns = ranked_columns(metrics, samples, outputs)
+    return [_marks(column, metric.threshold) for metric, column in zip(metrics, columns, strict=True)]
 
 
-def ranking_scores(
-    metrics: Sequence[Ranked], rankings: Sequence[Sequence[str]], gains: Sequence[Mapping[str, float]]
-) -> list[NDArray[np.float64]]:
-    """Score rankings that are at hand already: numbers only, without samples, outputs, marks or details.
+class Column(NamedTuple):
+    """What one metric finds in a batch.
 
-    Args:
-        metrics: What to compute; one without k looks at the first 5, `mrr` and `map` at everything.
-        rankings: Ids, best first.
-        gains: The relevant ids of each ranking with their gains, which are above 0; never empty.
+    Attributes:
+        places: Which of the batch have a score.
+        scores: Their scores.
+        details: Their details, made as they are asked for.
+        faults: Why the others have none, by position in the batch.
+    """
+
+    places: Sequence[int]
+    scores: NDArray[np.float64]
+    details: Iterable[dict[str, Any]]
+    faults: Mapping[int, Fault]
+
+
+def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Column]:
+    """Score many outputs by several metrics, reading every ranking once, and no deeper than these look.
 
     Returns:
-        For each metric its scores, in the order of the rankings.
-
-    Raises:
-        Fault: A ranking holds something that is no id.
+        A column for each metric.
 
     >>> from deemster.metrics.retrieval import RetrievalMrr
-    >>> [[score]] = ranking_scores([RetrievalMrr()], [["b", "a"]], [{"a": 1}])
-    >>> float(score)
-    0.5
+    >>> [column] = ranked_columns([RetrievalMrr()], [Sample("s", {}, ["a"])], [Output("", ["b", "a"])])
+    >>> column.scores.tolist(), list(column.details)
+    ([0.5], [{'first_relevant_rank': 2}])
     """
-    hits = located(zip(map(ranks_of, rankings), gains, strict=True))
-    bare = [Sample("ranking", {})] * len(rankings)
-    return [metric.columns(hits, _depths(metric, bare, hits)[0])[0] for metric in metrics]
+    pairs = relevant_pairs(samples, outputs)
+    reaches = [_reach(metric, samples, pairs) for metric in metrics]
+    needed = np.zeros(len(pairs.places), dtype=np.int64)
+    for metric, (deep, _) in zip(metrics, reaches, strict=True):
+        if not metric.wants_first:
+            np.maximum(needed, deep, out=needed)
+    hits, unread = located(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
+    # What is wrong with a sample comes before what is wrong with its output.
+    return [
+        _column(metric, hits, deep, pairs.faults | unread | unclear)
+        for metric, (deep, unclear) in zip(metrics, reaches, strict=True)
+    ]
 
 
-_NO_MARK = Unscored("not_run", "Not marked.")
+def _column(metric: Ranked, hits: Hits, deep: Depths, faults: Mapping[int, Fault]) -> Column:
+    if faults:
+        is_sound = np.isin(hits.places, list(faults), invert=True)
+        hits, deep = hits.only(is_sound), deep[is_sound]
+    return Column(hits.places, *metric.columns(hits, deep), faults)
 
 
-def _depths(metric: Ranked, samples: Sequence[Sample], hits: Hits) -> tuple[Depths, list[tuple[int, Fault]]]:
-    """How deep to look into each ranking, and the samples that do not say."""
-    deep = np.full(len(hits.places), min(metric.own_k or WHOLE, WHOLE), dtype=np.int64)
-    faults: list[tuple[int, Fault]] = []
-    if metric.is_even(hits):
+def _reach(metric: Ranked, samples: Sequence[Sample], pairs: Pairs) -> tuple[Depths, dict[int, Fault]]:
+    """How deep to look into each ranking, and what is wrong with the samples that do not say."""
+    deep = np.full(len(pairs.places), min(metric.own_k or WHOLE, WHOLE), dtype=np.int64)
+    faults: dict[int, Fault] = {}
+    if metric.is_even(pairs):
         return deep, faults
-    for pair, (place, gains) in enumerate(zip(hits.places, hits.gains, strict=True)):
+    for pair, (place, gains) in enumerate(zip(pairs.places, pairs.gains, strict=True)):
         try:
             deep[pair] = min(metric.reach(samples[place], gains) or WHOLE, WHOLE)
         except Fault as fault:
-            faults.append((place, fault))
+            faults[place] = fault
     return deep, faults
 
 
-def _unread(metric: Ranked, sample: Sample, gains: Mapping[str, float] | None, fault: Fault) -> Unscored:
-    """The mark of a pair that cannot be read: what is wrong with the sample comes before what is with the output."""
-    if gains is not None:
-        try:
-            metric.reach(sample, gains)
-        except Fault as earlier:
-            fault = earlier
-    return Unscored(fault.cause, fault.message)
+def _marks(column: Column, threshold: Any) -> list[Mark]:
+    """The marks of one metric, in the order of the batch."""
+    places, scores, details, faults = column
+    # Counts, ids and finite sums need no second look, so the details go in frozen.
+    scored: list[Mark] = [
+        MetricScore(score, FrozenDict(detail), None, threshold)
+        for score, detail in zip(scores.tolist(), details, strict=True)
+    ]
+    if not faults:
+        return scored
+    marks: dict[int, Mark] = {place: Unscored(fault.cause, fault.message) for place, fault in faults.items()}
+    marks.update(zip(places, scored, strict=True))
+    return [marks[place] for place in sorted(marks)]

@@ -18,6 +18,8 @@ DEFAULT_K = 5
 _NUMBERS = frozenset({int, float})
 _LARGEST = sys.float_info.max
 _LONGEST = 4096
+# Ids that are sooner looked for one by one than by way of a map.
+_FEW = 6
 
 
 class _Plain(msgspec.Struct, frozen=True, gc=False):
@@ -42,27 +44,60 @@ def entries_of(output: Output) -> Sequence[Any]:
     raise Fault("bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}.")
 
 
-def ranks_of(entries: Sequence[Any]) -> dict[str, int]:
-    """The distinct ids of a ranking with their ranks from 1; a repeated id keeps its best rank.
+def ids_of(entries: Sequence[Any]) -> Sequence[str]:
+    """The ids of a ranking, in its order, repeated ones too.
 
     Raises:
         Fault: An entry has no id.
 
-    >>> ranks_of(["b", "a", "b", {"id": 7}])
-    {'b': 1, 'a': 2, '7': 3}
+    >>> ids_of(["b", "a", "b", {"id": 7}])
+    ['b', 'a', 'b', '7']
     """
     try:
         # The cheapest way to learn that every entry is text; it also brings the texts into the cache for what follows.
         "".join(entries)
-        ids = entries
     except TypeError:
-        ids = [entry_id(entry, position) for position, entry in enumerate(entries)]
-    ranks = dict(zip(ids, count(1)))
-    if len(ranks) != len(ids):
-        ranks = dict(zip(dict.fromkeys(ids), count(1)))
-    if "" in ranks:
-        entry_id("", ids.index(""))
-    return ranks
+        return [entry_id(entry, position) for position, entry in enumerate(entries)]
+    if not all(entries):
+        entry_id("", entries.index(""))
+    return entries
+
+
+def ranks_of(
+    relevant: Mapping[str, float], ids: Sequence[str], *, depth: int, first: bool = False
+) -> tuple[Mapping[str, int], int]:
+    """Where relevant ids stand among the distinct ids of a ranking; a repeated id keeps its best rank.
+
+    Args:
+        relevant: The relevant ids.
+        ids: The ranking.
+        depth: How many distinct ids to look at.
+        first: Whether to look for one relevant id further down where these hold none.
+
+    Returns:
+        The ranks from 1 of the relevant ids that were found, and how many distinct ids were looked at.
+
+    >>> ranks_of({"c": 1, "d": 1}, ["b", "a", "b", "c", "d"], depth=3)
+    ({'c': 3}, 3)
+    >>> ranks_of({"c": 1, "d": 1}, ["a", "b", "c", "d"], depth=1, first=True)
+    ({'c': 3}, 3)
+    """
+    top = ids[:depth]
+    distinct = set(top)
+    is_distinct = len(distinct) == len(top)
+    found = relevant.keys() & distinct
+    if first and not found and depth < len(ids):
+        further = next(filter(relevant.__contains__, ids), None)
+        if further is not None:
+            place = ids.index(further)
+            if len(set(ids[:place])) == place:
+                return {further: place + 1}, place + 1
+            is_distinct = False
+    if not is_distinct:
+        return ranks_of(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
+    if len(found) > _FEW:
+        return dict(zip(top, count(1))), len(top)
+    return {name: top.index(name) + 1 for name in found}, len(top)
 
 
 def entry_id(entry: Any, position: int) -> str:

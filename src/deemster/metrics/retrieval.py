@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics.contract import malformed
-from deemster.metrics.hits import WHOLE, Hits, place_within
+from deemster.metrics.hits import WHOLE, Hits, Pairs, place_within
 from deemster.metrics.option import one_of
 from deemster.metrics.ranked import Columns, Depths, Ranked
 from deemster.metrics.ranking import check_k, depth
@@ -140,6 +140,7 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
     short: ClassVar[str | None] = "mrr"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
     whole: ClassVar[bool] = True
+    first: ClassVar[bool] = True
 
     k: int | None = None
 
@@ -233,9 +234,9 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
             raise malformed(f"A gain of {largest:g} is too large to be added up.")
         return self.own_k or depth(sample)
 
-    def is_even(self, hits: Hits) -> bool:
+    def is_even(self, pairs: Pairs) -> bool:
         """Whether k is given and no gain is large enough to be looked at."""
-        return self.own_k is not None and bool(hits.gain.max(initial=0.0) <= LARGEST_EXPONENT)
+        return self.own_k is not None and max(pairs.all_gains(), default=0) <= LARGEST_EXPONENT
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """The discounted sum over the ideal one, both added best place first."""
@@ -275,13 +276,13 @@ def _relevant_found(hits: Hits, deep: Depths) -> Iterator[dict[str, Any]]:
 
 def _with_missing(hits: Hits, deep: Depths, counts: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The counts, and the relevant ids that were not found."""
-    outside = (~hits.within(deep)).tolist()
+    missing = tuple(compress(chain.from_iterable(hits.gains), (~hits.within(deep)).tolist()))
     start = 0
-    for gains, detail in zip(hits.gains, counts, strict=True):
-        end = start + len(gains)
-        missing = tuple(compress(gains, outside[start:end])) if detail["found"] < detail["relevant"] else ()
-        detail["missing"] = missing[:SHOWN]
-        if len(missing) > SHOWN:
+    for detail in counts:
+        end = start + detail["relevant"] - detail["found"]
+        detail["missing"] = missing[start:end]
+        if end - start > SHOWN:
+            detail["missing"] = missing[start : start + SHOWN]
             detail["truncated"] = True
         start = end
         yield detail

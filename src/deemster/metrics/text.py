@@ -58,36 +58,30 @@ def loose(text: str, *, fold: bool = True) -> str:
     return _SPACE.sub(" ", normalized(text, steps)).strip()
 
 
-def words(text: str) -> list[Any]:
-    """Word tokens: NFC, lower case, every run of letters and digits.
+def spaced_words(text: str) -> bytes:
+    """Word tokens as UTF-8 with blanks between: NFC, lower case, every run of letters and digits.
 
-    ASCII text comes back as bytes tokens and other text as strings; bytes tokens of two texts compare as strings would.
+    >>> spaced_words("snake_case x2")
+    b'snake case x2'
+    """
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_WORDS)
+    return " ".join(_WORD.findall(unicodedata.normalize("NFC", text).lower())).encode()
+
+
+def words(text: str) -> list[bytes]:
+    """Word tokens as UTF-8, which is cheaper to make than text and compares alike.
 
     >>> words("snake_case x2")
     [b'snake', b'case', b'x2']
     """
-    if text.isascii():
-        return text.encode("ascii").translate(_ASCII_WORDS).split()
-    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+    return spaced_words(text).split()
 
 
 def text_words(text: str) -> list[str]:
-    """Word tokens, always as strings.
+    """Word tokens as text.
 
     >>> text_words("snake_case x2")
     ['snake', 'case', 'x2']
     """
-    if text.isascii():
-        return text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
-    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
-
-
-def word_pair(first: str, second: str) -> tuple[list[Any], list[Any]]:
-    """The word tokens of two texts, of one type, so that they can be compared with each other."""
-    if first.isascii() == second.isascii():
-        return words(first), words(second)
-    return [_text(token) for token in words(first)], [_text(token) for token in words(second)]
-
-
-def _text(token: Any) -> str:
-    return token.decode("ascii") if isinstance(token, bytes) else token
+    return spaced_words(text).decode().split()

@@ -62,7 +62,7 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defau
             msgspec.structs.force_setattr(self, "score", score)
         if not 0.0 <= score <= 1.0:
             raise ValueError(f"A score is a finite number between 0 and 1, not {score!r}.")
-        if self.details is not _EMPTY:
+        if type(self.details) is not FrozenDict:
             msgspec.structs.force_setattr(self, "details", freeze(self.details))
 
     @property
