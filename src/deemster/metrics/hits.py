@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics.contract import Fault
-from deemster.metrics.ranking import entries_of, ids_of, ranks_of, relevance
+from deemster.metrics.ranking import entries_of, ids_of, plain_relevance, ranks_of, relevance
 from deemster.records import Output, Sample
 
 WHOLE = 2**62
@@ -29,8 +29,8 @@ class Hits(NamedTuple):
         rank: For each relevant id, its rank among the distinct ids from 1, or 0 where it is not among those.
     """
 
-    places: list[int]
-    gains: list[Mapping[str, float]]
+    places: Sequence[int]
+    gains: Sequence[Mapping[str, float]]
     relevant: NDArray[np.int64]
     retrieved: NDArray[np.int64]
     owner: NDArray[np.int64]
@@ -77,10 +77,10 @@ class Pairs(NamedTuple):
         faults: What is wrong with the other samples, by position in the batch.
     """
 
-    places: list[int]
-    outputs: list[Output]
-    gains: list[Mapping[str, float]]
-    faults: dict[int, Fault]
+    places: Sequence[int]
+    outputs: Sequence[Output]
+    gains: Sequence[Mapping[str, float]]
+    faults: Mapping[int, Fault]
 
     def all_gains(self) -> Iterator[float]:
         """The gains of all pairs, pair by pair."""
@@ -89,17 +89,23 @@ class Pairs(NamedTuple):
 
 def relevant_pairs(samples: Sequence[Sample], outputs: Sequence[Output]) -> Pairs:
     """Read what is relevant."""
-    pairs = Pairs([], [], [], {})
+    plain = plain_relevance(samples)
+    if plain is not None:
+        return Pairs(range(len(samples)), outputs, plain, {})
+    places: list[int] = []
+    answered: list[Output] = []
+    every: list[Mapping[str, float]] = []
+    faults: dict[int, Fault] = {}
     for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
         try:
             gains = relevance(sample)
         except Fault as fault:
-            pairs.faults[place] = fault
+            faults[place] = fault
             continue
-        pairs.places.append(place)
-        pairs.outputs.append(output)
-        pairs.gains.append(gains)
-    return pairs
+        places.append(place)
+        answered.append(output)
+        every.append(gains)
+    return Pairs(places, answered, every, faults)
 
 
 def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, Fault]]:

@@ -120,7 +120,7 @@ def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs
     hits, unread = located(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
     # What is wrong with a sample comes before what is wrong with its output.
     return [
-        _column(metric, hits, deep, pairs.faults | unread | unclear)
+        _column(metric, hits, deep, {**pairs.faults, **unread, **unclear})
         for metric, (deep, unclear) in zip(metrics, reaches, strict=True)
     ]
 

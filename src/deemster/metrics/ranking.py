@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
-from typing import Annotated, Any
+from itertools import compress, count
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -22,10 +22,14 @@ _LONGEST = 4096
 _FEW = 6
 
 
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Gain: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
+
+
 class _Plain(msgspec.Struct, frozen=True, gc=False):
     """Gains as most samples give them; msgspec checks them at half the cost of a loop."""
 
-    gains: dict[Annotated[str, msgspec.Meta(min_length=1)], Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]]
+    gains: list[Annotated[dict[_Name, _Gain], msgspec.Meta(min_length=1)]]
 
 
 def entries_of(output: Output) -> Sequence[Any]:
@@ -82,22 +86,19 @@ def ranks_of(
     >>> ranks_of({"c": 1, "d": 1}, ["a", "b", "c", "d"], depth=1, first=True)
     ({'c': 3}, 3)
     """
-    top = ids[:depth]
-    distinct = set(top)
-    is_distinct = len(distinct) == len(top)
-    found = relevant.keys() & distinct
-    if first and not found and depth < len(ids):
-        further = next(filter(relevant.__contains__, ids), None)
-        if further is not None:
-            place = ids.index(further)
-            if len(set(ids[:place])) == place:
-                return {further: place + 1}, place + 1
-            is_distinct = False
-    if not is_distinct:
-        return ranks_of(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
-    if len(found) > _FEW:
-        return dict(zip(top, count(1))), len(top)
-    return {name: top.index(name) + 1 for name in found}, len(top)
+    place = next(compress(count(), map(relevant.__contains__, ids)), -1) if first else -1
+    if place >= depth:
+        if len(set(ids[:place])) == place:
+            return {ids[place]: place + 1}, place + 1
+    else:
+        top = ids[:depth]
+        distinct = set(top)
+        if len(distinct) == len(top):
+            found = relevant.keys() & distinct
+            if len(found) > _FEW:
+                return dict(zip(top, count(1))), len(top)
+            return {each: top.index(each) + 1 for each in found}, len(top)
+    return ranks_of(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
 
 
 def entry_id(entry: Any, position: int) -> str:
@@ -117,6 +118,14 @@ def entry_id(entry: Any, position: int) -> str:
     return found
 
 
+def plain_relevance(samples: Sequence[Sample]) -> Sequence[Mapping[str, float]] | None:
+    """The relevant ids of samples with their gains, where all of them give a map of ids to gains above 0; or None."""
+    try:
+        return msgspec.convert({"gains": [sample.metadata.get("relevant") for sample in samples]}, _Plain).gains
+    except msgspec.ValidationError:
+        return None
+
+
 def relevance(sample: Sample) -> Mapping[str, float]:
     """The relevant ids of a sample with their gains, all above 0: `metadata.relevant`, else `expected_output`.
 
@@ -130,11 +139,6 @@ def relevance(sample: Sample) -> Mapping[str, float]:
         place = "expected_output"
         if given is None:
             raise no_expected()
-    if isinstance(given, dict) and given:
-        try:
-            return msgspec.convert({"gains": given}, _Plain).gains
-        except msgspec.ValidationError:
-            pass  # gains of 0, ids that are numbers, or a fault to be named
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given)
