@@ -64,3 +64,11 @@ def test_words_of_one_length_that_differ_in_one_letter_stay_apart():
         text = " ".join(alike)
         found = coded(text, text)
         assert len(set(found.first)) == len(alike) == len(found.second)
+
+
+def test_words_that_differ_at_the_end_of_both_halves_stay_apart():
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    for size in (8, 4):
+        alike = [f"{'x' * 7}{one}{'x' * (size - 1)}{other}" for one in letters for other in letters]
+        text = " ".join(alike)
+        assert len(set(coded(text, text).first)) == len(alike)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,8 +17,9 @@ LONG = range(8_000, 2_000_000)
 _Codes: TypeAlias = NDArray[np.uint64]
 _BLANK = ord(" ")
 _HALF = np.uint64(32)
-# Odd numbers without pattern: multiplying by one loses nothing, and spreads every bit over those above it.
-_FACTORS = np.uint64(0xD1342543DE82EF95), np.uint64(0xAF251AF3B0F025B5)
+# Odd numbers: multiplying by one loses nothing, and spreads every bit over those above it. Nobody knows them before, so
+# that nobody can write words that are taken for others.
+_FACTORS = tuple(np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1))
 _LOW_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 _SLOT_BITS = 14
 _SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
@@ -40,9 +42,9 @@ class Coded(NamedTuple):
 def coded(first: str, second: str) -> Coded:
     """The words of two texts as characters, without most of those that only one of them has.
 
-    >>> one, other, sizes = coded("The cat saw the dog.", "A dog, the CAT")
+    >>> one, other, sizes = coded("The cat, the dog.", "Dog: the CAT")
     >>> [[one.index(character) for character in side] for side in (one, other)], sizes
-    ([[0, 1, 0, 3], [3, 0, 1]], (5, 4))
+    ([[0, 1, 0, 3], [3, 0, 1]], (4, 3))
     """
     left = spaced_words(first)
     # A blank before and after every word; the zeros let sixteen bytes be read from the start of the last one.
@@ -62,26 +64,31 @@ def coded(first: str, second: str) -> Coded:
 def _codes(raw: bytes, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> _Codes:
     """A number for each word.
 
-    Different words of up to eight bytes have different numbers. A longer one shares its number with a given other word
-    with a chance of 2^-64, as with the hashes by which rapidfuzz compares tokens that are no characters.
+    Different words of up to eight bytes have different numbers. A longer one may share its number with another word, by
+    a chance next to none, as with the hashes by which rapidfuzz compares tokens that are no characters.
     """
     eights = np.ndarray((len(raw) - 7,), "<u8", raw, strides=(1,))
     codes: _Codes = eights[starts] & _LOW_BYTES.take(sizes, mode="clip")
     codes *= _FACTORS[0]
+    codes ^= codes >> _HALF
     longer = np.flatnonzero(sizes > 8)
     starts, sizes = starts[longer], sizes[longer]
-    rest = eights[starts + 8] & _LOW_BYTES.take(sizes - 8, mode="clip")
-    codes[longer] ^= rest * _FACTORS[1]
+    # Mixed once more before the rest comes in: what differs in the last bytes of both halves must not cancel out.
+    mixed = codes[longer] * _FACTORS[1]
+    mixed ^= mixed >> _HALF
+    mixed ^= eights[starts + 8] & _LOW_BYTES.take(sizes - 8, mode="clip")
+    mixed *= _FACTORS[2]
+    mixed ^= mixed >> _HALF
     for place in np.flatnonzero(sizes > 16).tolist():
         start, size = int(starts[place]), int(sizes[place])
-        codes[longer[place]] = np.int64(hash(raw[start : start + size])).view(np.uint64)
-    codes ^= codes >> _HALF
+        mixed[place] = np.int64(hash(raw[start : start + size])).view(np.uint64)
+    codes[longer] = mixed
     return codes
 
 
 def _in_both(codes: _Codes, m: int) -> NDArray[np.bool_]:
     """Which words fall into a slot of a small table that also has one of the other side; m of them are the first's."""
-    slots = (codes >> _SLOT_SHIFT).astype(np.intp)
+    slots = (codes * _FACTORS[1] >> _SLOT_SHIFT).astype(np.intp)
     sides = np.zeros(1 << _SLOT_BITS, dtype=np.uint8)
     sides[slots[:m]] = 1
     sides[slots[m:]] |= 2
