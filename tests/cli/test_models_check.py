@@ -231,7 +231,7 @@ def test_a_file_that_only_names_models_will_do(server):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("text", ["metrics: []\ndataset: golden.yml\n", "name: x\n"])
+@pytest.mark.parametrize("text", ["metrics: []\ndataset: golden.yml\n", "name: x\n", "models:\n", "models: {}\n"])
 def test_a_file_that_names_none_must_be_a_suite(server, text):
     written(Path(), {"suite.yml": text})
     result = called("models", "check", "suite.yml")

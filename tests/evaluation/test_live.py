@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from decimal import Decimal
+
 import pytest
 
 import deemster as dm
 from deemster.evaluation import Keeping, deriving, finished, job_of, report_of, run
-from deemster.records import Call, MetricScore, Usage
+from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.run.stopping import Stop
 from deemster.store import open_store
 from deemster.summary import MetricsAggregator
@@ -22,7 +25,19 @@ class Sharing:
         return MetricScore(1.0, usage=Usage(prompt_tokens=7), calls=(Call(1),))
 
 
-def job(*, stop=None, stop_at=None, failing=frozenset(), **more):
+class Marking:
+    """A metric of the user's own that marks by the number of a sample."""
+
+    name = "own"
+
+    def __init__(self, mark, *, parts=()):
+        self._mark, self.parts = mark, parts
+
+    def score(self, sample, _output):
+        return self._mark(sample.input["n"])
+
+
+def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **more):
     rows = [dm.Sample(f"s{n}", {"n": n}, f"{n % 3}", {"tags": ["a" if n % 2 else "b"]}) for n in range(700)]
 
     async def answer(invocation):
@@ -31,7 +46,9 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), **more):
             stop.request("enough")
         if n in failing:
             raise TimeoutError("no answer")
-        return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7))
+        for _ in range(n % 5):
+            await asyncio.sleep(0)
+        return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7, **spent(n)))
 
     given = {"metrics": ["exact-match", "contains"], "repetitions": 2, "concurrency": 3}
     return job_of(dm.Dataset(rows, name="d"), target=answer, **given | more)
@@ -117,4 +134,88 @@ def test_a_call_that_marks_of_a_users_own_metric_share_is_paid_for_once(store):
     report = ran(job(metrics=[Sharing()]), keeping=Keeping(store))
     assert report.usage.scoring.calls == 1
     assert report.usage.scoring.cached_calls == 1399
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store):
+    def mark(n):
+        return MetricScore(1.0, {"criteria": {"clear": {"value": n % 2, "agreement": n / 700}}})
+
+    metrics = [Marking(mark, parts=("clear",))]
+    stop = Stop()
+    ran(job(metrics=metrics, stop=stop, stop_at=600), stop=stop, keeping=Keeping(store))
+    report = ran(job(metrics=metrics), keeping=Keeping(store, resume=True))
+    assert report.metrics["own"].criteria["clear"].n == 1400
+    assert report.to_json() == report_of(store, "latest").to_json() == ran(job(metrics=metrics)).to_json()
+
+
+def test_marks_of_both_directions_are_told_by_the_direction_of_their_metric(store):
+    metrics = [Marking(lambda n: MetricScore(0.5, higher_is_better=n % 3 == 0))]
+    metrics[0].higher_is_better = False
+    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    assert report.metrics["own"].higher_is_better is False
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_marks_of_one_direction_tell_that_of_their_metric(store):
+    report = ran(job(metrics=[Marking(lambda _: MetricScore(0.5, higher_is_better=False))]), keeping=Keeping(store))
+    assert report.metrics["own"].higher_is_better is False
+
+
+@pytest.mark.parametrize("mark", [MetricScore(0.5, threshold=1), Unscored("bad_output", "None.")])
+def test_a_threshold_that_is_a_whole_number_is_told_as_it_is_kept(store, mark):
+    metric = Marking(lambda _: mark)
+    metric.threshold = 1
+    report = ran(job(metrics=[metric]), keeping=Keeping(store))
+    assert type(report.metrics["own"].threshold) is float
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_models_whose_names_are_kept_as_one_are_counted_as_one(store):
+    names = ("\ud800", "\ud801", "\ufffd")
+    report = ran(job(spent=lambda n: {"model": names[n % 3]}), keeping=Keeping(store))
+    assert [(model.model, model.calls) for model in report.cost.models] == [("\ufffd", 1400)]
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_money_comes_to_the_same_digit_whatever_finishes_first(store):
+    def spent(n):
+        return {"cost_usd": Decimal(n + 1) / 7 * Decimal(10) ** (n % 9 - 4)}
+
+    assert ran(job(spent=spent), keeping=Keeping(store)).cost == report_of(store, "latest").cost
+
+
+@pytest.mark.parametrize("kind", [MetricScore, Unscored])
+def test_the_usage_of_a_mark_may_be_a_map(store, kind):
+    def mark(_):
+        usage = {"prompt_tokens": 3}
+        return MetricScore(1.0, usage=usage) if kind is MetricScore else Unscored("bad_output", "None.", usage)
+
+    report = ran(job(metrics=[Marking(mark)]), keeping=Keeping(store))
+    assert report.usage.scoring.prompt_tokens == 1400 * 3
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_a_usage_that_is_none_fails_its_mark_alone(store):
+    metrics = [Marking(lambda n: MetricScore(1.0, usage=5 if n == 3 else None)), "contains"]
+    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    assert report.metrics["own"].unscored_by_cause == {"metric_failed": 2}
+
+
+@pytest.mark.parametrize("lost", ["outputs", "marks"])
+def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
+    ran(job(failing={3}), keeping=Keeping(store))
+    with store.writing() as rows:
+        rows.write(f"DELETE FROM {lost} WHERE position = 5")
+    report = ran(job(), keeping=Keeping(store, resume=True))
+    assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
+
+
+def test_a_run_that_lost_something_has_a_report_even_before_it_is_run_again(store):
+    ran(job(failing={3}), keeping=Keeping(store))
+    with store.writing() as rows:
+        rows.write("DELETE FROM outputs WHERE position = 600")
+    stop = Stop()
+    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
+    assert report.totals.not_run == 4
     assert report.to_json() == report_of(store, "latest").to_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sqlite3
 import threading
@@ -325,6 +326,41 @@ def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
     store.begin(facts(samples=7), iter(large), cards=[])
     assert seen == [2, 2, 2, 1]
     assert list(store.samples("run-0")) == large
+
+
+def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_time(store, monkeypatch):
+    monkeypatch.setattr("deemster.store.beginning._HEAVY", 250)
+    large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
+    seen = []
+    put = beginning.put_samples
+    monkeypatch.setattr(
+        "deemster.store.beginning.put_samples", lambda rows, found: seen.append(len(found.samples)) or put(rows, found)
+    )
+    store.begin(facts(samples=5), iter(large), cards=[])
+    assert max(seen) <= 2
+    assert list(store.samples("run-0")) == large
+
+
+@pytest.mark.parametrize(("variables", "is_enough"), [(999, True), (30, True), (7, True), (6, False)])
+def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_path, variables, is_enough):
+    with open_store(tmp_path / "runs.db") as store:
+        begun(store, count=1)
+        values = [(1, position, b"x", b"h", b"{}", 0, None) for position in range(1, 20)]
+        insert = Insert("samples (run, position, id, row_hash, body, checksum, content)", "(?, ?, ?, ?, ?, ?, ?)")
+        refusal = contextlib.nullcontext() if is_enough else pytest.raises(StoreError, match="variable")
+        with refusal, store.writing() as rows:
+            rows._base.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, variables)
+            assert rows.insert_many(insert, values) == 19
+
+
+def test_what_ended_a_block_that_writes_much_is_told_even_where_the_connection_is_gone(store):
+    def failing():
+        with store._pool.lent() as rows, rows.roomy():
+            rows.close()
+            raise StoreError("the cause")
+
+    with pytest.raises(StoreError, match="the cause"):
+        failing()
 
 
 def test_executions_can_be_read_from_a_position_on(store):

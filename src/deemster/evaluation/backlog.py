@@ -14,6 +14,8 @@ from deemster.summary.paying import spent_in
 # What may come out otherwise when it is tried again.
 RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
 _MISSING, _DONE, _AGAIN = range(3)
+# Whoever reads keeps a store from tidying up: after so much work that needed nothing kept, it is read no further.
+_PATIENCE = 2000
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
 Read: TypeAlias = Callable[..., Iterator[Execution]]
@@ -78,12 +80,16 @@ class Backlog:
         """
         kept = _Kept(self._read)
         place = -1
+        unused = 0
         for position, sample in enumerate(samples):
             for repetition in range(self._repetitions):
                 place += 1
                 state = self._states[place]
                 if state == _DONE:
                     continue
+                unused = 0 if state == _AGAIN else unused + 1
+                if unused == _PATIENCE:
+                    kept.rest()
                 execution = kept.at(position, repetition) if state == _AGAIN else None
                 yield Work(position, sample, repetition) if execution is None else _repeated(execution, sample)
 
@@ -131,6 +137,10 @@ class _Kept:
         while (found := self._next) is not None and (found.position, found.repetition) < (position, repetition):
             self._next = next(self._rest, None)
         return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
+
+    def rest(self) -> None:
+        """Stop reading until the next is asked for."""
+        self._rest = self._next = None
 
 
 def is_retried(mark: Mark) -> bool:

@@ -39,8 +39,10 @@ class LiveTally:
         Args:
             cards: The metrics of the run that is gone on with.
         """
-        # What is kept is read without details, which aggregators look at.
-        self._counts = self._counts and self._tally.cards == tuple(cards) and self._tally.outcomes is None
+        tally = self._tally
+        # What is kept is read without details, which aggregators look at, and which tell of the parts of a metric.
+        needs_details = tally.outcomes is not None or bool(tally.criteria)
+        self._counts = self._counts and tally.cards == tuple(cards) and not needs_details
         return self._counts
 
     def note(self, execution: Execution) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from numbers import Real
 from os import PathLike
 from typing import Any, NamedTuple, cast
 
@@ -182,10 +184,15 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
         identity=identity(metric),
         family=family(metric),
         quotes=quotes(metric),
-        threshold=own if threshold is None else threshold,
+        threshold=_pass_mark(own if threshold is None else threshold),
         higher_is_better=bool(getattr(metric, "higher_is_better", True)),
         parts=tuple(str(part) for part in getattr(metric, "parts", ())),
     )
+
+
+def _pass_mark(value: Any) -> float | None:
+    """A pass mark as it is kept; user code may have anything for one, and each mark says then what is wrong with it."""
+    return float(value) if isinstance(value, Real) and math.isfinite(value) else None
 
 
 def entries() -> tuple[Entry, ...]:

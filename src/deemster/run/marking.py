@@ -13,7 +13,7 @@ from deemster.errors.guard import Caught
 from deemster.metrics.contract import Measure, Scored
 from deemster.metrics.function import mark_from
 from deemster.metrics.ranked import Ranked, score_ranked
-from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored
+from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
 
 
 def marks_of(
@@ -91,13 +91,18 @@ def user_mark(metric: Any, value: Any) -> Mark:
         value.close()
         return Unscored("metric_failed", "`score` is async; a metric is a plain function.")
     try:
-        return mark_from(
+        made = mark_from(
             value,
             threshold=0.5 if (threshold := getattr(metric, "threshold", None)) is None else threshold,
             higher_is_better=getattr(metric, "higher_is_better", True),
         )
+        if made.usage is not None and not isinstance(made.usage, Usage):
+            return msgspec.structs.replace(made, usage=msgspec.convert(made.usage, Usage))
+    except msgspec.ValidationError as error:
+        return Unscored("metric_failed", visible(f"The usage of a mark cannot be read: {error}", limit=300))
     except ValueError as error:
         return Unscored("metric_failed", visible(str(error), limit=300))
+    return made
 
 
 def failed_marks(failure: TargetFailure, count: int) -> tuple[Mark, ...]:

@@ -89,7 +89,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, whole: bool = Tru
     if not isinstance(document.value, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(document.value)}."
         raise ConfigurationError(Fault(message, document.where()))
-    is_run = whole or "models" not in document.value
+    is_run = whole or not document.value.get("models")
     reader = _Reader(document, Path(path).parent, calls_target=calls_target, is_run=is_run)
     suite = reader.suite(Path(path))
     if reader.faults:

@@ -77,6 +77,25 @@ def count_done(rows: Rows, number: int, count: int) -> None:
     )
 
 
+def recount(rows: Rows, number: int) -> None:
+    """Count again what is there of a run that is gone on with: what was lost is done again, and counts again then."""
+    outputs, entries, marks = (
+        rows.read(f"SELECT count(*) FROM {table} WHERE run = ?{only}", (number,))[0][0]  # noqa: S608 - names only
+        for table, only in (("outputs", ""), ("entries", ""), ("marks", " AND scoring = 0"))
+    )
+    if marks > outputs:
+        # Marks of an output that was lost are made again with it.
+        marks -= rows.write(
+            "DELETE FROM marks WHERE run = ? AND scoring = 0 AND NOT EXISTS (SELECT 1 FROM outputs o"
+            " WHERE o.run = marks.run AND o.position = marks.position AND o.repetition = marks.repetition)",
+            (number,),
+        )
+    done = outputs + entries
+    rows.write("UPDATE runs SET done = ?, done_mirror = ? WHERE number = ?", (done, -done, number))
+    sql = "UPDATE scorings SET done = ?, done_mirror = ? WHERE run = ? AND number = 0"
+    rows.write(sql, (marks, -marks, number))
+
+
 def run_rows(
     rows: Rows, where: str, condition: str, values: Sequence[Any], *, tell: Callable[[str], None] | None = None
 ) -> Iterator[RunRow]:

@@ -35,7 +35,7 @@ def sample_rows(run: int, samples: Iterable[SampleFacts], *, most: int | None = 
     Args:
         run: The number of the run.
         samples: Some of its samples.
-        most: How many bytes of content are enough; no more samples are taken then.
+        most: How many bytes are enough; no more samples are taken then.
     """
     contents: dict[bytes, Row] = {}
     labels: list[Row] = []
@@ -49,6 +49,7 @@ def sample_rows(run: int, samples: Iterable[SampleFacts], *, most: int | None = 
         body = labels_body(sample.tags, sample.metadata)
         total = binascii.crc32(body, binascii.crc32(b"%d/%b%b" % (sample.position, name, row_hash)))
         labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
+        size += len(body)
         if most is not None and size >= most:
             break
     # In one order for all, so that two runs that begin at the same time never wait for each other.

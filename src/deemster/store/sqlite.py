@@ -119,7 +119,8 @@ class SqliteRows:
         Raises:
             StoreError: The database refuses.
         """
-        most = self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?")
+        # Where not even one row fits, SQLite says so.
+        most = max(1, self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?"))
         inserted = at = 0
         with self._told():
             for size in _AT_ONCE:
@@ -153,11 +154,10 @@ class SqliteRows:
             StoreError: The database refuses.
         """
         self.read(f"PRAGMA cache_size = {-_ROOMY_KIB}")
-        try:
-            yield
-        finally:
-            self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
-            self.read("PRAGMA shrink_memory")
+        # After a failure the connection is closed, and all its memory goes with it.
+        yield
+        self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
+        self.read("PRAGMA shrink_memory")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from deemster.store.finding import found_run, found_runs
 from deemster.store.lease import Lease, owner_of, taken
 from deemster.store.pool import Pool
 from deemster.store.reading import Reader, Told, view_of
-from deemster.store.register import insert_scoring, number_of, update_run, update_scoring
+from deemster.store.register import insert_scoring, number_of, recount, update_run, update_scoring
 from deemster.store.writer import Writer, settle_marks
 
 _SETTLED = 2000
@@ -336,6 +336,8 @@ class Store:
         with self._pool.writing() as rows:
             lease.renew(rows)
             update_run(rows, lease.number, changed, status=changed.status, **state)
+            if status == "running":
+                recount(rows, lease.number)
             if status is not None:
                 own = row.scorings[0]
                 update_scoring(rows, lease.number, own, status=status, finished_at=state["finished_at"])

@@ -150,13 +150,15 @@ def _totals(tally: Tally) -> Totals:
 def _metric(tally: Tally, place: int) -> MetricFigures:
     card = tally.cards[place]
     thresholds: set[float | None] = {*tally.thresholds[place]} or {card.threshold}
+    directions = tally.directions[place]
     return MetricFigures(
         **figures(tally.scores[:, :, place], tally.causes[:, :, place], tally.passed[:, :, place]),
         spec=card.spec,
         identity=card.identity,
         family=card.family,
         threshold=next(iter(thresholds)) if len(thresholds) == 1 else None,
-        higher_is_better=tally.higher_is_better[place],
+        # Marks that do not agree say nothing of the metric as a whole.
+        higher_is_better=next(iter(directions)) if len(directions) == 1 else card.higher_is_better,
         criteria=tally.criteria[place].figures() if place in tally.criteria else None,
     )
 

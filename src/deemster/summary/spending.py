@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 from operator import attrgetter
 
 import msgspec
@@ -18,6 +19,9 @@ FIELDS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_toke
 UNNAMED = "(unnamed)"
 _NOTHING = (None,) * len(FIELDS)
 _counts = attrgetter(*FIELDS)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Amounts are added without rounding, so that no other order can change a digit of what they come to.
+_sum = Context(prec=200).add
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,16 +117,21 @@ class Spending:
             self.latencies.append(usage.latency_ms)
         # A part of a shared call has tokens and no call of its own; a hit has neither to pay for.
         if usage.calls or (not usage.cached_calls and (usage.prompt_tokens or usage.completion_tokens)):
-            account = self.models.setdefault(usage.model or model or UNNAMED, _Model())
+            account = self._account(usage.model or model or UNNAMED)
             account.calls += usage.calls
             account.prompt_tokens += usage.prompt_tokens or 0
             account.completion_tokens += usage.completion_tokens or 0
             if usage.cost_usd is None:
                 account.unpriced += usage.calls
             elif usage.cost_source == "derived":
-                account.derived += usage.cost_usd
+                account.derived = _sum(account.derived, usage.cost_usd)
             else:
-                account.reported += usage.cost_usd
+                account.reported = _sum(account.reported, usage.cost_usd)
+
+    def _account(self, name: str) -> _Model:
+        account = self.models.get(name)
+        # A name that is no valid Unicode is told as it can be kept, by which those are one that are kept as one.
+        return account or self.models.setdefault(_SURROGATE.sub("\ufffd", name), _Model())
 
 
 def totals(accounts: Iterable[Spending]) -> UsageTotals:

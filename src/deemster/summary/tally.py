@@ -54,7 +54,7 @@ class Tally:
             for place, card in enumerate(cards)
             if card.parts
         }
-        self.higher_is_better: list[bool] = [card.higher_is_better for card in cards]
+        self.directions: list[set[bool]] = [set() for _ in cards]
         self.target_spending = Spending()
         self.scoring_spending = [Spending() for _ in cards]
         self._tags: dict[str, array[int]] = {}
@@ -127,6 +127,7 @@ class Tally:
         passed = bytearray(len(executions))
         spending = self.scoring_spending[column]
         threshold: float | None = None
+        upwards: bool | None = None
         for place, execution in enumerate(executions):
             mark = execution.marks[column]
             usage: Usage | None = mark.usage
@@ -136,10 +137,10 @@ class Tally:
                 scores[place] = mark.score
                 causes[place] = SCORED
                 passed[place] = mark.success
-                if mark.threshold != threshold:
-                    threshold = mark.threshold
-                    self.thresholds[column].add(threshold)
-                    self.higher_is_better[column] = mark.higher_is_better
+                if mark.threshold != threshold or mark.higher_is_better is not upwards:
+                    threshold, upwards = mark.threshold, mark.higher_is_better
+                    self.thresholds[column].add(float(threshold))
+                    self.directions[column].add(upwards)
             else:
                 causes[place] = _CODES[mark.cause]
         return scores, causes, passed
