@@ -418,23 +418,25 @@ def test_a_reply_of_many_long_vectors_is_not_too_long(server):
         server.dimension = 16
 
 
-def test_clients_of_one_loop_share_one_session_and_the_last_closes_it(server):
-    async def shared_sessions():
+def test_clients_of_one_loop_share_one_pool_of_connections_and_the_last_closes_it(server):
+    async def shared_connections():
         chat, embedding = OpenAIChat(server.url, "m"), OpenAIEmbedding(server.url, "e")
         await chat.complete(ASK)
         await embedding.embed_many(["a"])
         (pool,) = [pool for loop, pool in http._POOLS.items() if loop is asyncio.get_running_loop()]
-        assert chat._endpoint._session() is embedding._endpoint._session() is pool.session
+        sessions = chat._endpoint._session(), embedding._endpoint._session()
+        assert [session.connector for session in sessions] == [pool.connector] * 2
         await chat.close()
         await chat.close()
-        assert not pool.session.closed
+        assert [session.closed for session in sessions] == [True, False]
+        assert not pool.connector.closed
         await embedding.close()
-        assert pool.session.closed
+        assert pool.connector.closed
         assert asyncio.get_running_loop() not in http._POOLS
         assert isinstance(await chat.complete(ASK), Answer)
         await chat.close()
 
-    asyncio.run(shared_sessions())
+    asyncio.run(shared_connections())
 
 
 def test_a_client_serves_one_loop_after_another(server):

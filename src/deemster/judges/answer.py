@@ -24,7 +24,7 @@ TENTHS = 10
 ALTERNATIVES = 20
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What one reply says.
 
     Attributes:

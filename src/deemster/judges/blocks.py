@@ -24,17 +24,15 @@ def nonce_of(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     (True, False)
     """
     every = list(texts)
-    parts = [part.encode() for part in (*map(str, about), "", *every)]
-    content = b"".join([b"%d:%b" % (len(part), part) for part in parts])
+    content = "".join(
+        [f"{len(part if part.isascii() else part.encode())}:{part}" for part in (*map(str, about), "", *every)]
+    )
+    # A separator that is no digit, so that no nonce can lie across two texts.
+    whole = "\n".join(every)
     counter = 0
-    while True:
-        nonce = hashlib.sha256(b"%b#%d" % (content, counter)).hexdigest()[:DIGITS]
-        for text in every:
-            if nonce in text:
-                break
-        else:
-            return nonce
+    while (nonce := hashlib.sha256(f"{content}#{counter}".encode()).hexdigest()[:DIGITS]) in whole:
         counter += 1
+    return nonce
 
 
 def block(label: str, text: str, *, nonce: str) -> str:

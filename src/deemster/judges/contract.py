@@ -30,7 +30,7 @@ class Silent(Exception):  # noqa: N818 - it never leaves this room: it becomes a
         self.silence = silence
 
 
-class Told(msgspec.Struct, Generic[T], frozen=True):
+class Told(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """A reply that was read.
 
     Attributes:
@@ -74,9 +74,7 @@ def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[T
     found = [_heard(reply, read) for reply in first]
     # A silence that comes from the gateway was asked again there, as often as makes sense.
     again = [
-        place
-        for place, (reply, told) in enumerate(zip(first, found, strict=True))
-        if isinstance(told, Silence) and not isinstance(reply, Silence)
+        place for place, told in enumerate(found) if isinstance(told, Silence) and not isinstance(first[place], Silence)
     ]
     if again:
         replies = yield [msgspec.structs.replace(asks[place], again=1) for place in again]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -31,7 +32,7 @@ class Member(NamedTuple):
     sample: int = 0
 
 
-class Vote(msgspec.Struct, frozen=True, kw_only=True):
+class Vote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one member of a panel said, or why it said nothing.
 
     Attributes:
@@ -134,7 +135,7 @@ class Panelled(Judged, frozen=True, kw_only=True):
     @property
     def members(self) -> tuple[Member, ...]:
         """The seats of the panel: for each model as many as it is asked times."""
-        return tuple(Member(role, sample) for role in self.models for sample in range(self.samples))
+        return _seats(tuple(self.models), self.samples)
 
     @property
     def needed(self) -> int:
@@ -371,6 +372,11 @@ def _learned(labels: Mapping[Hashable, Mapping[Hashable, Hashable]]) -> dict[Any
     accuracy = dawid_skene(labels).accuracy
     weights = {seat: max(0.0, ((right or 0.0) - guess) / (1 - guess)) for seat, right in accuracy.items()}
     return weights if any(weights.values()) else {}
+
+
+@lru_cache(maxsize=64)
+def _seats(models: tuple[str, ...], samples: int) -> tuple[Member, ...]:
+    return tuple(Member(role, sample) for role in models for sample in range(samples))
 
 
 def _models(models: Any, *, metric: str) -> tuple[str, ...]:

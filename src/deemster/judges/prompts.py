@@ -49,10 +49,12 @@ class Prompt(msgspec.Struct, frozen=True):
             nonce: The digits of the blocks' marker lines.
         """
         every = {**values, "nonce": nonce}
-        blocks = {label for label, value in values.items() if value.startswith("<<< ") and value.endswith(nonce)}
+        alone: Container[str] = ()
+        if not (_sets_apart(self.system) and _sets_apart(self.user)):
+            alone = {label for label, value in values.items() if value.startswith("<<< ") and value.endswith(nonce)}
         return (
-            Message("system", filled(self.system, every, alone=blocks)),
-            Message("user", filled(self.user, every, alone=blocks)),
+            Message("system", filled(self.system, every, alone=alone)),
+            Message("user", filled(self.user, every, alone=alone)),
         )
 
 
@@ -81,41 +83,44 @@ def filled(template: str, values: Mapping[str, str], *, alone: Container[str] = 
     >>> filled("Is {{a}}?", {"a": "x"}, alone=("a",))
     'Is \nx\n?'
     """
-    literals, gaps = _taken_apart(template)
-    parts = [literals[0]]
-    for gap, literal in zip(gaps, literals[1:], strict=True):
-        value = values.get(gap.name)
-        if value is None:
-            parts.append(gap.written)
-        elif gap.name in alone:
-            parts += (gap.before, value, gap.after)
-        else:
-            parts.append(value)
-        parts.append(literal)
+    pieces, gaps = _taken_apart(template)
+    parts = list(pieces)
+    for at, name, before, after in gaps:
+        value = values.get(name)
+        if value is not None:
+            parts[at] = f"{before}{value}{after}" if name in alone else value
     return "".join(parts)
 
 
 class _Gap(NamedTuple):
-    """A place in a template: its name, how it is written, and the line ends that set a block there apart."""
+    """A place in a template: which of its pieces it is, its name, and the line ends that set a block there apart."""
 
+    at: int
     name: str
-    written: str
     before: str
     after: str
 
 
 @lru_cache(maxsize=256)
 def _taken_apart(template: str) -> tuple[list[str], list[_Gap]]:
-    """What stands between the places of a template, and the places."""
-    literals, gaps, last = [], [], 0
+    """The pieces of a template, its places among them as they are written, and the places."""
+    pieces: list[str] = []
+    gaps: list[_Gap] = []
+    last = 0
     for place in _PLACE.finditer(template):
         start, end = place.span()
         before = "" if not start or template[start - 1] == "\n" else "\n"
         after = "" if template.startswith("\n", end) or end == len(template) else "\n"
-        gaps.append(_Gap(place[1], place[0], before, after))
-        literals.append(template[last:start])
+        gaps.append(_Gap(len(pieces) + 1, place[1], before, after))
+        pieces += (template[last:start], place[0])
         last = end
-    return [*literals, template[last:]], gaps
+    return [*pieces, template[last:]], gaps
+
+
+@lru_cache(maxsize=256)
+def _sets_apart(template: str) -> bool:
+    """Whether every place of a template but the nonce's has its own lines, so that a block needs none added."""
+    return not any((gap.before or gap.after) and gap.name != "nonce" for gap in _taken_apart(template)[1])
 
 
 def places(template: str) -> list[str]:

@@ -17,6 +17,7 @@ LONGEST = 100_000
 # Four bytes a character at most, so that it stays below the 64 KiB that a report takes of one text.
 LONGEST_TEXT = 16_000
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
+_NESTED = (dict, list)
 _READING = Reading("reply", error=InputError)
 
 
@@ -154,12 +155,13 @@ def _value(body: str) -> Any:
         raise Unreadable(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
 
 
-def _within(value: Any, depth: int) -> bool:
-    if type(value) is dict:
-        return depth > 0 and all(type(part) not in (dict, list) or _within(part, depth - 1) for part in value.values())
-    if type(value) is list:
-        return depth > 0 and all(type(part) not in (dict, list) or _within(part, depth - 1) for part in value)
-    return True
+def _within(value: dict[str, Any] | list[Any], depth: int) -> bool:
+    """Whether a map or a list is nested no deeper than so many levels, itself one of them."""
+    if depth == 0:
+        return False
+    parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    nested = [part for part in parts if type(part) in _NESTED]
+    return not nested or all(_within(part, depth - 1) for part in nested)
 
 
 def _told(value: Any) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from deemster.errors.guard import Caught
 from deemster.model.budget import Most
 from deemster.model.circuit import Circuit
+from deemster.model.deadline import Deadlines, Limit
 from deemster.model.limits import Limiter
 from deemster.model.retry import Again, Enough, Tries
 from deemster.model.roles import Role
@@ -40,7 +41,7 @@ _COUNTED = attrgetter(
 )
 
 
-class Reading(NamedTuple, Generic[_V]):
+class Reading(msgspec.Struct, Generic[_V], frozen=True, gc=False):
     """What a client gave back, read."""
 
     value: _V
@@ -48,7 +49,7 @@ class Reading(NamedTuple, Generic[_V]):
     model: str | None
 
 
-class Answered(NamedTuple, Generic[_V]):
+class Answered(msgspec.Struct, Generic[_V], frozen=True, gc=False):
     """A call that was answered, and what it used."""
 
     value: _V
@@ -145,6 +146,7 @@ class Caller(Generic[_V]):
         self._dearest = self._prices.dearest()
         self._embeds = role.kind == "embedding"
         self.weighs = self.limiter.counts_tokens or rules.budget is not None
+        self._deadlines = Deadlines()
         self._threads: Threads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._threaded(method, high)
 
@@ -183,16 +185,18 @@ class Caller(Generic[_V]):
     async def _attempted(self, payload: Any, call: _Call, most: Most) -> Answered[_V] | Failed | Again:
         rules = self._rules
         tokens = call.weight.prompt + call.weight.completion
-        entered = await self.limiter.enter(tokens, first=call.started is None)
+        limiter = self.limiter
+        # Mostly there is room, and asking for it takes a fraction of waiting for it.
+        entered = limiter.moment if limiter.admits(tokens) else await limiter.enter(tokens, first=call.started is None)
         unused: float = tokens
         try:
             now = rules.elapsed_s()
             if call.started is None:
                 call.started = now
             left_s = call.tries.left_s(now - call.started)
-            if rules.halted is not None or left_s <= 0 or not self._circuit.admits(now):
-                return self._held_back(call)
             is_probe = self._circuit.is_open
+            if rules.halted is not None or left_s <= 0 or (is_probe and not self._circuit.admits(now)):
+                return self._held_back(call)
             # Until the reply says otherwise, what is on its way may use the most.
             call.used, unused = most, 0
             is_settled = False
@@ -205,7 +209,7 @@ class Caller(Generic[_V]):
             if isinstance(reply, Trouble):
                 return self._troubled(reply, call, entered, most, is_probe=is_probe)
             self._circuit.succeeded()
-            self.limiter.answered()
+            limiter.answered()
             latency_ms = max((rules.elapsed_s() - now) * 1000, 0.0) if rules.measures else None
             usage = self._usage(reply.usage, reply.model or self.role.model, latency_ms)
             if self.weighs:
@@ -215,7 +219,7 @@ class Caller(Generic[_V]):
             self.account.add(total)
             return Answered(reply.value, total)
         finally:
-            self.limiter.leave(unused)
+            limiter.leave(unused)
 
     def _held_back(self, call: _Call) -> Failed:
         """The end of a call that may not be sent, or not again."""
@@ -224,15 +228,14 @@ class Caller(Generic[_V]):
         return self._failed(call, "not_run", self._rules.halted or self._circuit.message)
 
     async def _sent(self, payload: Any, timeout_s: float) -> Reading[_V] | Trouble:
-        with Caught() as caught:
-            async with asyncio.timeout(timeout_s) as limit:
-                try:
-                    return self._read(await self._send(payload), payload)
-                except asyncio.CancelledError:
-                    if not _is_the_clients_own():
-                        raise
-                    return Trouble("transport", "The client cancelled the request itself.", may_cost=True)
-        if limit.expired():
+        with Caught() as caught, Limit(self._deadlines, timeout_s) as limit:
+            try:
+                return self._read(await self._send(payload), payload)
+            except asyncio.CancelledError:
+                if not _is_the_clients_own():
+                    raise
+                return Trouble("transport", "The client cancelled the request itself.", may_cost=True)
+        if limit.expired:
             return Trouble("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
         return _trouble(caught.error, self._secrets)
 
@@ -261,12 +264,11 @@ class Caller(Generic[_V]):
         """What one attempt used: what the client tells, and what it leaves open filled in."""
         usage = _ONE_CALL if told is None else believed(told)
         changes: dict[str, Any] = {}
-        if self._secrets and usage.model is not None and self._secrets.removed(usage.model) != usage.model:
-            usage = msgspec.structs.replace(usage, model=self._secrets.removed(usage.model))
+        named = model if usage.model is None else usage.model
+        if named is not None and (shown := self._secrets.removed(named)) != usage.model:
+            changes["model"] = shown
         if usage.latency_ms is None and latency_ms is not None:
             changes["latency_ms"] = latency_ms
-        if usage.model is None and model is not None:
-            changes["model"] = self._secrets.removed(model)
         if usage.cost_usd is None and self._prices:
             cost = self._prices.cost_of(usage, model=model, embeds=self._embeds)
             if cost is not None:
@@ -294,6 +296,7 @@ class Caller(Generic[_V]):
     def close(self) -> None:
         """Let go of threads and timers."""
         self.limiter.close()
+        self._deadlines.close()
         if self._threads is not None:
             self._threads.close()
 
@@ -321,12 +324,12 @@ def checked_usage(told: Any) -> None:
     Raises:
         Trouble: The usage is none, or the model is no text.
     """
-    called = type(told).__name__
-    if not isinstance(told.usage, Usage | None):
-        message = f"`usage` of {called} is a Usage, not a {type(told.usage).__name__}."
+    usage, model = told.usage, told.model
+    if usage is not None and not isinstance(usage, Usage):
+        message = f"`usage` of {type(told).__name__} is a Usage, not a {type(usage).__name__}."
         raise Trouble("shape", message, may_cost=True)
-    if not isinstance(told.model, str | None):
-        message = f"`model` of {called} is text, not a {type(told.model).__name__}."
+    if model is not None and not isinstance(model, str):
+        message = f"`model` of {type(told).__name__} is text, not a {type(model).__name__}."
         raise Trouble("shape", message, may_cost=True)
 
 

@@ -15,6 +15,7 @@ from deemster.model.cleaning import cleaned
 from deemster.model.keys import ask_key
 from deemster.model.recording import Recording, request_name
 from deemster.model.rules import Planned, Rules
+from deemster.model.secrets import NO_SECRETS
 from deemster.model.stored import as_hit, as_kept
 from deemster.model.trouble import Trouble
 from deemster.records import Answer, Ask, Call, Silence
@@ -32,11 +33,11 @@ def read_answer(raw: Any, ask: Ask) -> Reading[Answer]:  # noqa: ARG001 - every 
     Raises:
         Trouble: It is no answer.
     """
-    if not isinstance(raw, Answer) or not isinstance(raw.text, str):
+    if not isinstance(raw, Answer) or not isinstance(text := raw.text, str):
         raise Trouble("shape", f"`complete` gives an Answer, not a {type(raw).__name__}.", may_cost=True)
     checked_usage(raw)
-    if not raw.text.isascii() and SURROGATE.search(raw.text):
-        raw = msgspec.structs.replace(raw, text=SURROGATE.sub("\ufffd", raw.text))
+    if not text.isascii() and SURROGATE.search(text):
+        raw = msgspec.structs.replace(raw, text=SURROGATE.sub("\ufffd", text))
     return Reading(raw, raw.usage, raw.model)
 
 
@@ -71,9 +72,10 @@ class ChatDesk:
         # What many scripts ask alike, such as the steps of a metric, is asked once a run.
         self._cache = rules.cache if is_cached and rules.cache is not None else rules.scratch
         self._may_call = may_call
-        self._secrets = caller.role.secrets
+        is_clean = getattr(caller.role.client, "is_clean", False) is True
+        self._secrets = NO_SECRETS if is_clean else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
-        self._weighs = caller.weighs or rules.dry_run
+        self._weighs = caller.weighs
         self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
 
     async def reply(self, ask: Ask) -> Answer | Silence:
@@ -95,10 +97,14 @@ class ChatDesk:
             # None comes where whoever asked was cancelled: then another must ask.
             if (found := await waiter) is not None:
                 return self._shared(found)
+        if (held := self._held(ask, key)) is not None:
+            return held
         waiters = self._flying[key] = []
         reply: Answer | Silence | None = None
         try:
-            reply = await self._found(ask, key)
+            weight = self._weight(ask) if self._weighs else WEIGHTLESS
+            done = await self.caller.call(ask, key=key, weight=weight)
+            reply = self._kept(ask, key, done) if isinstance(done, Answered) else done.silence
             return reply
         finally:
             del self._flying[key]
@@ -106,7 +112,8 @@ class ChatDesk:
                 if not each.done():
                     each.set_result(reply)
 
-    async def _found(self, ask: Ask, key: bytes) -> Answer | Silence:
+    def _held(self, ask: Ask, key: bytes) -> Answer | Silence | None:
+        """The reply to a question that no model need or may be asked; None where it must be."""
         recorded = None if self._recording is None else self._recording.answer(ask)
         if (kept := self._cache.answer(key)) is not None:
             call = self._rules.found(kept.call, kept.usage)
@@ -115,20 +122,25 @@ class ChatDesk:
                 return self._hit(kept if recorded is not None else self._recorded(ask, kept), call)
         if recorded is not None:
             return self._hit(recorded)
-        weight = weight_of(ask, self._most_tokens(ask)) if self._weighs else WEIGHTLESS
         if self._rules.dry_run:
             if key not in self._rehearsed:
                 self._rehearsed.add(key)
-                self._plan(weight)
+                self._plan(self._weight(ask))
             return Silence(cause="not_run", message="This is a dry run: no model is asked.")
-        if not self._may_call:
-            return self._missing(ask)
-        done = await self.caller.call(ask, key=key, weight=weight)
-        if not isinstance(done, Answered):
-            return done.silence
-        answer = self._recorded(ask, self._cleaned(done))
+        return None if self._may_call else self._missing(ask)
+
+    def _kept(self, ask: Ask, key: bytes, done: Answered[Answer]) -> Answer:
+        """The answer with its usage, and without a key that the server may have echoed; the files keep it too."""
+        usage = done.usage
+        clean = cleaned(done.value, self._secrets) if self._secrets else done.value
+        answer = msgspec.structs.replace(clean, usage=usage, call=self._rules.called(usage))
+        if self._recording is not None:
+            answer = self._recorded(ask, answer)
         self._cache.keep(key, as_kept(answer, self._rules.run))
         return answer
+
+    def _weight(self, ask: Ask) -> Weight:
+        return weight_of(ask, self._most_tokens(ask))
 
     def _recorded(self, ask: Ask, answer: Answer) -> Answer:
         if self._recording is not None and not self._rules.dry_run:
@@ -137,11 +149,6 @@ class ChatDesk:
             except ConfigurationError as error:
                 self._rules.refuse(str(error))
         return answer
-
-    def _cleaned(self, done: Answered[Answer]) -> Answer:
-        """The answer with its usage, and without a key that the server may have echoed."""
-        call = self._rules.called(done.usage)
-        return msgspec.structs.replace(cleaned(done.value, self._secrets), usage=done.usage, call=call)
 
     def _missing(self, ask: Ask) -> Silence:
         if self.caller.role.client is None or self._recording is not None:

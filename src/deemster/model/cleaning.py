@@ -20,7 +20,9 @@ def cleaned(answer: Answer, secrets: Secrets) -> Answer:
     >>> cleaned(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
     'Your key is [removed].'
     """
-    if not secrets:
+    fields = (answer.text, answer.model, answer.thinking, answer.finish)
+    told = "\0".join([field for field in fields if isinstance(field, str)])
+    if not (secrets.within(told) or (answer.tokens is not None and _tell(answer.tokens, secrets))):
         return answer
     changes: dict[str, Any] = {
         name: clean
@@ -29,11 +31,11 @@ def cleaned(answer: Answer, secrets: Secrets) -> Answer:
     }
     if answer.tokens is not None and _tell(answer.tokens, secrets):
         changes["tokens"] = None
-    return msgspec.structs.replace(answer, **changes) if changes else answer
+    return msgspec.structs.replace(answer, **changes)
 
 
 def _tell(tokens: tuple[Token, ...], secrets: Secrets) -> bool:
     """Whether tokens, one by one or in a row, hold a secret."""
     row = "".join(token.text for token in tokens)
     others = "\n".join(text for token in tokens for text, _ in token.alternatives)
-    return any(secrets.removed(told) != told for told in (row, others))
+    return secrets.within(row) or secrets.within(others)

@@ -21,6 +21,7 @@ class ChatClient(Protocol):
       kept in memory only.
     - ``secrets``: a list of texts, such as its key, that are removed from whatever it answers or raises. Beside them
       only what looks like a key is removed, and from messages alone.
+    - ``is_clean``: True where it has removed them from its answers itself.
     - ``most_tokens(ask)``: the most tokens an answer can have, where that is not ``ask.max_tokens``; None for no limit.
       Budgets and dry runs count with it.
     - ``close()``: called when the gateway closes, sync or async.

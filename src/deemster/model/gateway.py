@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from types import TracebackType
@@ -206,16 +206,16 @@ class Gateway:
         """The limits of the moment, of the roles that were asked. Safe in any thread."""
         return {name: desk.caller.limiter.live for name, desk in tuple(self._desks.items())}
 
-    async def _reply(self, request: Request) -> Reply:
+    def _reply(self, request: Request) -> Awaitable[Reply]:
         desk = self._desks.get(request.role) or self._desk(request.role)
         if isinstance(request, Ask):
             if isinstance(desk, ChatDesk):
-                return await desk.reply(request)
+                return desk.reply(request)
         elif isinstance(desk, EmbeddingDesk):
-            return await desk.reply(request)
+            return desk.reply(request)
         return self._misdirected(request)
 
-    def _misdirected(self, request: Request) -> Silence:
+    async def _misdirected(self, request: Request) -> Silence:
         if self._rules is None:
             raise RuntimeError("The gateway is not open: use `async with Gateway(...) as gateway`.")
         message = missing_role(request.role, self._roles, embeds=not isinstance(request, Ask))

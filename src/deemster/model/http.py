@@ -39,14 +39,11 @@ class Shared:
 
     def __init__(self) -> None:
         self.users = 0
-        self.session = aiohttp.ClientSession(
-            # How many requests are under way is the gateway's to say.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ttl_dns_cache=300),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        # How many requests are under way is the gateway's to say.
+        self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ttl_dns_cache=300)
 
 
-# An aiohttp session belongs to the loop it was made in, so there is one for each, and it goes when the loop does.
+# A connector of aiohttp belongs to the loop it was made in, so there is one for each, and it goes when the loop does.
 _POOLS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = weakref.WeakKeyDictionary()
 
 
@@ -131,7 +128,8 @@ class Endpoint:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=math.inf)
         self._timeout_s = timeout_s
         self._proxy = _proxy(self._url)
-        self._held: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = weakref.WeakKeyDictionary()
+        self._held: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Shared]]
+        self._held = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -161,21 +159,24 @@ class Endpoint:
         """
         # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
         try:
-            async with self._session().request(
+            response = await self._session().request(
                 self._method,
                 self._url if query is None else self._url.with_query(query),
                 data=body,
-                headers=self._headers,
-                timeout=self._timeout,
                 proxy=self._proxy,
                 allow_redirects=False,
-            ) as response:
+            )
+            try:
                 status = response.status
                 if status >= 300:
                     return Posted(status, await _complaint(response), response.headers)
                 text = await _read(response, longest)
                 if text is not None:
                     return Posted(status, text, response.headers)
+            finally:
+                # One that was read to its end has given its connection back.
+                if not response.closed:
+                    response.close()
             trouble = self.trouble("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
         except TimeoutError:
             span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
@@ -220,25 +221,37 @@ class Endpoint:
     async def close(self) -> None:
         """Give the pool of this event loop back; the last to do so closes it."""
         loop = asyncio.get_running_loop()
-        shared = self._held.pop(loop, None)
-        if shared is None:
+        held = self._held.pop(loop, None)
+        if held is None:
             return
+        session, shared = held
+        await session.close()
         shared.users -= 1
         if shared.users == 0:
             if _POOLS.get(loop) is shared:
                 del _POOLS[loop]
-            await shared.session.close()
+            await shared.connector.close()
 
     def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
-        shared = self._held.get(loop)
-        if shared is None or shared.session.closed:
-            shared = _POOLS.get(loop)
-            if shared is None or shared.session.closed:
-                shared = _POOLS[loop] = Shared()
-            shared.users += 1
-            self._held[loop] = shared
-        return shared.session
+        held = self._held.get(loop)
+        if held is None or held[0].closed:
+            held = self._held[loop] = self._opened(loop)
+        return held[0]
+
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> tuple[aiohttp.ClientSession, Shared]:
+        shared = _POOLS.get(loop)
+        if shared is None or shared.connector.closed:
+            shared = _POOLS[loop] = Shared()
+        shared.users += 1
+        session = aiohttp.ClientSession(
+            connector=shared.connector,
+            connector_owner=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            timeout=self._timeout,
+        )
+        return session, shared
 
 
 def complaint(body: bytes) -> str:
@@ -326,9 +339,8 @@ def _phrase(status: int) -> str:
 
 
 async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
-    """The body; None where it is longer than may be, and then the rest stays unread and the connection is closed."""
+    """The body; None where it is longer than may be, and then the rest stays unread."""
     if (response.content_length or 0) > longest:
-        response.close()
         return None
     content = response.content
     first = await content.readany()
@@ -339,7 +351,6 @@ async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
         parts.append(chunk)
         length += len(chunk)
         if length > longest:
-            response.close()
             return None
     return b"".join(parts)
 
@@ -353,6 +364,4 @@ async def _complaint(response: aiohttp.ClientResponse) -> bytes:
             length += len(chunk)
     except (aiohttp.ClientError, TimeoutError, OSError):
         parts.append(b"")
-    if length >= _LONGEST_COMPLAINT:
-        response.close()
     return b"".join(parts)[:_LONGEST_COMPLAINT]

@@ -118,6 +118,22 @@ class Limiter:
         """Whether the number of tokens matters."""
         return self._tokens is not None
 
+    @property
+    def moment(self) -> int:
+        """A mark of the moment, for `slowed`."""
+        return self._reductions
+
+    def admits(self, tokens: float = 0.0) -> bool:
+        """Whether a request may be sent at once; then it has entered.
+
+        Args:
+            tokens: How many it takes, by estimate.
+        """
+        if self._is_open or (not self._waiting and self._wait_s(tokens) == 0.0):
+            self._take(tokens)
+            return True
+        return False
+
     async def enter(self, tokens: float = 0.0, *, first: bool = True) -> int:
         """Wait for leave to send a request.
 
@@ -126,10 +142,9 @@ class Limiter:
             first: Whether this is a call's first attempt; a later one goes before all that have not begun.
 
         Returns:
-            A mark of the moment, for `slowed`.
+            The mark of the moment, for `slowed`.
         """
-        if self._is_open or (not self._waiting and self._wait_s(tokens) == 0.0):
-            self._take(tokens)
+        if self.admits(tokens):
             return self._reductions
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if first:

@@ -33,13 +33,13 @@ class Places:
         self._starts = array("Q", bytes(8 * size))
         # A length of 0 is a place that was taken back.
         self._lengths = array("I", bytes(4 * size))
-        self._used = 0
+        self._used, self._most = 0, 2 * size // 3
 
     def __len__(self) -> int:
         return self._count
 
     def __contains__(self, key: bytes) -> bool:
-        return self.get(key) is not None
+        return self._lengths[self._slot(_name(key))] > 0
 
     def get(self, key: bytes) -> Place | None:
         """The place of a key, or None."""
@@ -49,7 +49,7 @@ class Places:
 
     def put(self, key: bytes, place: Place) -> None:
         """Note the place of a key, in place of the one it had."""
-        if 3 * (self._used + 1) > 2 * len(self._names):
+        if self._used >= self._most:
             self._grow()
         self._put(_name(key), place)
 

@@ -24,7 +24,7 @@ class Message(NamedTuple):
     content: str
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A question to a chat model.
 
     Attributes:
@@ -81,7 +81,7 @@ class Token(NamedTuple):
     alternatives: tuple[tuple[str, float], ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a chat model said.
 
     Attributes:

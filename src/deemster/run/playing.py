@@ -116,6 +116,7 @@ async def result_of(script: Any, ask: Ask, heard: list[Reply]) -> Any:
     if not isinstance(script, Generator):
         _close(script)
         raise TypeError(f"A script is a generator that yields lists of requests, not a {type(script).__name__}.")
+    ended = False
     try:
         requests = next(script)
         for _ in range(ROUNDS):
@@ -123,9 +124,11 @@ async def result_of(script: Any, ask: Ask, heard: list[Reply]) -> Any:
             heard += replies
             requests = script.send(replies)
     except StopIteration as stop:
+        ended = True
         return stop.value
     finally:
-        _close(script)
+        if not ended:
+            _close(script)
     raise RuntimeError(f"The script went on asking after {ROUNDS} rounds.")
 
 
