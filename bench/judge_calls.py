@@ -1,5 +1,7 @@
 """Judge calls at concurrency 64 against a local server in a process of its own, in calls per CPU second of the client.
 
+By the clock, client and server work at the same time, each on a core, and the slower of them sets the pace.
+
 The bare aiohttp client posts bodies that are ready and reads replies without looking at them. The gateway answers
 questions that are ready, with an empty cache on disk, limits, retries, usage and prices. The judge is the whole way:
 its script and prompt, the gateway, the verdict read strictly, the mark. The peers post the same prompts with their own
@@ -18,6 +20,7 @@ import tempfile
 import time
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 from environments import python, version
@@ -41,6 +44,13 @@ BARE = "bare aiohttp"
 # Of the rate of the bare client, and as a multiple of the peers' rates.
 LEAST_SHARE = 0.5
 GOALS = {"openai": 5, "litellm": 10}
+
+
+class Spent(NamedTuple):
+    """CPU seconds, and seconds by the clock where they were measured."""
+
+    cpu: float
+    clock: float = 0.0
 
 
 def cases(count):
@@ -76,10 +86,11 @@ async def worked(function, items):
 
 
 async def timed(function, items):
+    """What it took, and the results."""
     await worked(function, items[:WARMING])
-    start = time.process_time()
+    start, began = time.process_time(), time.perf_counter()
     results = await worked(function, items[WARMING:])
-    return time.process_time() - start, results
+    return Spent(time.process_time() - start, time.perf_counter() - began), results
 
 
 async def bare(url, bodies):
@@ -142,7 +153,7 @@ def peer(name, url, folder):
         [python(name), script, url, folder / "bodies.json"], check=True, capture_output=True, text=True
     )
     answer = json.loads(told.stdout.splitlines()[-1])
-    return answer["seconds"], answer["scores"]
+    return Spent(answer["seconds"]), answer["scores"]
 
 
 def line(name, count, seconds, note=""):
@@ -181,15 +192,18 @@ def compare(url, given, questions, bodies, few, folder):
             "judge": asyncio.run(judged(url, given, folder)),
         }
         turns |= {name: peer(name, url, folder) for name in GOALS}
-        for name, (seconds, scores) in turns.items():
+        for name, (spent, scores) in turns.items():
             if scores != turns[BARE][1][: len(scores)]:
                 sys.exit(f"{name} read other scores than the bare client")
-            best[name] = min(best.get(name, (float("inf"), 0)), (seconds, len(scores)))
-    rates = {name: count / seconds for name, (seconds, count) in best.items()}
-    for name, (seconds, count) in best.items():
+            known = best.get(name, (*spent, 0))
+            best[name] = (min(known[0], spent.cpu), min(known[1], spent.clock), len(scores))
+    rates = {name: count / seconds for name, (seconds, _, count) in best.items()}
+    for name, (seconds, clock, count) in best.items():
         note = ""
         if name in ("gateway", "judge"):
-            note = f"  {rates[name] / rates[BARE]:.2f} of the bare client's rate (goal {LEAST_SHARE})"
+            by_clock = best[BARE][1] / clock
+            note = f"  {rates[name] / rates[BARE]:.2f} of the bare client's rate, {by_clock:.2f} by the clock"
+            note += f" (goal {LEAST_SHARE})"
         elif name in GOALS:
             note = f"  the judge is {rates['judge'] / rates[name]:.1f} times faster (goal {GOALS[name]})"
         line(f"{name} {version(name)}" if name in GOALS else name, count, seconds, note)
