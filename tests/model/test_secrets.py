@@ -62,3 +62,13 @@ def test_trouble_is_cut_escaped_and_without_secrets():
 def test_a_key_across_the_cut_is_not_half_shown():
     trouble = Trouble("refused", "y" * (LONGEST - 5) + KEY, secrets=Secrets([KEY]))
     assert "k3y" not in trouble.message
+
+
+@pytest.mark.parametrize("size", range(1, len(KEY)))
+def test_the_beginning_of_a_key_at_the_end_of_a_cut_message_goes_too(size):
+    told = Secrets([KEY]).removed(f"wrong: {KEY[:size]}…", shapes=True)
+    assert told == (f"wrong: {KEY[:size]}…" if size < 4 else "wrong: [removed]…")
+
+
+def test_a_message_that_was_not_cut_keeps_its_last_word():
+    assert Secrets([KEY]).removed(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"

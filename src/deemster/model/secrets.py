@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
+# How a message ends that was too long.
+_CUT = "…"
 REMOVED = "[removed]"
 SHORTEST = 8
 _SHAPES = (
@@ -80,13 +82,27 @@ class Secrets:
         'key [removed] is wrong'
         >>> Secrets().removed("GET https://me:pass@host/ with Bearer abcdef123", shapes=True)
         'GET https://[removed]@host/ with Bearer [removed]'
+        >>> Secrets(["hunter2-hunter2"]).removed("refused: hunter2-hun…", shapes=True)
+        'refused: [removed]…'
         """
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REMOVED)
         if shapes:
+            text = self._without_beginning(text)
             for shape, instead in _SHAPES:
                 text = shape.sub(instead, text)
+        return text
+
+    def _without_beginning(self, text: str) -> str:
+        """A message without the beginning of a secret that was cut in the middle."""
+        if not text.endswith(_CUT):
+            return text
+        kept = text.removesuffix(_CUT)
+        for form in self._forms:
+            for size in range(min(len(form), len(kept)), SHORTEST // 2 - 1, -1):
+                if kept.endswith(form[:size]):
+                    return f"{kept[:-size]}{REMOVED}{_CUT}"
         return text
 
 
