@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.model import http
+from deemster.model.chat import _is_clean
 from deemster.model.dialect import Dialect
 from deemster.model.http import Posted, complaint, shown
 from deemster.model.openai import OpenAIChat, OpenAIEmbedding
@@ -534,3 +535,15 @@ def test_the_name_of_a_model_is_no_longer_than_a_name(server):
 
     answer = asyncio.run(work())
     assert answer.model == answer.usage.model == "m" * 256
+
+
+def test_a_subclass_that_answers_by_itself_does_not_pass_for_clean():
+    class Own(OpenAIChat):
+        async def complete(self, ask):
+            return await super().complete(ask)
+
+    class Renamed(OpenAIChat):
+        pass
+
+    assert [_is_clean(kind("http://127.0.0.1:9/v1", "m")) for kind in (OpenAIChat, Renamed, Own)] == [True, True, False]
+    assert not _is_clean(object())

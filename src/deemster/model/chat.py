@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -41,6 +41,12 @@ def read_answer(raw: Any, ask: Ask) -> Reading[Answer]:  # noqa: ARG001 - every 
     return Reading(raw, raw.usage, raw.model)
 
 
+def _is_clean(client: Any) -> bool:
+    """Whether a client says that its answers hold no secret; a subclass that answers otherwise must say so itself."""
+    own: Mapping[str, Any] = next((vars(kind) for kind in type(client).__mro__ if "complete" in vars(kind)), {})
+    return own.get("is_clean") is True
+
+
 class ChatDesk:
     """Answers the questions to one role: from its recording, the cache, or the model; the same question once at a time.
 
@@ -72,8 +78,7 @@ class ChatDesk:
         # What many scripts ask alike, such as the steps of a metric, is asked once a run.
         self._cache = rules.cache if is_cached and rules.cache is not None else rules.scratch
         self._may_call = may_call
-        is_clean = getattr(caller.role.client, "is_clean", False) is True
-        self._secrets = NO_SECRETS if is_clean else caller.role.secrets
+        self._secrets = NO_SECRETS if _is_clean(caller.role.client) else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._weighs = caller.weighs
         self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
