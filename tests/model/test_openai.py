@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.model import http
+from deemster.model import wire
 from deemster.model.chat import _is_clean
 from deemster.model.dialect import Dialect
-from deemster.model.http import Posted, complaint, shown
+from deemster.model.http import complaint, shown
 from deemster.model.openai import OpenAIChat, OpenAIEmbedding
 from deemster.model.trouble import Trouble
+from deemster.model.wire import Posted
 from deemster.records import Answer, Ask, Message, Usage
 from deemster.testing import ModelServer
 
@@ -424,16 +425,15 @@ def test_clients_of_one_loop_share_one_pool_of_connections_and_the_last_closes_i
         chat, embedding = OpenAIChat(server.url, "m"), OpenAIEmbedding(server.url, "e")
         await chat.complete(ASK)
         await embedding.embed_many(["a"])
-        (pool,) = [pool for loop, pool in http._POOLS.items() if loop is asyncio.get_running_loop()]
-        sessions = chat._endpoint._session(), embedding._endpoint._session()
-        assert [session.connector for session in sessions] == [pool.connector] * 2
+        (pool,) = [pool for loop, pool in wire.POOLS.items() if loop is asyncio.get_running_loop()]
+        assert pool.users == 2
         await chat.close()
         await chat.close()
-        assert [session.closed for session in sessions] == [True, False]
+        assert pool.users == 1
         assert not pool.connector.closed
         await embedding.close()
         assert pool.connector.closed
-        assert asyncio.get_running_loop() not in http._POOLS
+        assert asyncio.get_running_loop() not in wire.POOLS
         assert isinstance(await chat.complete(ASK), Answer)
         await chat.close()
 

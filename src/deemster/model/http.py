@@ -1,4 +1,4 @@
-"""Sending requests to one address over a connection pool that all clients of an event loop share."""
+"""Sending requests to one address, and what its refusals mean."""
 
 from __future__ import annotations
 
@@ -6,59 +6,29 @@ import asyncio
 import base64
 import hashlib
 import http
-import math
 import re
 import urllib.parse
 import urllib.request
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import aiohttp
 import msgspec
 import yarl
+from aiohttp.http import HttpProcessingError
 
 from deemster.errors import ConfigurationError
 from deemster.model.after import retry_after_s
 from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.model.trouble import Kind, Trouble
+from deemster.model.wire import Posted, Wire
 
 LONGEST_REPLY = 4 * 2**20
-_LONGEST_COMPLAINT = 2**16
-# Common servers drop an idle connection after 5 s, and a request that is on its way just then fails.
-_IDLE_S = 4.0
 _RETRIED = frozenset({408, 409, 425})
 _HARD_QUOTA = (b"insufficient_quota", b"billing_hard_limit_reached", b"billing_not_active")
 _AZURE = ".openai.azure.com"
 _EXAMPLE = "https://api.openai.com/v1"
 _LOOPBACK = re.compile(r"127(?:\.[0-9]+){1,3}")
-
-
-class Shared:
-    """The connection pool of one event loop, and how many addresses use it."""
-
-    def __init__(self) -> None:
-        self.users = 0
-        # How many requests are under way is the gateway's to say.
-        self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ttl_dns_cache=300)
-
-
-# A connector of aiohttp belongs to the loop it was made in, so there is one for each, and it goes when the loop does.
-_POOLS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = weakref.WeakKeyDictionary()
-
-
-class Posted(NamedTuple):
-    """What came back.
-
-    Attributes:
-        status: The HTTP status.
-        body: The body; of a refusal, its first 64 KB.
-        headers: The headers.
-    """
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str]
 
 
 class Endpoint:
@@ -125,11 +95,9 @@ class Endpoint:
             given = {name.lower() for name in headers}
             kept = {name: value for name, value in self._headers.items() if name.lower() not in given}
             self._headers = {**kept, **headers}
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s, ceil_threshold=math.inf)
         self._timeout_s = timeout_s
         self._proxy = _proxy(self._url)
-        self._held: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Shared]]
-        self._held = weakref.WeakKeyDictionary()
+        self._wires: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -159,24 +127,11 @@ class Endpoint:
         """
         # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
         try:
-            response = await self._session().request(
-                self._method,
-                self._url if query is None else self._url.with_query(query),
-                data=body,
-                proxy=self._proxy,
-                allow_redirects=False,
-            )
-            try:
-                status = response.status
-                if status >= 300:
-                    return Posted(status, await _complaint(response), response.headers)
-                text = await _read(response, longest)
-                if text is not None:
-                    return Posted(status, text, response.headers)
-            finally:
-                # One that was read to its end has given its connection back.
-                if not response.closed:
-                    response.close()
+            address = None if query is None else self._url.with_query(query)
+            sending = self._wire().exchange(body, longest=longest, url=address)
+            posted = await (sending if self._timeout_s is None else asyncio.wait_for(sending, self._timeout_s))
+            if posted is not None:
+                return posted
             trouble = self.trouble("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
         except TimeoutError:
             span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
@@ -187,6 +142,8 @@ class Endpoint:
             trouble = self.trouble("transport", f"No connection: {error.os_error.strerror or error.os_error}.")
         except aiohttp.ClientPayloadError:
             trouble = self.trouble("transport", "The reply broke off.", may_cost=True)
+        except HttpProcessingError:
+            trouble = self.trouble("transport", "The reply is not HTTP.", may_cost=True)
         except (aiohttp.ClientError, OSError) as error:
             told = "The connection was closed before a reply came"
             cause = getattr(error, "strerror", None) or type(error).__name__
@@ -219,39 +176,17 @@ class Endpoint:
         )
 
     async def close(self) -> None:
-        """Give the pool of this event loop back; the last to do so closes it."""
-        loop = asyncio.get_running_loop()
-        held = self._held.pop(loop, None)
-        if held is None:
-            return
-        session, shared = held
-        await session.close()
-        shared.users -= 1
-        if shared.users == 0:
-            if _POOLS.get(loop) is shared:
-                del _POOLS[loop]
-            await shared.connector.close()
+        """Give back the connections of this event loop."""
+        wire = self._wires.pop(asyncio.get_running_loop(), None)
+        if wire is not None:
+            await wire.close()
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _wire(self) -> Wire:
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None or held[0].closed:
-            held = self._held[loop] = self._opened(loop)
-        return held[0]
-
-    def _opened(self, loop: asyncio.AbstractEventLoop) -> tuple[aiohttp.ClientSession, Shared]:
-        shared = _POOLS.get(loop)
-        if shared is None or shared.connector.closed:
-            shared = _POOLS[loop] = Shared()
-        shared.users += 1
-        session = aiohttp.ClientSession(
-            connector=shared.connector,
-            connector_owner=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            timeout=self._timeout,
-        )
-        return session, shared
+        wire = self._wires.get(loop)
+        if wire is None or not wire.is_open:
+            wire = self._wires[loop] = Wire(self._method, self._url, headers=self._headers, proxy=self._proxy)
+        return wire
 
 
 def complaint(body: bytes) -> str:
@@ -336,32 +271,3 @@ def _phrase(status: int) -> str:
         return f" {http.HTTPStatus(status).phrase}"
     except ValueError:
         return ""
-
-
-async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
-    """The body; None where it is longer than may be, and then the rest stays unread."""
-    if (response.content_length or 0) > longest:
-        return None
-    content = response.content
-    first = await content.readany()
-    if content.at_eof():
-        return first if len(first) <= longest else None
-    parts, length = [first], len(first)
-    while chunk := await content.readany():
-        parts.append(chunk)
-        length += len(chunk)
-        if length > longest:
-            return None
-    return b"".join(parts)
-
-
-async def _complaint(response: aiohttp.ClientResponse) -> bytes:
-    """The beginning of the body of a refusal; the status counts even where no body follows."""
-    parts, length = [], 0
-    try:
-        while length < _LONGEST_COMPLAINT and (chunk := await response.content.readany()):
-            parts.append(chunk)
-            length += len(chunk)
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        parts.append(b"")
-    return b"".join(parts)[:_LONGEST_COMPLAINT]

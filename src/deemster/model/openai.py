@@ -12,9 +12,10 @@ import numpy as np
 
 from deemster.model.cleaning import cleaned
 from deemster.model.dialect import Dialect
-from deemster.model.http import LONGEST_REPLY, Endpoint, Posted, complaint
+from deemster.model.http import LONGEST_REPLY, Endpoint, complaint
 from deemster.model.trouble import Trouble
 from deemster.model.used import Used, usage_of
+from deemster.model.wire import Posted
 from deemster.records import Answer, Ask, Token, Usage, Vectors
 
 # A vector of 4,096 numbers of 20 characters, and as much again for spaces.

@@ -17,10 +17,11 @@ from deemster.errors import ConfigurationError, Fault, nearest
 from deemster.model.calling import Caller, Failed, Reading
 from deemster.model.circuit import Circuit
 from deemster.model.clock import Clock, LoopClock
-from deemster.model.http import Endpoint, Posted
+from deemster.model.http import Endpoint
 from deemster.model.roles import CONCURRENCY, Role
 from deemster.model.rules import Rules
 from deemster.model.secrets import is_secret_name
+from deemster.model.wire import Posted
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.target.reply import Paths, output_of_reply
 from deemster.target.template import filled, is_fixed, template_faults
