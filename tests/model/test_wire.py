@@ -352,7 +352,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_credentials(monkeypatch):
         return Endpoint("http://model.test/v1?a=b", "chat/completions", key="sk-secret")
 
     assert [posted.body for posted in told(raw, b"{}", b"[]", endpoint=through)] == [BODY, BODY]
-    ((first, second),) = raw.sent
+    first, second = [each for mine in raw.sent for each in mine]
     for head, _ in (first, second):
         line, lines = _lines(head)
         assert line == "POST http://model.test/v1/chat/completions?a=b HTTP/1.1"
