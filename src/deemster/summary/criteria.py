@@ -16,7 +16,6 @@ from deemster.summary.figures import CriterionFigures, mean_interval, sample_mea
 # The detail of a mark that tells of its parts, by name.
 DETAIL = "criteria"
 _ABSENT, _FAILED, _ABSTAINED, _FIRST = 0, 1, 2, 3
-_MOST = 60_000
 
 
 class Criteria:
@@ -30,8 +29,9 @@ class Criteria:
 
     def __init__(self, names: Sequence[str], *, samples: int, repetitions: int) -> None:
         self._places = {name: place for place, name in enumerate(names)}
-        # A value out of few, by its place among those seen: a byte or two where a number takes eight.
-        self._codes: NDArray[np.uint16] = np.zeros((samples, repetitions, len(names)), dtype=np.uint16)
+        # A value out of few, by its place among those seen: two bytes where a number takes eight, four if they must.
+        self._codes: NDArray[np.unsignedinteger] = np.zeros((samples, repetitions, len(names)), dtype=np.uint16)
+        self._most = np.iinfo(np.uint16).max
         self._values: dict[float, int] = {}
         self._agreements: list[Counter[float]] = [Counter() for _ in names]
 
@@ -49,16 +49,21 @@ class Criteria:
                 for name, entry in told.items():
                     place = self._places.get(name)
                     if place is not None and isinstance(entry, Mapping):
-                        self._codes[execution.position, execution.repetition, place] = self._code(entry)
+                        # First the code: for one too great for them, the codes move.
+                        code = self._code(entry)
+                        self._codes[execution.position, execution.repetition, place] = code
                         agreement = entry.get("agreement")
                         if isinstance(agreement, (int, float)):
                             self._agreements[place][float(agreement)] += 1
 
     def _code(self, entry: Mapping[str, Any]) -> int:
         value = entry.get("value")
-        if isinstance(value, (int, float)) and len(self._values) < _MOST:
-            return self._values.setdefault(float(value), len(self._values) + _FIRST)
-        return _FAILED if entry.get("failed") else _ABSTAINED
+        if not isinstance(value, (int, float)):
+            return _FAILED if entry.get("failed") else _ABSTAINED
+        code = self._values.setdefault(float(value), len(self._values) + _FIRST)
+        if code > self._most:
+            self._codes, self._most = self._codes.astype(np.uint32), np.iinfo(np.uint32).max
+        return code
 
     def figures(self) -> dict[str, CriterionFigures]:
         """The figures of each criterion, in the order of the rubric."""
