@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import gc
 import gzip
 import os
 import ssl
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import aiohttp
@@ -19,6 +21,7 @@ import yarl
 from deemster.model.http import Endpoint
 from deemster.model.trouble import Trouble
 from deemster.model.wire import POOLS, Wire
+from deemster.testing import ModelServer
 
 TLS = Path(__file__).parents[1] / "fixtures" / "tls"
 BODY = b'{"said": "yes"}'
@@ -246,6 +249,104 @@ def test_a_connection_the_server_closed_while_idle_is_not_used():
     asyncio.run(twice())
 
 
+STALE = plain(b"200 OK", b"Content-Length: 5", body=b"STALE")
+
+
+@pytest.mark.parametrize("unasked", [STALE, STALE[:-2], STALE + STALE, b"HTTP/1.1 408 Request Timeout\r\n\r\n"])
+def test_a_reply_that_came_while_nothing_was_asked_is_given_to_nobody(unasked):
+    async def asked():
+        first_is_read = asyncio.Event()
+
+        async def twice(reader, writer):
+            writer.write(WHOLE)
+            await first_is_read.wait()
+            writer.write(unasked)
+            await writer.drain()
+
+        raw = Raw(twice)
+        async with raw.started() as url:
+            endpoint = Endpoint(url, "chat/completions", key=None, timeout_s=5)
+            found = [await endpoint.post(None)]
+            first_is_read.set()
+            await asyncio.sleep(0.05)
+            found += [await endpoint.post(body) for body in (b"{}", b"[]")]
+            assert not POOLS[asyncio.get_running_loop()].connector._acquired
+            await endpoint.close()
+        assert [posted.body for posted in found] == [BODY] * 3
+        assert [len(mine) for mine in raw.sent] == [1, 2]
+
+    asyncio.run(asked())
+
+
+def test_what_a_server_says_first_counts_and_its_connection_is_not_used_again(monkeypatch):
+    connect = aiohttp.TCPConnector.connect
+    heard = []
+
+    async def connected(connector, *given):
+        connection = await connect(connector, *given)
+        while not heard and not connection.protocol.should_close:  # noqa: ASYNC110 - a protocol tells nobody what it heard
+            await asyncio.sleep(0)
+        heard.append(connection)
+        return connection
+
+    class First(Raw):
+        async def serve(self, reader, writer):
+            if not self.sent:
+                writer.write(plain(b"503 Service Unavailable", b"Content-Length: 15"))
+            await super().serve(reader, writer)
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", connected)
+    raw = First()
+    first, second = told(raw, b"{}", b"[]")
+    assert [(first.status, first.body), (second.status, second.body)] == [(503, BODY), (200, BODY)]
+    assert [body for _, body in raw.sent[1]] == [b"[]"]
+
+
+@pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd", b"999 Odd"])
+def test_only_a_status_of_one_hundred_and_more_says_that_another_follows(status):
+    (posted,) = told(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
+    assert (posted.status, posted.body) == (int(status[:3]), BODY)
+
+
+def test_the_status_of_a_refusal_counts_where_its_body_does_not_come(monkeypatch):
+    monkeypatch.setattr("deemster.model.wire._COMPLAINT_S", 0.05)
+
+    async def hanging(reader, writer):
+        writer.write(plain(b"401 Unauthorized", b"Content-Length: 100"))
+        await reader.read()
+
+    raw = Raw(hanging)
+    refused, posted = told(raw, None, b"{}", timeout_s=5)
+    assert (refused.status, refused.body) == (401, BODY)
+    assert posted.body == BODY
+    assert len(raw.sent) == 2
+
+
+@pytest.mark.parametrize("timeout_s", [None, 60])
+def test_a_call_that_is_to_end_ends_at_whatever_it_waits_for(timeout_s):
+    async def ended():
+        loop = asyncio.get_running_loop()
+        stopped = 0
+        async with Raw().started() as url:
+            endpoint = Endpoint(url, "chat/completions", key=None, timeout_s=timeout_s)
+            await endpoint.post(b"{}")
+            for turns in [*range(20)] * 3:
+                task = loop.create_task(endpoint.post(b"{}"))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                if task.cancel():
+                    with pytest.raises(asyncio.CancelledError):
+                        await task
+                    stopped += 1
+                else:
+                    assert (await task).body == BODY
+                assert not POOLS[loop].connector._acquired
+            await endpoint.close()
+        assert stopped
+
+    asyncio.run(ended())
+
+
 def test_who_stops_waiting_takes_the_connection_along():
     async def slow(reader, writer):
         await asyncio.sleep(0.2)
@@ -321,6 +422,18 @@ def test_a_request_says_what_a_session_of_aiohttp_says(method, body):
     asyncio.run(both())
 
 
+def test_of_headers_whose_names_differ_by_case_alone_the_last_is_sent():
+    raw = Raw()
+    headers = {"Accept": "*/*", "accept": "text/plain", "CONTENT-TYPE": "text/csv", "authorization": "Mine"}
+    told(raw, b"{}", endpoint=lambda url: Endpoint(url, key="k", headers=headers))
+    _, lines = _lines(raw.sent[0][0][0])
+    assert [line for line in lines if line.lower().startswith(("accept:", "content-type:", "authorization:"))] == [
+        "CONTENT-TYPE: text/csv",
+        "accept: text/plain",
+        "authorization: Mine",
+    ]
+
+
 def test_no_header_can_begin_another():
     async def broken():
         with pytest.raises(ValueError, match="line break"):
@@ -360,6 +473,80 @@ def test_a_proxy_gets_the_whole_address_and_its_own_credentials(monkeypatch):
         assert "Authorization: Bearer sk-secret" in lines
         assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:pass').decode()}" in lines
     assert (first[1], second[1]) == (b"{}", b"[]")
+
+
+def test_a_proxy_is_not_told_the_fragment_of_an_address(monkeypatch):
+    raw = Raw()
+
+    def through(url):
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{raw.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        return Endpoint("http://model.test/ask?a=b#c", key=None)
+
+    told(raw, b"{}", endpoint=through)
+    assert _lines(raw.sent[0][0][0])[0] == "POST http://model.test/ask?a=b HTTP/1.1"
+
+
+PROXY_REPLIES = {
+    "credentials are missing": (
+        plain(b"407 Proxy Authentication Required", b"Content-Length: 15"),
+        "refused",
+        "The proxy answered 407 Proxy Authentication Required.",
+    ),
+    "it is forbidden": (plain(b"403 Forbidden", b"Content-Length: 15"), "refused", "The proxy answered 403 Forbidden."),
+    "there is no way": (
+        plain(b"502 Bad Gateway", b"Content-Length: 15"),
+        "transport",
+        "The proxy answered 502 Bad Gateway.",
+    ),
+    "it closes": (None, "transport", "No connection: ServerDisconnectedError."),
+    "it is no proxy": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "transport", "No connection: ClientResponseError."),
+}
+
+
+@pytest.mark.parametrize("name", PROXY_REPLIES)
+def test_what_a_proxy_did_not_pass_on_costs_nothing(name, monkeypatch):
+    reply, kind, message = PROXY_REPLIES[name]
+    raw = Raw(reply)
+
+    def through(url):
+        monkeypatch.setenv("https_proxy", f"http://me:hidden-word@127.0.0.1:{raw.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        return Endpoint("https://model.test/v1", "chat/completions", key="sk-secret")
+
+    (trouble,) = told(raw, b"{}", endpoint=through)
+    assert (trouble.kind, trouble.message, trouble.may_cost) == (kind, f"model.test: {message}", False)
+    assert (trouble.__cause__, trouble.__context__) == (None, None)
+    assert b"sk-secret" not in b"".join(head for mine in raw.sent for head, _ in mine)
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://me:hidden-word@127.0.0.1:port",
+        "http://me:hidden-word@127.0.0.1:99999",
+        "http://me:hidden-word@[::1",
+        "http://m%3Ae:hidden-word@127.0.0.1:1",
+        "http://me:hidden-word€@127.0.0.1:1",
+        "http://me:hidden-word@a..b:1",
+    ],
+)
+def test_a_proxy_that_is_no_address_is_trouble_that_does_not_show_it(proxy, monkeypatch):
+    def through(url):
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.delenv("no_proxy", raising=False)
+        return Endpoint("http://model.test/v1", "chat/completions", key="sk-secret")
+
+    (trouble,) = told(Raw(), b"{}", endpoint=through)
+    assert (trouble.kind, trouble.may_cost) == ("refused", False)
+    assert trouble.message == "model.test: The address, or the proxy that the environment names, cannot be used."
+    assert (trouble.__cause__, trouble.__context__) == (None, None)
+
+
+def test_a_host_that_cannot_be_a_name_is_trouble(monkeypatch):
+    monkeypatch.delenv("http_proxy", raising=False)
+    (trouble,) = told(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
+    assert (trouble.kind, trouble.message, trouble.may_cost) == ("refused", "a..b: The address cannot be used.", False)
 
 
 # Trust is read when aiohttp is first imported, so each of these asks in a process of its own.
@@ -447,7 +634,26 @@ def test_a_proxy_of_https_sees_neither_the_key_nor_the_request():
         assert b"sk-secret" not in b"".join(seen)
         ((first, second),) = model.sent
         assert _lines(first[0])[0] == "POST /v1/chat/completions HTTP/1.1"
-        assert not [line for line in _lines(first[0])[1] if line.startswith("Proxy-")]
+        assert not [line for head, _ in (first, second) for line in _lines(head)[1] if line.startswith("Proxy-")]
         assert (first[1], second[1]) == (b"{}", b"[]")
 
     asyncio.run(asked())
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore:Unclosed:ResourceWarning")
+def test_a_loop_that_ended_without_closing_is_let_go_when_the_next_begins():
+    with ModelServer() as server:
+        endpoint = Endpoint(server.url, "chat/completions", key=None)
+        left = []
+
+        async def asked(*, closes):
+            left.append(weakref.ref(asyncio.get_running_loop()))
+            await endpoint.post(b"{}")
+            if closes:
+                await endpoint.close()
+
+        asyncio.run(asked(closes=False))
+        asyncio.run(asked(closes=True))
+        gc.collect()
+        assert [loop() for loop in left] == [None, None]
+        assert not POOLS

@@ -124,8 +124,11 @@ def test_parts_a_reply_does_not_have_are_none(server):
 def test_a_sample_without_what_the_template_names_fails_without_a_request(server):
     (answer,) = answered(target(server), Invocation("s", {"question": "why"}, 0))
     assert answer == TargetFailure("The input has no `input.q`. Known: `question`.")
-    (answer,) = answered(target(server), Invocation("s", {"q": "\ud800"}, 0))
-    assert "lone surrogate" in answer.message
+    asked = Invocation("s", {"q": "\ud800"}, 0)
+    in_query = HttpTarget(f"{server.url}/chat/completions?q={{{{input.q}}}}", method="GET")
+    for each in (target(server), in_query):
+        (answer,) = answered(each, asked)
+        assert "lone surrogate" in answer.message
     assert server.requests == []
 
 

@@ -9,8 +9,8 @@ import http
 import re
 import urllib.parse
 import urllib.request
-import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -21,7 +21,7 @@ from deemster.errors import ConfigurationError
 from deemster.model.after import retry_after_s
 from deemster.model.secrets import NO_SECRETS, Secrets
 from deemster.model.trouble import Kind, Trouble
-from deemster.model.wire import Posted, Wire
+from deemster.model.wire import Posted, Unsent, Wire, forget_closed
 
 LONGEST_REPLY = 4 * 2**20
 _RETRIED = frozenset({408, 409, 425})
@@ -84,20 +84,18 @@ class Endpoint:
         self.secrets = Secrets(secret) if any(secret) else NO_SECRETS
         self.url = shown(str(self._url))
         self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        known = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
             azure = self.host.endswith(_AZURE)
-            self._headers |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
+            known |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
         elif whole.user is not None:
             pair = f"{whole.user}:{whole.password or ''}".encode()
-            self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
-        if headers:
-            given = {name.lower() for name in headers}
-            kept = {name: value for name, value in self._headers.items() if name.lower() not in given}
-            self._headers = {**kept, **headers}
+            known["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        # Of names that differ by case alone, the last one counts.
+        self._headers = dict({each[0].lower(): each for each in [*known.items(), *(headers or {}).items()]}.values())
         self._timeout_s = timeout_s
         self._proxy = _proxy(self._url)
-        self._wires: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Wire] = weakref.WeakKeyDictionary()
+        self._wires: dict[asyncio.AbstractEventLoop, Wire] = {}
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -129,17 +127,15 @@ class Endpoint:
         try:
             address = None if query is None else self._url.with_query(query)
             sending = self._wire().exchange(body, longest=longest, url=address)
-            posted = await (sending if self._timeout_s is None else asyncio.wait_for(sending, self._timeout_s))
+            posted = await (sending if self._timeout_s is None else _within(self._timeout_s, sending))
             if posted is not None:
                 return posted
             trouble = self.trouble("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
         except TimeoutError:
             span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
             trouble = self.trouble("transport", f"No whole reply {span}.", may_cost=True)
-        except aiohttp.ClientConnectorCertificateError as error:
-            trouble = self.trouble("refused", f"The certificate is not trusted: {error.certificate_error}")
-        except aiohttp.ClientConnectorError as error:
-            trouble = self.trouble("transport", f"No connection: {error.os_error.strerror or error.os_error}.")
+        except Unsent as error:
+            trouble = self._unsent(error.cause)
         except aiohttp.ClientPayloadError:
             trouble = self.trouble("transport", "The reply broke off.", may_cost=True)
         except HttpProcessingError:
@@ -159,7 +155,7 @@ class Endpoint:
         status = posted.status
         said = complaint(posted.body)
         kind: Kind = "refused"
-        if status >= 500 or status in _RETRIED:
+        if _is_passing(status):
             kind = "transport"
         elif status == 429:
             kind = "refused" if any(word in posted.body for word in _HARD_QUOTA) else "limited"
@@ -175,6 +171,20 @@ class Endpoint:
             secrets=self.secrets,
         )
 
+    def _unsent(self, cause: Exception) -> Trouble:
+        """What it comes to that there was no connection."""
+        if isinstance(cause, aiohttp.ClientConnectorCertificateError):
+            return self.trouble("refused", f"The certificate is not trusted: {cause.certificate_error}")
+        if isinstance(cause, aiohttp.ClientHttpProxyError):
+            kind: Kind = "transport" if _is_passing(cause.status) else "refused"
+            return self.trouble(kind, f"The proxy answered {cause.status}{_phrase(cause.status)}.")
+        if isinstance(cause, ValueError):
+            via = "" if self._proxy is None else ", or the proxy that the environment names,"
+            return self.trouble("refused", f"The address{via} cannot be used.")
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            return self.trouble("transport", f"No connection: {cause.os_error.strerror or cause.os_error}.")
+        return self.trouble("transport", f"No connection: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
+
     async def close(self) -> None:
         """Give back the connections of this event loop."""
         wire = self._wires.pop(asyncio.get_running_loop(), None)
@@ -185,6 +195,7 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         wire = self._wires.get(loop)
         if wire is None or not wire.is_open:
+            forget_closed(self._wires)
             wire = self._wires[loop] = Wire(self._method, self._url, headers=self._headers, proxy=self._proxy)
         return wire
 
@@ -264,6 +275,17 @@ def _proxy(url: yarl.URL) -> str | None:
 
 def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+
+
+async def _within(seconds: float, sending: Coroutine[Any, Any, Posted | None]) -> Posted | None:
+    """What was sent for; ``asyncio.wait_for`` of Python 3.11 can lose a cancellation."""
+    async with asyncio.timeout(seconds):
+        return await sending
+
+
+def _is_passing(status: int) -> bool:
+    """Whether a refusal may not be repeated the next time."""
+    return status >= 500 or status in _RETRIED
 
 
 def _phrase(status: int) -> str:

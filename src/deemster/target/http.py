@@ -292,7 +292,10 @@ def _typed(body: Any) -> dict[str, str]:
 
 
 def _parameter(value: Any) -> str:
-    return value if isinstance(value, str) else _encode(value).decode()
+    text = value if isinstance(value, str) else _encode(value).decode()
+    # What cannot be encoded would be left out of the address without a word.
+    text.encode()
+    return text
 
 
 def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> Rules:
