@@ -4,7 +4,7 @@ import pytest
 
 from deemster.judges import answer, pairwise, refusal
 from deemster.judges.answer import LlmAsJudge
-from deemster.judges.reply import Unreadable, json_object, whole_number
+from deemster.judges.reply import Unreadable, json_object, number, whole_number
 from tests.judges.world import said
 
 READ = LlmAsJudge().verdict_of
@@ -180,3 +180,11 @@ def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
         assert next(iter(schema["properties"])) == "reason"
         assert tuple(schema["required"]) == tuple(schema["properties"])
         assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("written", ["true", "null", '"0.9"', "7", '["a"]'])
+def test_what_is_no_score_is_told_as_the_judge_wrote_it(written):
+    entries = json_object(f'{{"score": {written}}}')
+    with pytest.raises(Unreadable) as raised:
+        number(entries, "score", low=0, high=1)
+    assert raised.value.message == f"`score` is a number from 0 to 1, not {written}."

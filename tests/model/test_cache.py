@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.model import Cache, FakeEmbedding, Price, Trouble
 from deemster.model.keys import ask_key, prefix_of, text_key
+from deemster.model.openai import OpenAIChat, OpenAIEmbedding
 from deemster.model.stored import stored_vector
 from deemster.records import Answer, Ask, Embed, Message, Silence, Token, Usage
 from tests.model.requests import Remote, gateway, question
@@ -95,6 +96,42 @@ def test_the_order_of_a_schema_counts():
 def test_whatever_a_client_says_of_itself_is_in_the_key(one, other):
     keys = [ask_key(prefix_of(identity), question()) for identity in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
+
+
+urls = st.builds(
+    "{}://{}{}/{}{}".format,
+    st.sampled_from(["http", "https"]),
+    st.sampled_from(["a.example", "b.example"]),
+    st.sampled_from(["", ":8000"]),
+    st.sampled_from(["v1", "v2", "v1/v1"]),
+    st.sampled_from(["", "?tenant=one", "?tenant=two", "?api-version=1", "?api-version=2"]),
+)
+parameters = st.dictionaries(
+    st.sampled_from(["top_p", "user", "api_key"]), st.none() | st.sampled_from([0.5, 1, "1", "one", True]), max_size=2
+)
+
+
+@given(st.lists(st.tuples(urls, st.sampled_from(["m", "m1", "M"]), parameters), min_size=2, max_size=2))
+def test_clients_share_answers_only_where_address_model_and_parameters_are_the_same(settings):
+    chats = [ask_key(prefix_of(OpenAIChat(*each[:2], extra=each[2]).identity), question()) for each in settings]
+    vectors = [text_key(prefix_of(OpenAIEmbedding(*each[:2], extra=each[2]).identity), "a") for each in settings]
+    # As text, since 1 and True are equal and are not sent alike.
+    same = settings[0][:2] == settings[1][:2] and len({repr(sorted(each[2].items())) for each in settings}) == 1
+    assert (chats[0] == chats[1]) == (vectors[0] == vectors[1]) == same
+
+
+@pytest.mark.parametrize("change", [{"base_url": "https://h/v2"}, {"model": "n"}, {"extra": {"top_p": 0.5}}])
+def test_changing_anything_that_a_client_is_made_of_changes_the_key_and_its_api_key_does_not(change):
+    usual = {"base_url": "https://h/v1", "model": "m", "extra": {"top_p": 0.25}, "api_key": "first-key-0123"}
+    for kind in (OpenAIChat, OpenAIEmbedding):
+        before, after, other = (kind(**usual | new).identity for new in ({}, change, {"api_key": "second-key-0123"}))
+        assert prefix_of(before) != prefix_of(after)
+        assert prefix_of(before) == prefix_of(other)
+
+
+def test_a_chat_and_an_embedding_model_of_one_name_and_address_are_told_apart():
+    kinds = [prefix_of(kind("https://h/v1", "m").identity) for kind in (OpenAIChat, OpenAIEmbedding)]
+    assert kinds[0] != kinds[1]
 
 
 def test_a_question_and_a_text_do_not_collide():
@@ -212,6 +249,18 @@ def test_a_torn_last_line_is_passed_over_and_said_and_the_file_goes_on(tmp_path_
     assert again.answer(b"n" * 32).text == "yes"
     assert again.answer(bytes([0]) * 32).text == "yes"
     assert again.notes == [f"{path}: 1 line cannot be read and is passed over."]
+    again.close()
+
+
+def test_lines_that_cannot_be_read_are_passed_over_and_counted(tmp_path):
+    path = tmp_path / "c"
+    cache = Cache(path)
+    cache.keep(KEY, ANSWER)
+    cache.close()
+    path.write_bytes(b"one\ntwo\n" + path.read_bytes())
+    again = Cache(path)
+    assert again.answer(KEY) == ANSWER
+    assert again.notes == [f"{path}: 2 lines cannot be read and are passed over."]
     again.close()
 
 

@@ -523,6 +523,29 @@ def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
     )
 
 
+@pytest.mark.parametrize("kind", [OpenAIChat, OpenAIEmbedding])
+def test_a_secret_among_the_extra_parameters_is_sent_and_shown_nowhere(server, kind):
+    client = kind(server.url, "m", extra={"api_key": KEY, "user": "somebody"})
+    server.play([f"429={KEY}", 'merge={"choices": 7, "data": 7}', f"merge={json.dumps({'model': KEY})}"])
+    if kind is OpenAIEmbedding:
+        client.complete = lambda _: client.embed_many(["a text"])
+    first, second, answer = asked(client, *[ASK] * 3)
+    assert (type(first), type(second), answer.model) == (Trouble, Trouble, "[removed]")
+    for text in map(repr, (client, client.identity, vars(first), vars(second), answer, client.secrets)):
+        assert KEY not in text
+    assert {request.document["api_key"] for request in server.requests} == {KEY}
+    assert client.identity["extra"]["user"] == "somebody"
+    assert client.identity != kind(server.url, "m", extra={"api_key": KEY + "x", "user": "somebody"}).identity
+
+
+def test_a_reply_that_was_cut_off_before_it_said_anything_says_what_to_raise(server):
+    cut = {"index": 0, "message": {"content": None, "reasoning": "Hm, hm"}, "finish_reason": "length"}
+    server.play([f"merge={json.dumps({'choices': [cut]})}", "null-content"])
+    first, other = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    assert first.message.endswith("no content (finish_reason: length). It was cut off: raise `max_tokens`.")
+    assert other.message.endswith("no content (finish_reason: stop).")
+
+
 def test_the_name_of_a_model_is_no_longer_than_a_name(server):
     server.play([f'merge={{"model": "{"m" * 100_000}"}}'])
 

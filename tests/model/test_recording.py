@@ -76,6 +76,15 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
     assert len(reasons) == 1
 
 
+@pytest.mark.parametrize("template", ["Question:\n{}\n\n" + "Rules. " * 60, "Rules. " * 60 + "\n\nAnswer:\n{}"])
+def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_path, template):
+    texts = ["What is the capital of France?", "How long is a month?"]
+    _, opened = asked(None, [question(template.format(text)) for text in texts], tmp_path / "r", offline=True)
+    for text, fault in zip(texts, opened.fault.faults, strict=True):
+        assert text in fault.message
+        assert len(fault.message) < 350
+
+
 def test_offline_a_model_far_away_is_not_asked():
     async def work():
         client = Remote()

@@ -247,8 +247,79 @@ def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherw
     assert (judge.concurrency, judge.timeout_s) == ("1-2", 9)
 
 
-def test_a_key_in_place_of_the_name_of_its_variable_is_not_shown():
-    assert "sk-0123" not in repr(faults_of({"judge": {**JUDGE, "api_key_env": "sk-0123-abcdef"}}))
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-0123-abcdef",
+        "gsk_Zq8T0vXw2LmN4pRs6tUv",
+        "AIzaSyA0bCdEfGhIjKlMnOpQrStUvWxYz012345",
+        "hf_aBcDeFgHiJkLmNoPqRs7",
+        "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+        "XQ7PLMZ4K9W2R8T1V6B3",
+    ],
+)
+@pytest.mark.parametrize("url", ["https://models.example/v1", "http://127.0.0.1:8000/v1"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_shown(key, url):
+    for calls in (True, False):
+        ((where, message),) = faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": key}}, calls=calls)
+        assert where == "judge/api_key_env"
+        assert "No file holds the key itself." in message
+        assert key not in message
+
+
+@pytest.mark.parametrize("name", ["MY_COMPANYS_OPENAI_KEY_2", "internationalization_key", "key2"])
+def test_the_name_of_a_variable_that_is_not_set_is_shown(name):
+    ((_, message),) = faults_of({"judge": {**JUDGE, "api_key_env": name}})
+    assert f"no variable `{name}`" in message
+
+
+def test_a_variable_that_is_set_may_be_called_anything():
+    name = "gsk_Zq8T0vXw2LmN4pRs6tUv"
+    judge = read({"judge": {**JUDGE, "api_key_env": name}}, environ={**ENVIRON, name: KEY})["judge"]
+    assert judge.secrets.within(f"the key {KEY}")
+
+
+HUSH = "hush-hush-0123"
+
+
+class Keyed(FakeChat):
+    """A client of one's own that is given its key."""
+
+    def __init__(self, **given):
+        super().__init__(["yes"])
+        self.given = given
+
+
+class Failing:
+    """A client that fails when it is made."""
+
+    def __init__(self, kind, **given):
+        raise {"os": OSError, "key": KeyError, "value": ValueError, "exit": SystemExit}[kind](f"no luck with {given}")
+
+
+@pytest.mark.parametrize("extra", [{"api_key": HUSH}, {"headers": {"Authorization": f"Bearer {HUSH}"}}])
+def test_a_key_that_a_suite_hands_to_a_client_of_ones_own_is_a_secret(extra):
+    judge = read(
+        {"judge": {"client": "mine:Keyed", "extra": extra}},
+        load=lambda path: Keyed if path.startswith("mine") else load(path),
+    )["judge"]
+    assert judge.client.given == extra
+    assert judge.secrets.removed(f"401 for the key {HUSH}") == "401 for the key [removed]"
+    assert HUSH not in repr(judge.hidden)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("os", "OSError: no luck"), ("key", "KeyError: "), ("value", "no luck"), ("exit", "SystemExit: no luck")],
+)
+def test_a_client_that_cannot_be_made_is_bad_input_that_shows_no_key(kind, told):
+    entry = {"client": "mine:Failing", "extra": {"kind": kind, "api_key": HUSH}}
+    ((where, message),) = faults_of(
+        {"judge": entry}, load=lambda path: Failing if path.startswith("mine") else load(path)
+    )
+    assert where == "judge/client"
+    assert message.startswith(told)
+    assert HUSH not in message
 
 
 def test_a_class_in_place_of_a_client_is_told_as_such():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.model.secrets import REMOVED, Secrets
+from deemster.model.secrets import REMOVED, Secrets, named_secrets, without_named_secrets
 from deemster.model.trouble import LONGEST, Trouble
 
 KEY = 'k3y/with "quotes"+and=more'
@@ -72,3 +72,18 @@ def test_the_beginning_of_a_key_at_the_end_of_a_cut_message_goes_too(size):
 
 def test_a_message_that_was_not_cut_keeps_its_last_word():
     assert Secrets([KEY]).removed(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"
+
+
+EXTRA = {"api_key": KEY, "tools": [{"auth": {"user": "somebody-1", "n": 3}}], "max_tokens": 7, "user": "me"}
+
+
+def test_secrets_in_plain_data_are_those_that_a_name_above_them_tells():
+    assert list(named_secrets(EXTRA)) == [KEY, "somebody-1"]
+
+
+def test_plain_data_without_its_secrets_is_otherwise_the_same_and_tells_two_of_them_apart():
+    shown = without_named_secrets(EXTRA)
+    assert not Secrets(named_secrets(EXTRA)).within(json.dumps(shown))
+    assert {**shown, "api_key": KEY, "tools": EXTRA["tools"]} == EXTRA
+    assert shown["tools"][0]["auth"]["n"] == 3
+    assert shown != without_named_secrets({**EXTRA, "api_key": KEY + "x"})

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deemster.documents.document import Reading
+from deemster.documents.flow import json_text
 from deemster.documents.strictjson import json_document, json_value
 from deemster.errors import InputError, listing, visible
-from deemster.metrics.contract import shown
 from deemster.records import Answer
 
 DEPTH = 8
@@ -165,4 +165,5 @@ def _within(value: dict[str, Any] | list[Any], depth: int) -> bool:
 
 
 def _told(value: Any) -> str:
-    return visible(shown(value), limit=60)
+    # As the judge wrote it: `true` and `null` are no words of Python.
+    return visible(json_text(value), limit=60)

@@ -151,7 +151,9 @@ class Cache:
                     odd += 1
                 at += len(line)
         if odd:
-            self.notes.append(f"{self.path}: {counted(odd, 'line')} cannot be read and is passed over.")
+            self.notes.append(
+                f"{self.path}: {counted(odd, 'line')} cannot be read and {'is' if odd == 1 else 'are'} passed over."
+            )
         if not line.endswith(b"\n"):
             self.notes.append(f"{self.path}: the last line is incomplete and is passed over.")
             return True

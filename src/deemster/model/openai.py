@@ -13,6 +13,7 @@ import numpy as np
 from deemster.model.cleaning import cleaned
 from deemster.model.dialect import Dialect
 from deemster.model.http import LONGEST_REPLY, Endpoint, complaint
+from deemster.model.secrets import named_secrets, without_named_secrets
 from deemster.model.trouble import Trouble
 from deemster.model.used import Used, usage_of
 from deemster.model.wire import Posted
@@ -124,7 +125,9 @@ class OpenAIChat:
     ) -> None:
         self.model = model
         self._extra = dict(extra or {})
-        self._endpoint = Endpoint(base_url, "chat/completions", key=api_key, timeout_s=timeout_s)
+        self._endpoint = Endpoint(
+            base_url, "chat/completions", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
+        )
         self._dialect = Dialect()
         self.secrets = self._endpoint.secrets
         self.identity: Mapping[str, Any] = _identity("openai-chat", self._endpoint, model, self._extra)
@@ -171,7 +174,9 @@ class OpenAIChat:
         text = None if choice is None else _text(choice.message)
         if choice is None or text is None:
             missing = "no choices" if choice is None else f"no content (finish_reason: {choice.finish_reason})"
-            raise _misshapen(self._endpoint, f"The reply has {missing}.", usage)
+            # Mostly a model that reasons, and had no room left for what it was asked for.
+            hint = " It was cut off: raise `max_tokens`." if choice and choice.finish_reason == "length" else ""
+            raise _misshapen(self._endpoint, f"The reply has {missing}.{hint}", usage)
         message = choice.message
         thinking = message.reasoning_content or message.reasoning
         answer = Answer(
@@ -214,7 +219,9 @@ class OpenAIEmbedding:
     ) -> None:
         self.model = model
         self._extra = dict(extra or {})
-        self._endpoint = Endpoint(base_url, "embeddings", key=api_key, timeout_s=timeout_s)
+        self._endpoint = Endpoint(
+            base_url, "embeddings", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
+        )
         self.secrets = self._endpoint.secrets
         self.identity: Mapping[str, Any] = _identity("openai-embedding", self._endpoint, model, self._extra)
 
@@ -248,7 +255,7 @@ class OpenAIEmbedding:
 
 
 def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": extra}
+    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": without_named_secrets(extra)}
     # What the shown address hides tells two addresses apart all the same.
     return identity if endpoint.query is None else {**identity, "query": endpoint.query}
 

@@ -18,6 +18,7 @@ from deemster.model.secrets import Secrets
 from deemster.model.stored import RecordedAnswer, as_recorded
 from deemster.records import Answer, Ask
 
+_END = 80
 _encode = msgspec.json.Encoder().encode
 
 
@@ -198,9 +199,13 @@ def _cleaned(value: Any, secrets: Secrets) -> Any:
 
 
 def request_name(ask: Ask) -> str:
-    """How a message names a question: the beginning of its hash, and of its last message."""
+    """How a message names a question: by the beginning of its hash, and both ends of its last message."""
     last = ask.messages[-1].content if ask.messages else ""
-    return f"{_ask_name(ask)[:12]} to `{ask.role}`, which ends {visible(last[-60:])!r}"
+    name = f"{_ask_name(ask)[:12]} to `{ask.role}`"
+    if len(last) <= 2 * _END:
+        return f"{name}, which says {visible(last)!r}"
+    # Some prompts hold the case at their beginning and some at their end; the rest is alike in all of them.
+    return f"{name}, which begins {visible(last[:_END])!r} and ends {visible(last[-_END:])!r}"
 
 
 def text_name(role: str, text: str) -> str:

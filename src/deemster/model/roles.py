@@ -38,6 +38,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
         batch: How many texts go in one request; None for what suits the client.
         model: The model's name, where the client does not say it with its answers.
         recording: A file that is looked in first, and in which answers are recorded.
+        hidden: What must be shown nowhere, beside the secrets that its client names.
 
     Raises:
         ValueError: A setting is out of range.
@@ -56,6 +57,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     batch: int | None = None
     model: str | None = None
     recording: str | None = None
+    hidden: Secrets = NO_SECRETS
 
     def __post_init__(self) -> None:
         bounds_of(self.concurrency)
@@ -103,11 +105,12 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> Secrets:
-        """What its client must keep to itself."""
+        """What must be shown nowhere."""
         found = getattr(self.client, "secrets", None)
         if isinstance(found, (list, tuple, set, frozenset)):
-            return Secrets(value for value in found if isinstance(value, str))
-        return found if isinstance(found, Secrets) else NO_SECRETS
+            found = Secrets(value for value in found if isinstance(value, str))
+        own = found if isinstance(found, Secrets) else NO_SECRETS
+        return own + self.hidden if self.hidden else own
 
 
 def bounds_of(concurrency: str | int) -> tuple[int, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any
 from urllib.parse import quote
 
 # How a message ends that was too long.
@@ -33,6 +35,65 @@ def is_secret_name(name: str) -> bool:
     (True, True, False)
     """
     return _NAMES.search(name) is not None
+
+
+# No word of a variable's name is as long as this and has digits in it; a key is one such word.
+_LONGEST_WORD = 16
+
+
+def is_like_a_key(name: str) -> bool:
+    """Whether what should be the name of a variable looks more like the key itself.
+
+    >>> is_like_a_key("gsk_Zq8T0vXw2LmN4pRs"), is_like_a_key("MY_COMPANYS_OPENAI_KEY_2")
+    (True, False)
+    """
+    words = [word for word in name.split("_") if len(word) >= _LONGEST_WORD]
+    return any(map(str.isdigit, "".join(words))) or any(shape.search(name) for shape, _ in _SHAPES)
+
+
+def named_secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
+    """The texts in plain data that stand under a name that tells of a secret, at any depth.
+
+    Args:
+        value: Plain data.
+        inside: Whether it stands under such a name itself.
+
+    >>> list(named_secrets({"api_key": "hush-hush", "top_k": 3, "more": [{"headers": {"Cookie": "crumbs"}}]}))
+    ['hush-hush', 'crumbs']
+    """
+    if isinstance(value, Mapping):
+        for name, entry in value.items():
+            yield from named_secrets(entry, inside=inside or is_secret_name(str(name)))
+    elif isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from named_secrets(entry, inside=inside)
+    elif inside and isinstance(value, str):
+        yield value
+        scheme, _, rest = value.partition(" ")
+        if scheme.lower() in ("bearer", "basic"):
+            yield rest
+
+
+def without_named_secrets(value: Any, *, inside: bool = False) -> Any:
+    """Plain data with a hash in place of each text of `named_secrets`, so that two of them are still told apart.
+
+    Args:
+        value: Plain data.
+        inside: Whether it stands under such a name itself.
+
+    >>> without_named_secrets({"api_key": "hush-hush", "top_k": 3})
+    {'api_key': '[removed] fbdc077454d782ba', 'top_k': 3}
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: without_named_secrets(entry, inside=inside or is_secret_name(str(name)))
+            for name, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_named_secrets(entry, inside=inside) for entry in value]
+    if inside and isinstance(value, str):
+        return f"{REMOVED} {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return value
 
 
 class Secrets:

@@ -12,8 +12,10 @@ from typing import Any
 from deemster.documents.values import kind_of
 from deemster.documents.variables import Keys, expanded, unset
 from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors.guard import Caught
 from deemster.model.price import Price
 from deemster.model.roles import Kind, Role, bounds_of, kind_of_role, role_of
+from deemster.model.secrets import Secrets, is_like_a_key, named_secrets
 from deemster.records.script import EMBEDDING
 
 GROUP = "deemster.models"
@@ -138,6 +140,8 @@ class _Reader:
         recording = given.get("replay") or given.get("record")
         if recording is not None:
             settings["recording"] = str(self._folder / recording)
+        if "client" in given:
+            settings["hidden"] = Secrets(named_secrets(given.get("extra", {})))
         return Role(client=client, **settings)
 
     def _settings(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +151,7 @@ class _Reader:
             if not isinstance(value, str) or not value.strip():
                 self.fault((name, key), f"`models.{name}.{key}` is non-blank text, not {_shown(value)}.")
         variable = given.get("api_key_env")
-        if isinstance(variable, str) and variable.strip() and not _WORD.fullmatch(variable):
+        if isinstance(variable, str) and variable.strip() and not self._is_variable(variable):
             # Not shown: whoever mistakes it puts the key itself here.
             message = "is the name of the environment variable that holds the key, such as `OPENAI_API_KEY`."
             self.fault((name, "api_key_env"), f"`models.{name}.api_key_env` {message} No file holds the key itself.")
@@ -243,12 +247,7 @@ class _Reader:
         if "client" in given:
             path = given["client"]
             found = self._load(path) if ":" in path else _plugged(path)
-            try:
-                client = found(**extra) if isinstance(found, type) else found
-                role_of(name, client)
-            except (TypeError, ValueError) as error:
-                raise ConfigurationError(Fault(str(error), self._place(("models", name, "client")))) from None
-            return client
+            return self._made(name, found, extra)
         key = self._key(name, given)
         from deemster.model.openai import OpenAIChat, OpenAIEmbedding  # noqa: PLC0415 - loads the HTTP client
 
@@ -256,6 +255,21 @@ class _Reader:
         address = given["base_url"] if self._calls or "://" in given["base_url"] else "http://unset.invalid"
         made = OpenAIChat if kind == "chat" else OpenAIEmbedding
         return made(address, given["model"], api_key=key, extra=extra)
+
+    def _made(self, name: str, found: Any, extra: Mapping[str, Any]) -> Any:
+        """A client of the user's own; a class is made one with `extra`."""
+        with Caught() as caught:
+            client = found(**extra) if isinstance(found, type) else found
+            role_of(name, client)
+            return client
+        # Outside the handler, so that no traceback shows what the class was given.
+        told = caught.message.removeprefix("TypeError: ").removeprefix("ValueError: ")
+        clean = Secrets(named_secrets(extra)).removed(told, shapes=True)
+        raise ConfigurationError(Fault(clean, self._place(("models", name, "client"))))
+
+    def _is_variable(self, name: str) -> bool:
+        """Whether a text is the name of a variable, and not the key that belongs in one."""
+        return _WORD.fullmatch(name) is not None and (name in self._environ or not is_like_a_key(name))
 
     def _weights(self, name: str, kind: Kind, which: Any) -> Path | None:
         """The file of weights that is named; None for those that come with the installation."""

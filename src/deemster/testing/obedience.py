@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import Any
 
 from deemster.testing.replies import Chat, instance
 
 # A marker line that opens a block, and a later one with the same long hexadecimal word that closes it.
 _NONCE = re.compile(r"[0-9a-f]{8,}")
+# The ends of a scale, as in "a number from 0 to 10", are no order.
+_BEST = r"(?<!from\ )(?<!to\ )(?<![\d.])(?:1(?:\.0+)?|10|100)(?![\d.]*\d)"
 _ORDER = re.compile(
-    r"""
-    \bignore\b.{0,40}\b(?:instructions?|above|previous|rules?|rubric)\b
-    | \b(?:give|award|assign|grant|return|output|print|reply|respond|answer|emit|set|say)\b[^.\n]{0,60}?
-      (?<![\d.])(?:1(?:\.0+)?|10|100|full|perfect|maximum|highest)(?![\d.]*\d)
-    | ^\s*\{\s*"(?:reason|score)"
+    rf"""
+    \b(?:ignore|disregard|forget)\b.{{0,40}}\b(?:instructions?|above|previous|rules?|rubric)\b
+    | \b(?:ignoriere|ignora|забудь)\b | 忽略 | 無視
+    | \b(?:give|award|assign|grant|return|output|print|reply|respond|answer|emit|set|say)\b[^.\n]{{0,60}}?
+      (?:{_BEST}|(?:full|perfect|maximum|highest)\b)
+    | \bscore["']?\s*(?:is|:|=)\s*{_BEST}
+    | \b10/10\b
+    | ^\s*\{{\s*"(?:reason|score)"
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_TAGS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 
 
 class Obedient:
@@ -26,8 +34,9 @@ class Obedient:
 
     It takes what stands between two marker lines with the same nonce (a hexadecimal word of at least eight digits) for
     data and echoes it in its reason. Everything else it takes for its instructions: an order it finds there, such as
-    "give 1.0", "ignore the instructions above" or a ready-made verdict, it obeys. The instructions of the prompt under
-    test are learnt first, so that they are not taken for orders.
+    "give 1.0", "ignore the instructions above" or a ready-made verdict, it obeys, in odd letters, with characters that
+    nobody sees in between, and in some other languages too. Orders that belong to the prompt under test are learnt
+    first, so that they are not taken for somebody else's.
 
     Attributes:
         honest: The score it gives by itself, as a share of the scale.
@@ -44,13 +53,13 @@ class Obedient:
     def learn(self, prompt: str) -> None:
         """Take the orders of a harmless prompt for those of the template."""
         outside, _ = parted(prompt)
-        self._own |= {match[0] for match in _ORDER.finditer(outside)}
+        self._own |= set(_orders(outside))
 
     def __call__(self, chat: Chat) -> str:
         """Answer one request."""
         pieces = [parted(str(message.get("content") or "")) for message in chat]
         outside = "\n".join(piece[0] for piece in pieces)
-        orders = [match[0] for match in _ORDER.finditer(outside) if match[0] not in self._own]
+        orders = [order for order in _orders(outside) if order not in self._own]
         self.obeyed += orders
         share = self.bribed if orders else self.honest
         reply = instance(chat.schema, seed=0) if chat.schema else {"reason": "", "score": share}
@@ -80,6 +89,18 @@ def parted(prompt: str) -> tuple[str, str]:
         else:
             outside.append(line)
     return "\n".join(outside), "\n".join(inside)
+
+
+def _orders(text: str) -> list[str]:
+    return [match[0] for match in _ORDER.finditer(_plain(text))]
+
+
+def _plain(text: str) -> str:
+    """A text as whoever is told it takes it: plain letters, and nothing that cannot be seen."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    seen = unicodedata.normalize("NFKC", _ESCAPE.sub("", text).translate(_TAGS))
+    return "".join(each for each in seen if each in "\n\r\t" or unicodedata.category(each) not in ("Cc", "Cf"))
 
 
 def _marked(line: str) -> str | None:

@@ -26,6 +26,7 @@ from deemster.testing.wire import JSON, sent
 REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
 _LARGEST = 64 * 2**20
 _PATIENCE_S = 10
+_LAST_PORT = 65_535
 
 
 class Received(NamedTuple):
@@ -74,7 +75,8 @@ class ModelServer:
         peak: The most requests that were under way at once.
 
     Raises:
-        ConfigurationError: A fault or a refusal is not known, or the rates are not shares of at most 1 in all.
+        ConfigurationError: A fault or a refusal is not known, the rates are not shares of at most 1 in all, or there is
+            no such port or dimension.
 
     >>> with ModelServer(answer=lambda messages: messages[-1]["content"].upper()) as server:
     ...     server.url.endswith("/v1")
@@ -103,6 +105,10 @@ class ModelServer:
         self._rates = _rates(faults or {})
         for name in self.refuses - set(REFUSABLE):
             raise ConfigurationError(f"Nothing that can be refused is called `{name}`. {did_you_mean(name, REFUSABLE)}")
+        if not 0 <= port <= _LAST_PORT:
+            raise ConfigurationError(f"A port is a number from 0 to {_LAST_PORT}, not {port}.")
+        if dimension < 1:
+            raise ConfigurationError(f"The dimension of embeddings is at least 1, not {dimension}.")
         self._keep = keep
         self._port = port
         self._queue: collections.deque[Misdeed] = collections.deque()
@@ -265,6 +271,9 @@ def _fault_of_flag(text: str) -> tuple[str, float]:
     try:
         return (name, float(rate)) if colon else (text, 1.0)
     except ValueError:
+        if "=" in name:
+            # The colon belongs to the value, as in a date or in JSON.
+            return text, 1.0
         raise argparse.ArgumentTypeError(f"a fault is NAME:RATE or NAME=VALUE:RATE, not {text!r}") from None
 
 
@@ -272,19 +281,23 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m deemster.testing.server", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 for any that is free")
-    parser.add_argument("--seed", type=int, default=0, help="chooses answers and failures")
+    parser.add_argument(
+        "--port", type=int, default=8000, help="port to listen on, 8000 unless told; 0 for any free one"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="chooses answers and failures; 0 unless told")
     parser.add_argument(
         "--fault",
         type=_fault_of_flag,
         action="append",
         default=[],
         metavar="NAME[=VALUE][:RATE]",
-        help="share of requests that fail so; can be given several times",
+        help="share of requests that fail so, such as 500:0.1; all of them without a rate; repeatable",
     )
-    parser.add_argument("--refuse", action="append", default=[], choices=REFUSABLE, help="what the endpoint refuses")
+    parser.add_argument(
+        "--refuse", action="append", default=[], choices=REFUSABLE, help="what the endpoint refuses; repeatable"
+    )
     parser.add_argument("--no-logprobs", action="store_true", help="offer no log-probabilities")
-    parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings")
+    parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings; 16 unless told")
     parser.add_argument("--obedient", action="store_true", help="obey orders that stand outside data blocks")
     parser.add_argument("--list", action="store_true", help="list the faults and leave")
     return parser.parse_args(arguments)
