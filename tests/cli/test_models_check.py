@@ -120,6 +120,7 @@ def test_a_role_that_records_leaves_its_recording_alone(server, tmp_path):
     assert not (tmp_path / ".deemster").exists()
 
 
+CUT_OFF = '{"choices": [{"message": {"role": "assistant", "content": null}, "finish_reason": "length"}]}'
 FAILURES = [
     ("401", "answered 401 Unauthorized", "The key in TOY_KEY is not accepted."),
     ("402", "answered 402", "no credit left"),
@@ -132,6 +133,8 @@ FAILURES = [
     ("307", "redirects to", "Write the address it redirects to"),
     ("not-json", "no JSON", "does not speak the OpenAI protocol"),
     ("wrong-shape", "wrong shape", "does not speak the OpenAI protocol"),
+    ("reset", "The connection was closed before a reply came", "If it speaks TLS, `base_url` begins with https://."),
+    (f"merge={CUT_OFF}", "It was cut off", "A model that reasons needs more room for it: `extra: {max_tokens: 4096}`"),
     ("text=Of course! I am ready.", "It answers, but not with JSON", "take a model that follows such an order"),
 ]
 
@@ -150,6 +153,26 @@ def test_no_connection_is_told_as_such(server):
     _, said = checked({"judge": "{ base_url: 'http://127.0.0.1:9/v1', model: m }"}, code=2)
     assert "judge: 127.0.0.1: No connection: " in said
     assert "Look whether the server runs" in said
+
+
+def test_a_server_without_tls_is_told_as_such(server):
+    _, said = checked({"judge": f"{{ base_url: '{server.url.replace('http', 'https')}', model: m }}"}, code=2)
+    assert "judge: 127.0.0.1: No connection by TLS: " in said
+    assert "`base_url` begins with http:// and not https://." in said
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(server):
+    proxy = {"http_proxy": "http://me:hush-hush@127.0.0.1:9", "HTTP_PROXY": None, "NO_PROXY": None, "no_proxy": None}
+    _, said = checked({"judge": "{ base_url: 'http://model.test/v1', model: m }"}, code=2, **proxy)
+    assert "model.test: No connection to the proxy 127.0.0.1:9, which the environment names: " in said
+    assert "NO_PROXY the hosts that are reached without one." in said
+    assert "hush" not in said
+
+
+def test_a_role_of_another_kind_than_its_metric_asks_cannot_be_used(server):
+    _, said = checked({"judge": "{ base_url: '${URL}', model: m, kind: embedding }"}, code=2)
+    assert "The role `judge` embeds, and a metric asks it to chat" in said
+    assert server.requests == []
 
 
 def test_a_base_url_without_v1_is_told_as_such(server):

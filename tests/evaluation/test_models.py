@@ -354,6 +354,35 @@ def test_an_interrupt_in_a_notebook_ends_the_run_and_its_thread():
         loop.close()
 
 
+def test_an_interrupt_that_the_loop_around_makes_a_cancellation_ends_the_run_at_once():
+    client = Stuck(interrupt)
+
+    async def main():
+        return evaluated(models={"judge": client})
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert client.loop.is_closed()
+    assert client.cancelled >= 1
+    assert threads() == []
+
+
+def test_all_repetitions_are_judged_by_the_steps_that_were_written_once():
+    def said(ask):
+        if "steps" in ask.schema["properties"]:
+            written.append(ask)
+            return json.dumps({"steps": [f"Step {len(written)}."]})
+        return json.dumps({"reason": "r", "score": 5})
+
+    written = []
+    client = FakeChat(said)
+    given = options(4, metrics=[{"g-eval": {"name": "polite", "criteria": "How polite?"}}], models={"judge": client})
+    report = dm.evaluate(given.pop("dataset"), **given, repetitions=3)
+    assert len(written) == 1
+    assert len(client.asked) == 1 + 4 * 3
+    assert {each.marks["polite"].details["steps"] for each in report.executions} == {("Step 1.",)}
+
+
 def test_a_stop_sends_nothing_further_and_keeps_what_is_answered():
     stop = Stop()
 

@@ -34,6 +34,8 @@ _ASK = Ask(
 )
 _EMBED = Embed(texts=("ready",))
 _STATUS = re.compile(r" answered ([0-9]{3})\b")
+# As the client says it; a server may speak of proxies of its own.
+_PROXY = re.compile(r"^[^ ]+: (?:The proxy answered |No connection to the proxy |The address, or the proxy )")
 # In the order in which a client tries them.
 _FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
 
@@ -77,15 +79,18 @@ async def findings(suite: Suite, *, clock: Clock) -> list[Finding]:
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
     names = dict.fromkeys([*section, *asked])
     # One after the other, so that the time one takes is not that of another.
-    return [await _finding(suite, name, section, clock) for name in names]
+    return [await _finding(suite, name, section, clock, is_asked=name in asked) for name in names]
 
 
-async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: Clock) -> Finding:
+async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool) -> Finding:
     entry = section.get(name)
+    embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
-        return Finding(name, fault=missing_role(name, section, embeds=name.startswith(EMBEDDING)))
+        return Finding(name, fault=missing_role(name, section, embeds=embeds))
     try:
         role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
+        if is_asked and (role.kind == "embedding") != embeds:
+            return Finding(name, _named(entry), fault=missing_role(name, section, embeds=embeds))
         if role.client is None:
             return await _recorded(name, role)
         return await _tried(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
@@ -161,16 +166,25 @@ def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: f
     """
     if "base_url" not in entry:
         return f"Look at the client `{entry['client']}`." if "client" in entry else None
+    if _PROXY.search(message):
+        return "HTTP_PROXY and HTTPS_PROXY name the proxy, NO_PROXY the hosts that are reached without one."
     status = status_of(message)
     under = "" if "/v1" in address else " Most servers have it under /v1: `base_url: .../v1`."
     if status is not None:
         return _of_status(status, message, entry, under)
+    if "by TLS" in message:
+        return "If the server speaks plain HTTP there, `base_url` begins with http:// and not https://."
     if "No connection" in message:
         return "Look whether the server runs, and whether host and port of `base_url` are right."
     if "certificate" in message:
         return "The server's certificate is signed by nobody this machine trusts: SSL_CERT_FILE names who is."
     if "No reply came" in message or "No whole reply" in message:
         return f"Nothing came within {timeout_s:g} s. If the model is only slow, raise `timeout_s`."
+    if "closed before a reply" in message or "not HTTP" in message:
+        secure = " If it speaks TLS, `base_url` begins with https://." if address.startswith("http:") else ""
+        return f"What listens there does not answer as a server of HTTP does.{secure}"
+    if "cut off" in message:
+        return "A model that reasons needs more room for it: `extra: {max_tokens: 4096}`, or less effort in reasoning."
     if "no JSON" in message or "wrong shape" in message or "has no" in message:
         return f"What answers there does not speak the OpenAI protocol.{under}"
     return None

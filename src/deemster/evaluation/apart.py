@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+# ``asyncio.run`` turns an interrupt into a cancellation, of which a loop that is kept waiting hears nothing.
+_LOOKS_EVERY_S = 0.1
 
 
 def finished(work: Coroutine[Any, Any, _T]) -> _T:
     """The result of a coroutine, whether or not an event loop is running already.
 
     Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched. An interrupt
-    of the caller's thread ends it there too.
+    of the caller's thread ends it there too, and so does one that its loop turned into a cancellation.
     """
     if not _in_a_loop():
         return asyncio.run(work)
@@ -23,6 +25,9 @@ def finished(work: Coroutine[Any, Any, _T]) -> _T:
         apart = _Apart()
         result = pool.submit(asyncio.run, apart.done(work))
         try:
+            while not wait([result], timeout=_LOOKS_EVERY_S).done:
+                if _is_ending():
+                    apart.cancel()
             return result.result()
         finally:
             apart.cancel()
@@ -55,6 +60,12 @@ class _Apart:
             self._is_cancelled = True
             if self._end is not None:
                 self._end()
+
+
+def _is_ending() -> bool:
+    """Whether the task that waits here was cancelled, which it cannot see while it waits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _in_a_loop() -> bool:

@@ -330,6 +330,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
             role=self.models[0],
             seed=SEED,
             max_tokens=self.max_tokens,
+            once=True,
         )
         return (yield from asked(ask, steps_of))
 

@@ -181,9 +181,14 @@ class Endpoint:
         if isinstance(cause, ValueError):
             via = "" if self._proxy is None else ", or the proxy that the environment names,"
             return self.trouble("refused", f"The address{via} cannot be used.")
+        what = "No connection"
+        if isinstance(cause, aiohttp.ClientProxyConnectionError):
+            what = f"No connection to the proxy {_place(self._proxy)}, which the environment names"
+        elif isinstance(cause, aiohttp.ClientConnectorSSLError):
+            what = "No connection by TLS"
         if isinstance(cause, aiohttp.ClientConnectorError):
-            return self.trouble("transport", f"No connection: {cause.os_error.strerror or cause.os_error}.")
-        return self.trouble("transport", f"No connection: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
+            return self.trouble("transport", f"{what}: {cause.os_error.strerror or cause.os_error}.")
+        return self.trouble("transport", f"{what}: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
 
     async def close(self) -> None:
         """Give back the connections of this event loop."""
@@ -286,6 +291,12 @@ async def _within(seconds: float, sending: Coroutine[Any, Any, Posted | None]) -
 def _is_passing(status: int) -> bool:
     """Whether a refusal may not be repeated the next time."""
     return status >= 500 or status in _RETRIED
+
+
+def _place(proxy: str | None) -> str:
+    """Host and port of a proxy, and nothing else of its address."""
+    url = yarl.URL(proxy or "")
+    return f"{url.host}:{url.port}"
 
 
 def _phrase(status: int) -> str:

@@ -95,6 +95,7 @@ class Recording:
             ConfigurationError: The file cannot be written.
         """
         request = msgspec.to_builtins(ask)
+        del request["once"]
         name = _ask_name(ask)
         self._append(Line(key=name, request=request, answer=as_recorded(answer)))
         kept = self._lines[name].answer

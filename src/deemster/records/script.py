@@ -38,6 +38,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         sample: Which of several answers to the same question this is.
         again: 1 where an answer could not be read and the question is put once more; higher where a run that is resumed
             puts it anew.
+        once: Whether one answer serves all repetitions of a run, as what a judge judges by does. It changes no answer.
     """
 
     messages: tuple[Message, ...]
@@ -49,6 +50,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     logprobs: int = 0
     sample: int = 0
     again: int = 0
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.schema is not None and not isinstance(self.schema, FrozenDict):

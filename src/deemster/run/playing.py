@@ -24,7 +24,8 @@ ROUNDS = 1_000
 def repeated(ask: Ask, repetition: int) -> Ask:
     """What answers the requests of one repetition: the same question is another one in each.
 
-    So a judge that is asked about the same output again answers anew, and its noise is seen.
+    So a judge that is asked about the same output again answers anew, and its noise is seen. What is asked `once` stays
+    the same question: all repetitions have one judge.
     """
     if repetition == 0:
         return ask
@@ -33,7 +34,7 @@ def repeated(ask: Ask, repetition: int) -> Ask:
         return await ask(
             [
                 msgspec.structs.replace(each, sample=each.sample + repetition * SAMPLES)
-                if isinstance(each, Question)
+                if isinstance(each, Question) and not each.once
                 else each
                 for each in requests
             ]
