@@ -28,7 +28,7 @@ def prefix_of(identity: Mapping[str, Any]) -> bytes:
 
 
 def ask_key(prefix: bytes, ask: Ask) -> bytes:
-    """The name of a question to one client. The role it is asked under does not count, for it changes no answer.
+    """The name of a question to one client. Its role, and whether it is put `once`, do not count: neither is sent.
 
     The order of the keys of a schema does count: models write them in that order.
 
