@@ -219,3 +219,14 @@ def test_a_run_that_lost_something_has_a_report_even_before_it_is_run_again(stor
     report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
     assert report.totals.not_run == 4
     assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_what_is_damaged_and_not_yet_run_again_was_not_run(store):
+    ran(job(failing={3}), keeping=Keeping(store))
+    with store.writing() as rows:
+        rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position = 600")
+    stop = Stop()
+    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
+    assert (report.run.status, report.totals.not_run) == ("incomplete", 4)
+    assert "not_run" in report.to_json()
+    assert ran(job(), keeping=Keeping(store, resume=True)).to_json() == ran(job()).to_json()

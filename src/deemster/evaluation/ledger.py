@@ -316,7 +316,9 @@ class Stored:
 
     def _places(self, *, settled: bool) -> Places:
         row = self._row
-        read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled)
+        # What is damaged was told when the run was taken up again. Where it ends before that is run, it was not run.
+        tell = None if self._backlog is None else _heard
+        read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled, tell=tell)
         return Places(read, samples=row.samples, repetitions=row.repetitions)
 
 
@@ -357,6 +359,10 @@ def _left(
     else:
         store.amend(row.id, status="running")
     return job, row, backlog
+
+
+def _heard(_: str) -> None:
+    """What was told before is not told again."""
 
 
 def _since(began: float | None, clock: Clock) -> float:
