@@ -15,8 +15,10 @@ PEERS = ("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrc
 REQUIREMENTS = {
     "autorubric": ("autorubric==1.6.1",),
     # It fails on later releases of numpy and pandas.
-    "irrcac": ("irrCAC", "numpy<2.4", "pandas<3"),
+    "irrcac": ("numpy<2.4", "pandas<3", "scipy"),
 }
+# Installed without what it depends on: it names one release of scipy, which Python 3.13 has no wheel of.
+ALONE = {"irrcac": "irrCAC==0.4.4"}
 # Some minutes and 720 packages, so only where it is asked for.
 ASKED = ("promptfoo",)
 
@@ -36,7 +38,10 @@ def environment(peer):
         else:
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
             wanted = REQUIREMENTS.get(peer, (peer,))
-            command = [str(python(peer)), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *wanted]
+            install = [str(python(peer)), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+            if peer in ALONE:
+                subprocess.run([*install, "--no-deps", ALONE[peer]], check=True, stderr=subprocess.DEVNULL)
+            command = [*install, *wanted]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         _mark(peer).touch()
     return folder
