@@ -37,7 +37,9 @@ def test_a_cached_line_whose_key_is_no_hash_is_passed_over(tmp_path):
     cache.close()
 
 
-@pytest.mark.parametrize("body", [b'{"text":"\xef"}', b'{"text":' + b"[" * 5_000 + b"]" * 5_000 + b"}"])
+@pytest.mark.parametrize(
+    "body", [b'{"text":"\xef"}', b'{"text":' + b"[" * 100_000 + b"]" * 100_000 + b"}"], ids=["bytes", "depth"]
+)
 def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, body):
     cache = cached(tmp_path / "cache.jsonl", b"ab" * 32, body)
     assert cache.answer(b"\xab" * 32) is None
@@ -46,7 +48,9 @@ def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, bod
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"key":"\xf2"}', b'{"key":"a","request":{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}}"]
+    "line",
+    [b'{"key":"\xf2"}', b'{"key":"a","request":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"],
+    ids=["bytes", "depth"],
 )
 def test_a_recorded_line_that_cannot_be_decoded_is_a_fault_with_its_line(tmp_path, line):
     path = tmp_path / "recording.jsonl"

@@ -32,8 +32,16 @@ def freeze(value: Any, *, path: str = "details") -> Any:
         path: How messages name the value.
 
     Raises:
-        ValueError: A number is not finite, a key is not a string, or a value is not JSON.
+        ValueError: A number is not finite, a key is not a string, a value is not JSON, or it is nested without end.
     """
+    try:
+        return _frozen(value, path)
+    except RecursionError:
+        deep = path
+    raise ValueError(f"{deep} is nested too deep.")
+
+
+def _frozen(value: Any, path: str) -> Any:
     kind = type(value)
     if kind in _SCALARS or kind is FrozenDict:
         return value
@@ -47,15 +55,15 @@ def freeze(value: Any, *, path: str = "details") -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise ValueError(f"{path} has the key {key!r}; keys are strings.")  # noqa: TRY004 - impossible value
-        return FrozenDict({key: freeze(entry, path=f"{path}.{key}") for key, entry in value.items()})
+        return FrozenDict({key: _frozen(entry, f"{path}.{key}") for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
-        return tuple(freeze(entry, path=f"{path}[{index}]") for index, entry in enumerate(value))
+        return tuple(_frozen(entry, f"{path}[{index}]") for index, entry in enumerate(value))
     if isinstance(value, (bool, str, int)):
         return value
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        return freeze(value.item(), path=path)
+        return _frozen(value.item(), path)
     if isinstance(value, float):
-        return freeze(float(value), path=path)
+        return _frozen(float(value), path)
     raise ValueError(f"{path} holds a {kind.__name__}, which is not a JSON value.")
 
 

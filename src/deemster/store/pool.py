@@ -19,7 +19,11 @@ class Pool:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self._free: list[Rows] = []
-        self._lock = threading.Lock()
+        # Known here too: whoever stops reading early leaves a connection to the garbage collector, and from Python 3.13
+        # on that closes it before it comes back.
+        self._lent: set[Rows] = set()
+        # One that its holder may take again: the garbage collector may bring a connection back at any moment.
+        self._lock = threading.RLock()
         self._is_open = True
 
     @contextlib.contextmanager
@@ -35,6 +39,8 @@ class Pool:
             rows = self._free.pop() if self._free else None
         if rows is None:
             rows = self.dialect.connect()
+        with self._lock:
+            self._lent.add(rows)
         is_sound = False
         try:
             yield rows
@@ -67,15 +73,18 @@ class Pool:
             yield rows
 
     def close(self) -> None:
-        """Close the connections; those that are lent are closed when they come back."""
+        """Close the connections, also those of whoever has not read to the end."""
         with self._lock:
             self._is_open = False
-            free, self._free = self._free, []
-        for rows in free:
+            known = self._lent.copy()
+            known.update(self._free)
+            self._free.clear()
+        for rows in known:
             rows.close()
 
     def _take_back(self, rows: Rows, *, is_sound: bool) -> None:
         with self._lock:
+            self._lent.discard(rows)
             if self._is_open and is_sound:
                 self._free.append(rows)
                 return

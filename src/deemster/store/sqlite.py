@@ -93,7 +93,9 @@ class SqliteRows:
                     return
                 yield from rows
         finally:
-            cursor.close()
+            # The store may have been closed before whoever read from it went.
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                cursor.close()
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; how many rows it changed.
@@ -178,9 +180,9 @@ class SqliteRows:
             self._base.close()
 
     def _abandon(self) -> None:
-        # SQLite has rolled back by itself after some failures.
-        if self._base.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error):
+            # SQLite has rolled back by itself after some failures.
+            if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
 
     def _patient(self, act: Callable[[], _Result]) -> _Result:
