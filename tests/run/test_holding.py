@@ -110,7 +110,7 @@ def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_ov
             return 1.0
 
     what = job(calls, Judge(None, 1000))
-    plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=0.3)
+    plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=2.0)
     report = finished(run(what._replace(plan=plan), clock=CLOCK, warn=[].append, keeping=Keeping(store)))
     released.set()
     assert report.totals.not_run == 120

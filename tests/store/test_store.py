@@ -598,7 +598,7 @@ def test_a_password_is_never_shown(postgres_url):
 def test_sqlite_waits_for_no_reader(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
-        with sqlite3.connect(tmp_path / "runs.db") as reader:
+        with contextlib.closing(sqlite3.connect(tmp_path / "runs.db")) as reader:
             reader.execute("BEGIN")
             assert reader.execute("SELECT count(*) FROM outputs").fetchone() == (0,)
             with store.writer(name) as writer:
