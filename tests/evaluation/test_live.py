@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from decimal import Decimal
 
 import pytest
@@ -211,22 +212,20 @@ def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
     assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
 
 
-def test_a_run_that_lost_something_has_a_report_even_before_it_is_run_again(store):
-    ran(job(failing={3}), keeping=Keeping(store))
-    with store.writing() as rows:
-        rows.write("DELETE FROM outputs WHERE position = 600")
-    stop = Stop()
-    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
-    assert report.totals.not_run == 4
-    assert report.to_json() == report_of(store, "latest").to_json()
+DELETED = "DELETE FROM outputs WHERE position = 600"
+DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
 
 
-def test_what_is_damaged_and_not_yet_run_again_was_not_run(store):
+@pytest.mark.parametrize("change", [DELETED, DAMAGED])
+def test_what_was_lost_and_is_not_yet_run_again_was_not_run(store, change):
     ran(job(failing={3}), keeping=Keeping(store))
     with store.writing() as rows:
-        rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position = 600")
+        rows.write(change)
     stop = Stop()
     report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
     assert (report.run.status, report.totals.not_run) == ("incomplete", 4)
-    assert "not_run" in report.to_json()
+    if change == DELETED:
+        assert report.to_json() == report_of(store, "latest").to_json()
+    else:
+        assert json.loads(report.to_json())["totals"]["not_run"] == 4
     assert ran(job(), keeping=Keeping(store, resume=True)).to_json() == ran(job()).to_json()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import stat
 import subprocess
 import sys
@@ -374,76 +373,17 @@ def test_a_full_disk_is_said_and_the_run_goes_on(tmp_path):
     assert cache.answer(KEY) is None
 
 
-class Counting:
-    """A file that counts its writes, and takes no more than so many bytes of each."""
-
-    def __init__(self, file, most=None):
-        self._file, self._most = file, most
-        self.writes = 0
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-    def write(self, data):
-        self.writes += 1
-        return self._file.write(data[: self._most])
-
-
-def test_what_is_kept_in_one_turn_of_a_loop_is_written_together_when_the_turn_ends(tmp_path):
+def test_what_is_kept_is_in_the_file_before_the_loop_turns(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
-        cache._file = file = Counting(cache._file)
-        for n in range(5):
-            cache.keep(bytes([n]) * 32, msgspec.structs.replace(ANSWER, text=str(n)))
-        before = file.writes, len(cache), bytes(32) in cache
-        await asyncio.sleep(0)
-        after = file.writes, (tmp_path / "c").read_bytes().count(b"\n")
-        found = [cache.answer(bytes([n]) * 32).text for n in range(5)]
-        cache.close()
-        return before, after, found
-
-    assert run(work()) == ((0, 5, True), (1, 5), ["0", "1", "2", "3", "4"])
-
-
-def test_what_waits_to_be_written_is_found_and_is_written_at_the_latest_on_closing(tmp_path):
-    async def work():
-        cache = Cache(tmp_path / "c")
-        cache.keep(KEY, ANSWER)
-        found = cache.answer(KEY)
-        cache.keep(bytes(32), ANSWER)
-        cache.close()
-        return found
-
-    assert run(work()) == ANSWER
-    again = Cache(tmp_path / "c")
-    assert [again.answer(KEY), again.answer(bytes(32))] == [ANSWER, ANSWER]
-    again.close()
-
-
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 1.9, 2.0, 2.9])
-def test_of_what_a_full_disk_takes_in_part_the_whole_lines_are_kept(tmp_path, part):
-    async def work():
-        cache = Cache(tmp_path / "c")
-        cache.keep(b"x" * 32, ANSWER)
-        cache.flush()
-        length = (tmp_path / "c").stat().st_size
-        cache._file = Counting(cache._file, most=int(length * part))
+        lines = []
         for n in range(3):
             cache.keep(bytes([n]) * 32, ANSWER)
-        cache.flush()
-        cache.keep(b"y" * 32, ANSWER)
-        found = [cache.answer(bytes([n]) * 32) is not None for n in range(3)]
+            lines.append((tmp_path / "c").read_bytes().count(b"\n"))
         cache.close()
-        return found, len(cache), cache.notes
+        return lines
 
-    whole = int(part)
-    found, count, notes = run(work())
-    assert found == [n < whole for n in range(3)]
-    assert count == 1 + whole
-    assert notes == [f"{tmp_path / 'c'}: nothing more is kept: the disk took only a part of what was written."]
-    again = Cache(tmp_path / "c")
-    assert len(again) == 1 + whole
-    again.close()
+    assert run(work()) == [1, 2, 3]
 
 
 def test_a_cache_that_cannot_be_opened_is_an_error_that_names_it(tmp_path):

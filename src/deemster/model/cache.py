@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 import os
 import re
@@ -18,7 +17,6 @@ from deemster.model.stored import StoredVector
 from deemster.records import Answer
 
 _IN_MEMORY = 16 << 20
-_MOST_WAITING = 1024
 _HEAD, _MIDDLE, _VALUE = b'{"key":"', b'","check":"', b'","value":'
 _KEY = slice(len(_HEAD), len(_HEAD) + 64)
 _CHECK = slice(_KEY.stop + len(_MIDDLE), _KEY.stop + len(_MIDDLE) + 8)
@@ -33,8 +31,7 @@ class Cache:
     """Answers by key, in a file of JSON lines that is only ever appended to.
 
     Each line carries a check sum. What a killed process left half-written, and what is damaged, is passed over and said
-    in `notes`. Several processes may append to one file: a line is written in one piece. Within an event loop, what is
-    kept in one of its turns goes to the file together, at the end of the turn.
+    in `notes`. Several processes may append to one file: a line is written in one piece.
 
     Args:
         path: The file; made with its folder where there is none, readable by its owner only. None for one that nobody
@@ -51,7 +48,6 @@ class Cache:
         self.path = Path("(temporary)" if path is None else path)
         self.notes: list[str] = []
         self._places = Places()
-        self._waiting: dict[bytes, bytes] = {}
         self._is_writable = True
         self._ends_torn = False
         self._appends = path is not None
@@ -69,10 +65,10 @@ class Cache:
             raise ConfigurationError(Fault(message, str(path))) from None
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._waiting)
+        return len(self._places)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._places or key in self._waiting
+        return key in self._places
 
     def answer(self, key: bytes) -> Answer | None:
         """The answer kept under a key, or None."""
@@ -85,55 +81,40 @@ class Cache:
         return found if isinstance(found, StoredVector) else None
 
     def keep(self, key: bytes, value: Answer | StoredVector) -> None:
-        """Append an answer or a vector, at the latest when the running loop has done what it is at.
+        """Append an answer or a vector; where that fails, say so and keep no more.
+
+        It is in the file before anything else is asked, so that a kill loses only what was under way.
 
         Args:
             key: Its name.
             value: What is kept, with what it used and which call of which run it was.
         """
-        if not self._is_writable or key in self._waiting:
+        if not self._is_writable or key in self._places:
             return
         try:
             body = _encode(value)
         except UnicodeEncodeError:
             return
         name = key.hex().encode()
-        self._waiting[key] = b"".join((_HEAD, name, _MIDDLE, _sum(name, body), _VALUE, body, b"}\n"))
-        if len(self._waiting) == 1:
-            try:
-                asyncio.get_running_loop().call_soon(self.flush)
-            except RuntimeError:
-                self.flush()
-        elif len(self._waiting) == _MOST_WAITING:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what waits to be written; where that fails, say so and keep no more."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, {}
-        whole = b"".join((b"\n" if self._ends_torn else b"", *waiting.values()))
+        line = b"".join((_HEAD, name, _MIDDLE, _sum(name, body), _VALUE, body, b"}\n"))
+        torn = b"\n" if self._ends_torn else b""
         try:
             if not self._appends:
                 self._file.seek(0, os.SEEK_END)
-            written = self._file.write(whole)
+            written = self._file.write(torn + line)
             end = self._file.tell()
         except OSError as error:
             self._stop(error.strerror or str(error))
             return
-        start = end - written + self._ends_torn
-        self._ends_torn = written != len(whole)
-        for key, line in waiting.items():
-            if start + len(line) > end:
-                break
-            self._places.put(key, Place(start, len(line)))
-            start += len(line)
-        if self._ends_torn:
-            self._stop("the disk took only a part of what was written")
+        self._ends_torn = False
+        if written != len(torn) + len(line):
+            self._ends_torn = True
+            self._stop("the disk took only a part of a line")
+            return
+        self._places.put(key, Place(end - len(line), len(line)))
 
     def close(self) -> None:
-        """Write what waits and close the file."""
-        self.flush()
+        """Close the file."""
         self._file.close()
 
     def _stop(self, why: str) -> None:
@@ -160,8 +141,6 @@ class Cache:
         return False
 
     def _found(self, key: bytes, decode: Any) -> Any:
-        if key in self._waiting:
-            self.flush()
         place = self._places.get(key)
         if place is None:
             return None
