@@ -15,7 +15,8 @@ import krippendorff
 import numpy as np
 from sklearn import metrics
 
-from deemster.stats import krippendorff_alpha, tables
+from deemster.stats import confusion_tables as tables
+from deemster.stats import krippendorff_alpha
 
 BINARY, GRADED, CLASSES = 6, 4, 5
 LEVELS = ("nominal", "ordinal", "interval", "ratio")

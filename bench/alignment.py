@@ -32,7 +32,7 @@ STATISTICS, QUICK, FULL = (10_000, 0, 20), (1_000, REPLICATES, 300), (10_000, RE
 def ours(path, replicates):
     """Runs in a process of its own: prints CPU seconds, peak memory and headline numbers."""
     from deemster.alignment import compute_metrics
-    from deemster.dataset import Votes
+    from deemster.datasets import Votes
 
     def measured(votes):
         start = time.process_time()

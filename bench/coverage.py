@@ -22,10 +22,10 @@ from deemster.stats import (
     ppi_mean,
     resample_counts,
     rogan_gladen,
-    tables,
     wilson,
 )
-from deemster.stats.coincidence import alpha, contribution
+from deemster.stats import confusion_tables as tables
+from deemster.stats.agreement_from_sums import alpha, contribution
 
 ITEMS = 200
 UNLABELLED = 2000

@@ -21,13 +21,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from deemster.dataset import RubricDataset
-from deemster.evaluation.grading import grade
-from deemster.judges.grading.grader import CriterionGrader
-from deemster.judges.grading.jury import Judge
-from deemster.model import Role
-from deemster.model.openai import OpenAIChat
+from deemster.datasets import RubricDataset
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_judge import Judge
+from deemster.models import Role
+from deemster.models.openai_client import OpenAIChat
 from deemster.records import Answer
+from deemster.runs.grade_dataset import grade
 
 ITEMS, CRITERIA, MANY = 200, 10, 50_000
 CONCURRENCY = 32
@@ -52,7 +52,7 @@ def grader():
 
 def served():
     """A server that takes its time, and its address."""
-    argv = [sys.executable, "-m", "deemster.testing.server", "--port", "0", "--fault", f"slow={DELAY_S}:1"]
+    argv = [sys.executable, "-m", "deemster.testing.model_server", "--port", "0", "--fault", f"slow={DELAY_S}:1"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     line = process.stdout.readline()
     return process, re.search(r"http://\S+", line)[0].rstrip(".,")

@@ -25,15 +25,15 @@ from typing import NamedTuple
 import aiohttp
 from environments import python, version
 
-from deemster.judges.answer import LlmAsJudge
-from deemster.model.cache import Cache
-from deemster.model.dialect import Dialect
-from deemster.model.gateway import Gateway
-from deemster.model.openai import OpenAIChat
-from deemster.model.price import Price
-from deemster.model.roles import Role
+from deemster.judges.llm_as_judge import LlmAsJudge
+from deemster.models._endpoint_capabilities import Dialect
+from deemster.models.answer_cache import Cache
+from deemster.models.gateway import Gateway
+from deemster.models.model_roles import Role
+from deemster.models.openai_client import OpenAIChat
+from deemster.models.price import Price
 from deemster.records import Output, Sample
-from deemster.run.playing import played
+from deemster.runs.play_scripts import played
 
 HERE = Path(__file__).parent
 CONCURRENCY = 64
@@ -169,7 +169,7 @@ def main():
     given = cases(count + WARMING)
     questions = asks(given)
     bodies = [json.dumps(Dialect().fields(ask, model=MODEL, extra={})).encode() for ask in questions]
-    command = [sys.executable, "-m", "deemster.testing.server", "--port", "0"]
+    command = [sys.executable, "-m", "deemster.testing.model_server", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             url = server.stdout.readline().strip()

@@ -44,8 +44,8 @@ def raced(*functions):
 
 def ours(rankings, gains):
     """What makes our means from numbers, and what makes them from marks."""
-    from deemster.metrics.ranked import ranked_columns, score_ranked
-    from deemster.metrics.retrieval import RetrievalHitAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalRecallAtK
+    from deemster.metrics.batch_ranking import ranked_columns, score_ranked
+    from deemster.metrics.retrieval_metrics import RetrievalHitAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalRecallAtK
     from deemster.records import Output, Sample
 
     metrics = [RetrievalHitAtK(k=10), RetrievalRecallAtK(k=10), RetrievalMrr(), RetrievalNdcgAtK(k=10)]

@@ -16,9 +16,9 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from deemster.metrics.semantic import BertscoreLike
-from deemster.metrics.text import text_words
-from deemster.model.embedded import EmbeddedEmbedding
+from deemster.metrics._text_normalization import text_words
+from deemster.metrics.semantic_similarity import BertscoreLike
+from deemster.models.embedded_embedding import EmbeddedEmbedding
 from deemster.records import Output, Sample
 
 ANSWERS, PAIRS, TOKENS, VOCABULARY = 20_000, 10_000, 60, 4_000

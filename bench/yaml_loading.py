@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from deemster.dataset import Dataset
-from deemster.documents.quickyaml import yaml_value
+from deemster.datasets import Dataset
+from deemster.formats._fast_yaml import yaml_value
 
 
 def golden(count: int) -> str:

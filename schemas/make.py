@@ -10,13 +10,14 @@ from typing import Any, Literal
 import msgspec
 import rubrics
 
-from deemster.alignment.cascade import CascadeCalibration, CascadePoint
-from deemster.alignment.models import MetricsResult
-from deemster.model import section
+from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.models import models_section as section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import NoScore, Report, Score
-from deemster.summary import declared, rules
-from deemster.summary.grades import GradingFigures
+from deemster.results import aggregator_section as declared
+from deemster.results import gate_rules as rules
+from deemster.results.grading_figures import GradingFigures
 
 HERE = Path(__file__).parent
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from deemster.dataset.cells import FAILURES
-from deemster.rubrics.scoring import STRATEGIES
+from deemster.datasets.vote_columns import FAILURES
+from deemster.rubrics.rubric_scoring import STRATEGIES
 from deemster.rubrics.verdicts import RULES
 
 Share = Annotated[float, Meta(ge=0, le=1)]

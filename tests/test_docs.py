@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from deemster.cli import app
-from deemster.documents import read_document
 from deemster.errors import InputError
-from deemster.run.catalog import entries
+from deemster.formats import read_document
+from deemster.runs.metric_catalog import entries
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

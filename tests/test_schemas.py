@@ -7,11 +7,11 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from deemster.dataset import RubricDataset, Votes
+from deemster.datasets import RubricDataset, Votes
 from deemster.rubrics import Rubric
-from tests.dataset import mistakes
-from tests.dataset.mistakes import ESSAYS
-from tests.dataset.plain import votes_files
+from tests.datasets import bad_votes as mistakes
+from tests.datasets.bad_votes import ESSAYS
+from tests.datasets.loop_reference import votes_files
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "schemas"))

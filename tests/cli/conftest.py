@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.world import FILES, written
+from tests.cli.workspace import FILES, written
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from deemster.alignment import MetricsResult
-from tests.cli.world import called
+from tests.cli.workspace import called
 
 RUBRIC = {
     "name": "support",

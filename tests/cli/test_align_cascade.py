@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.alignment.ballots import FACTS, votes_value
-from tests.alignment.test_cascade import FOUR
-from tests.cli.world import called
+from tests.alignment.make_votes import FACTS, votes_value
+from tests.alignment.test_cascade_calibration import FOUR
+from tests.cli.workspace import called
 from tests.test_schemas import validator
 
 COSTS = ("--cost", "cheap=1", "--cost", "strong=10")

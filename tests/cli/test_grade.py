@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from deemster.dataset import Votes
+from deemster.datasets import Votes
 from deemster.store import open_store
 from deemster.testing import ModelServer
-from tests.cli.world import called
-from tests.judges.grading import DEPTH, FACTS
+from tests.cli.workspace import called
+from tests.judges.make_grader import DEPTH, FACTS
 from tests.test_schemas import validator
 
 RUBRIC = {"criteria": [FACTS, DEPTH]}

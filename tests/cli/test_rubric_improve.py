@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import deemster as dm
-from tests.cli.world import called
-from tests.evaluation.wordings import BETTER, RUBRIC, dataset
+from tests.cli.workspace import called
+from tests.runs.make_rewordings import BETTER, RUBRIC, dataset
 
 WORLD = Path(__file__).parent.parent / "evaluation" / "wordings.py"
 CLIENTS = """\

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from deemster.cli import app
 from deemster.store import open_store
-from tests.cli.world import called
-from tests.store.making import begun, facts, written
-from tests.store.moving import graded, rest, rich
+from tests.cli.workspace import called
+from tests.store.make_run_files import graded, rest, rich
+from tests.store.make_runs import begun, facts, written
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from deemster.store import open_store
-from tests.cli.world import called
-from tests.store.making import written
-from tests.store.moving import rest
+from tests.cli.workspace import called
+from tests.store.make_run_files import rest
+from tests.store.make_runs import written
 
 
 @pytest.fixture

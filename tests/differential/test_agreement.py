@@ -27,11 +27,11 @@ from deemster.stats import (
     phi,
     precision_recall_f1,
     scott_pi,
-    tables,
 )
-from deemster.stats.agreement import kappa_of
-from deemster.stats.krippendorff import _from_table, _from_values, _worth
-from deemster.stats.reliability import rated
+from deemster.stats import confusion_tables as tables
+from deemster.stats.cohen_kappa import kappa_of
+from deemster.stats.fleiss_gwet import rated
+from deemster.stats.krippendorff_alpha import _from_table, _from_values, _worth
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 ENVIRONMENT = Path(__file__).parent.parent.parent / ".envs" / "irrcac"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from deemster.alignment import compute_metrics
-from deemster.dataset import Votes, derive
+from deemster.datasets import Votes, derive
 from deemster.errors import InputError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST
 from tests.differential.autorubric.cases import votes_file

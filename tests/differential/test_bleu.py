@@ -7,7 +7,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.metrics.translation import Bleu, Chrf
+from deemster.metrics.bleu_and_chrf import Bleu, Chrf
 from deemster.records import Output, Sample
 
 words = st.lists(st.sampled_from(["the", "cat", "sat,", "on", "mat.", "9.5", "Über"]), min_size=1, max_size=12)

@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from deemster.stats import confusion_tables as tables
 from deemster.stats import (
     earth_movers_distance,
     icc,
@@ -20,10 +21,9 @@ from deemster.stats import (
     score_distribution,
     spearman,
     systematic_bias,
-    tables,
 )
-from deemster.stats.ranks import weighted_kendall, weighted_spearman
-from deemster.stats.variance import interval_alpha, spread_features
+from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
+from deemster.stats.variance_components import interval_alpha, spread_features
 
 scores = st.one_of(
     st.integers(0, 4).map(float),

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from deemster.dataset import RubricDataset
-from deemster.judges.grading.cases import case_of
-from deemster.judges.grading.grader import CriterionGrader
-from deemster.judges.grading.jury import Judge
+from deemster.datasets import RubricDataset
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_case import case_of
+from deemster.judges.grading_judge import Judge
 from deemster.records import Silence
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer, autorubric
-from tests.judges.grading import options_of, reply
-from tests.judges.world import answered
+from tests.judges.make_grader import options_of, reply
+from tests.judges.play import answered
 
 CAUSES = {"infrastructure": "model_failed", "parse": "unreadable", "unknown": "metric_failed"}
 

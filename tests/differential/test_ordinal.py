@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from deemster.metrics.ordinal import OrdinalDistance
+from deemster.metrics.ordinal_distance import OrdinalDistance
 from deemster.records import Output, Sample
 
 SCALE = ["low", "medium", "high", "urgent"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from deemster.metrics.retrieval import (
+from deemster.metrics.retrieval_metrics import (
     RetrievalF1AtK,
     RetrievalHitAtK,
     RetrievalMap,

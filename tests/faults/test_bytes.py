@@ -17,7 +17,7 @@ import time
 import pytest
 
 from deemster.testing import ModelServer
-from tests.cli.world import EPOCH, written
+from tests.cli.workspace import EPOCH, written
 
 COUNT = 60
 SUITE = """\

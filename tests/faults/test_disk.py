@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deemster.store import open_store
-from tests.cli.world import EPOCH, SUITE, written
+from tests.cli.workspace import EPOCH, SUITE, written
 
 FLAGS = ("run", "suite.yml", "--quiet", "--json", "report.json", "--markdown", "report.md")
 REPORTS = ("report.json", "report.md")

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.cli.world import ANSWERS, FILES, GOLDEN, SUITE, started, written
+from tests.cli.workspace import ANSWERS, FILES, GOLDEN, SUITE, started, written
 
 # The target tells through a named pipe that it is inside its second call, and then never answers.
 STUCK = """\

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from deemster.store import open_store
-from tests.cli.world import EPOCH, written
+from tests.cli.workspace import EPOCH, written
 
 SAMPLES = 600
 CONCURRENCY = 8

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deemster.judges.answer import LlmAsJudge
-from deemster.model.cache import Cache
-from deemster.model.gateway import Gateway
-from deemster.model.openai import OpenAIChat, OpenAIEmbedding
-from deemster.model.roles import Role
+from deemster.judges.llm_as_judge import LlmAsJudge
+from deemster.models.answer_cache import Cache
+from deemster.models.gateway import Gateway
+from deemster.models.model_roles import Role
+from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Output, Sample, Silence, Unscored, Vectors
-from deemster.run.playing import played
+from deemster.runs.play_scripts import played
 from deemster.testing import FAULTS, ModelServer
-from tests.cli.world import FILES, written
+from tests.cli.workspace import FILES, written
 
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": {"type": "number"}}}
 ASK = Ask(messages=(Message("user", "Judge this."),), schema=SCHEMA)

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from deemster.model.secrets import Secrets
+from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
-from deemster.run.hiding import hidden_answer
+from deemster.runs._hide_secrets import hidden_answer
 from deemster.testing import ModelServer
-from tests.cli.world import called, written
+from tests.cli.workspace import called, written
 
 KEY = 'zq8-"very"-secret-0123456789'
 APP = """\

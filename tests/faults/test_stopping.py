@@ -7,13 +7,13 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.evaluation import finished, job_of, run
-from deemster.model import Role
-from deemster.model.openai import OpenAIChat
-from deemster.run import judging
-from deemster.run.stopping import Stop
+from deemster.models import Role
+from deemster.models.openai_client import OpenAIChat
+from deemster.runs import _judge_pool as judging
+from deemster.runs import finished, job_of, run
+from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
-from tests.report.runs import CLOCK
+from tests.report.make_reports import CLOCK
 
 COUNT, CONCURRENCY, BEFORE = 60, 4, 9
 

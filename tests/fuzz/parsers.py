@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.alignment.models import MetricsResult
-from deemster.dataset import Dataset, RubricDataset, Votes
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import ConfigurationError, DeemsterError, InputError
-from deemster.judges.grading.hearing import Heard, Question, heard_all
-from deemster.judges.grading.showing import Exhibit
-from deemster.judges.reply import Unreadable, choice, entries_of, number, whole_number, words
-from deemster.metrics.regex import Regex
-from deemster.model.after import LONGEST_S, retry_after_s
-from deemster.model.cache import Cache
-from deemster.model.recording import Recording
-from deemster.model.secrets import Secrets
-from deemster.model.section import read_models
+from deemster.judges._grading_prompt import Exhibit
+from deemster.judges._grading_replies import Heard, Question, heard_all
+from deemster.judges.reply_parser import Unreadable, choice, entries_of, number, whole_number, words
+from deemster.metrics.regex_match import Regex
+from deemster.models._record_replay import Recording
+from deemster.models._retry_after import LONGEST_S, retry_after_s
+from deemster.models.answer_cache import Cache
+from deemster.models.models_section import read_models
+from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, Output, Sample, Silence, Unscored
 from deemster.report import load_report
+from deemster.results import aggregator_of, read_gate
 from deemster.rubrics import Rubric
-from deemster.run import catalog
-from deemster.run.suite import load_suite
-from deemster.summary import aggregator_of, read_gate
-from deemster.target.saved import SavedOutputs
+from deemster.runs import metric_catalog as catalog
+from deemster.runs.suite import load_suite
+from deemster.targets.saved_outputs import SavedOutputs
 
 SECONDS = 1.0
 MEGABYTES = 256
@@ -120,7 +120,7 @@ def _models(section: Any) -> None:
 
 
 def _models_file(path: Path) -> None:
-    from deemster.documents import read_document
+    from deemster.formats import read_document
 
     _models(read_document(path).value)
 

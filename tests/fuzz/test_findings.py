@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from deemster.dataset import RubricDataset, Votes
+from deemster.datasets import RubricDataset, Votes
 from deemster.errors import ConfigurationError, DatasetError, ReportError, VotesError
-from deemster.model.cache import Cache
-from deemster.model.recording import Recording
-from deemster.model.secrets import Secrets
-from deemster.model.section import read_models
+from deemster.models._record_replay import Recording
+from deemster.models.answer_cache import Cache
+from deemster.models.models_section import read_models
+from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer
 from deemster.report import load_report
 from tests.fuzz.parsers import CORPUS, check_sum

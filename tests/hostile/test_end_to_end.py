@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.cli.world import SUITE, called, written
+from tests.cli.workspace import SUITE, called, written
 
 JSON_SUITE = SUITE.replace("golden.yml", "golden.json").replace("answers.yml", "answers.json")
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import DeemsterError
-from deemster.evaluation import report_of
+from deemster.runs import report_of
 from deemster.store import open_store
-from deemster.store.importing import import_runs
-from tests.cli.world import FILES, called, written
-from tests.store.moving import resealed
+from deemster.store.run_import import import_runs
+from tests.cli.workspace import FILES, called, written
+from tests.store.make_run_files import resealed
 
 GATE = "gate: { min_macro_f1: 0.1, cohorts: { policy: { min_macro_f1: 0.2 } } }\n"
 ODD = st.sampled_from(

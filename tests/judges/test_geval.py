@@ -6,9 +6,9 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.judges.geval import GEval
-from deemster.metrics.spec import parse_spec
+from deemster.metrics.metric_spec import parse_spec
 from deemster.records import Output, Sample, Token, Unscored
-from tests.judges.world import DOWN, OUTPUT, QUESTION, SAMPLE, play, said, scored
+from tests.judges.play import DOWN, OUTPUT, QUESTION, SAMPLE, play, said, scored
 
 THREE = [{"range": [value, value], "outcome": f"o{value}"} for value in (1, 2, 3)]
 STEPS = ["Read it.", "Decide."]

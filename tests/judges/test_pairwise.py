@@ -4,9 +4,9 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.judges.pairwise import Pairwise
-from deemster.metrics.spec import parse_spec
+from deemster.metrics.metric_spec import parse_spec
 from deemster.records import Output, Sample, Silence
-from tests.judges.world import DOWN, OUTPUT, SAMPLE, play, said
+from tests.judges.play import DOWN, OUTPUT, SAMPLE, play, said
 
 BASED = Sample("s", {"question": "q"}, "Paris", {"baseline_output": "Lyon"})
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.summary import (
+from deemster.results import (
     AggregationResult,
     AtLeast,
     Critical,

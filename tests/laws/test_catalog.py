@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.records import CAUSES, MetricScore, Output, Sample, Trajectory, Unscored, Usage, freeze
-from deemster.run import catalog
-from deemster.run.table import PLACES
+from deemster.runs import metric_catalog as catalog
+from deemster.runs._metric_table import PLACES
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -446,7 +446,7 @@ SCRIPT = """
 import json, msgspec
 from deemster.records import Output, Sample, Trajectory, Usage
 from deemster.run import catalog
-from deemster.run.table import PLACES
+from deemster.runs._metric_table import PLACES
 words = ["search", "pay", "b a", "c"]
 meta = {"relevant": words, "ordinal_scale": words, "citations": words, "json_schema": {"required": words},
         "max_latency_ms": 1, "max_cost_usd": 1, "trajectory": {"tools": words, "forbidden_tools": words, "order": words,

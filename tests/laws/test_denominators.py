@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.evaluation import Keeping, finished, job_of, run
-from deemster.model import Role, Trouble
+from deemster.models import Role, Trouble
 from deemster.records import Answer
-from deemster.run.stopping import Stop
+from deemster.runs import Keeping, finished, job_of, run
+from deemster.runs.stop_request import Stop
 from deemster.store import open_store
-from tests.report.runs import CLOCK
+from tests.report.make_reports import CLOCK
 
 OUTCOMES = ("fine", "target", "metric", "model", "unreadable", "limited", "absent")
 CAUSES = {

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.judges.answer import LlmAsJudge
+from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
-from deemster.judges.refusal import LABELS, RefusalQuality
+from deemster.judges.refusal_quality import LABELS, RefusalQuality
 from deemster.records import CAUSES, Answer, MetricScore, Output, Sample, Silence, Unscored
 
 SIZES = (1, 2, 3, 5)

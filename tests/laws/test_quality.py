@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.judges.bands import bands
-from deemster.judges.claims import ClaimFaithfulness
-from deemster.judges.definition import presets
+from deemster.judges._score_bands import bands
+from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
+from deemster.judges.geval_definition import presets
 from deemster.records import CAUSES, Answer, MetricScore, Output, Sample, Silence, Token, Unscored
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")

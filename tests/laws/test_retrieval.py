@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.metrics.ranked import score_ranked
-from deemster.metrics.retrieval import (
+from deemster.metrics.batch_ranking import score_ranked
+from deemster.metrics.retrieval_metrics import (
     RetrievalF1AtK,
     RetrievalHitAtK,
     RetrievalMap,

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from deemster.rubrics import FAILED_WORST, MISSING, Rubric, Scoring, aggregate, rubric_score
-from tests.rubrics.world import criteria, rubrics, rules_of
+from tests.rubrics.make_rubrics import criteria, rubrics, rules_of
 
 SETTINGS = st.builds(Scoring, st.sampled_from(["skip", "zero", "partial", "fail"]), st.sampled_from([0.0, 0.5, 1.0]))
 

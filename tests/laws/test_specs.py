@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deemster.judges.bands import TENTHS
-from deemster.judges.definition import FIELDS, preset, presets
-from deemster.judges.panel import COMBINATIONS
-from deemster.run import catalog
+from deemster.judges._panel import COMBINATIONS
+from deemster.judges._score_bands import TENTHS
+from deemster.judges.geval_definition import FIELDS, preset, presets
+from deemster.runs import metric_catalog as catalog
 
 few = settings(max_examples=40, deadline=None)
 # Quotes, brackets, commas, line ends, words that JSON knows, and letters of every kind.

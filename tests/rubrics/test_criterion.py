@@ -7,7 +7,7 @@ import pytest
 
 from deemster.errors import RubricError
 from deemster.rubrics import Check, Criterion, Option, Rubric, Section
-from tests.rubrics.world import DEPTH, DEPTH_OPTIONS, FACTS, FLUFF, TONE
+from tests.rubrics.make_rubrics import DEPTH, DEPTH_OPTIONS, FACTS, FLUFF, TONE
 
 
 def test_a_criterion_without_options_is_binary_and_has_three_verdicts():

@@ -15,7 +15,7 @@ import pytest
 from deemster.errors import LeaseError, StoreError
 from deemster.store import lease as leasing
 from deemster.store import open_store
-from tests.store.making import begun, execution
+from tests.store.make_runs import begun, execution
 
 HOLDING = """
 import sys, time

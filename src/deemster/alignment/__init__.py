@@ -1,10 +1,10 @@
 """Judges against people, and against each other."""
 
-from deemster.alignment.annotators import annotator_tests, latent_truth
-from deemster.alignment.cascade import CascadeCalibration, calibrate_cascade
-from deemster.alignment.comparison import compare_judges
-from deemster.alignment.compute import compute_metrics
-from deemster.alignment.models import JudgeComparison, JudgeMetrics, MetricsResult, Verdict
+from deemster.alignment.annotator_tests import annotator_tests, latent_truth
+from deemster.alignment.cascade_calibration import CascadeCalibration, calibrate_cascade
+from deemster.alignment.compare_judges import compare_judges
+from deemster.alignment.compute_metrics import compute_metrics
+from deemster.alignment.metrics_result import JudgeComparison, JudgeMetrics, MetricsResult, Verdict
 
 __all__ = [
     "CascadeCalibration",

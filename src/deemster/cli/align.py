@@ -12,16 +12,16 @@ import click
 import msgspec
 
 from deemster.alignment import MetricsResult, compute_metrics
-from deemster.alignment.verdict import Answer
-from deemster.cli.cascading import Wanted, calibrated, cascade_options, show_cascade
-from deemster.cli.console import draw, note, say, warn
-from deemster.cli.rendering import Rendering
-from deemster.dataset import RubricDataset, Votes
-from deemster.dataset.joining import with_truth
+from deemster.alignment.trust_verdict import Answer
+from deemster.cli._cascade_options import Wanted, calibrated, cascade_options, show_cascade
+from deemster.cli._console import draw, note, say, warn
+from deemster.cli.options import Rendering
+from deemster.datasets import RubricDataset, Votes
+from deemster.datasets.join_ground_truth import with_truth
 from deemster.errors import ExitCode, Fault, InputError, ReportError, visible
 from deemster.report import LEVELS, Destination
-from deemster.report.alignment import alignment_console, alignment_markdown, why
-from deemster.report.writing import deliver
+from deemster.report.alignment_report import alignment_console, alignment_markdown, why
+from deemster.report.report_files import deliver
 
 _METHODS = ("percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])

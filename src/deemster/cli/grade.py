@@ -11,31 +11,30 @@ import click
 import msgspec
 
 from deemster.alignment import MetricsResult, compute_metrics
-from deemster.cli.console import draw, note, progress_shown, say, warn
-from deemster.cli.jury import Inline, Jury, jury_options
-from deemster.cli.keeping import Kept, keeping_options
+from deemster.cli._console import draw, note, progress_shown, say, warn
+from deemster.cli._dry_run import show_planned
+from deemster.cli._grader_options import Inline, Jury, jury_options
 from deemster.cli.main import complain
-from deemster.cli.rehearsal import show_planned
-from deemster.cli.roles import Asked, asking_options
+from deemster.cli.options import Asked, Kept, asking_options, keeping_options
 from deemster.cli.run import interruptible
-from deemster.dataset import RubricDataset
+from deemster.datasets import RubricDataset
 from deemster.errors import DeemsterError, ExitCode, Fault, InputError, ReportError, visible
-from deemster.evaluation import Keeping, finished
-from deemster.evaluation.asking import Asking, completed, opened
-from deemster.evaluation.docket import ending
-from deemster.evaluation.grading import checks_of, graded
-from deemster.judges.grading.cases import case_of
-from deemster.judges.grading.grader import CriterionGrader
-from deemster.judges.grading.grades import Grading
-from deemster.model.rules import Planned
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_case import case_of
+from deemster.judges.grading_result import Grading
+from deemster.models.usage_account import Planned
 from deemster.report import Destination
-from deemster.report.alignment import alignment_console
-from deemster.report.grading import grading_console
-from deemster.report.writing import deliver
-from deemster.rubrics.rubric import Rubric
-from deemster.run.playing import result_of
-from deemster.run.stopping import Stop
-from deemster.summary.grades import GradingFigures, grading_figures
+from deemster.report.alignment_report import alignment_console
+from deemster.report.grading_report import grading_console
+from deemster.report.report_files import deliver
+from deemster.results.grading_figures import GradingFigures, grading_figures
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.runs import Keeping, finished
+from deemster.runs.grade_dataset import checks_of, graded
+from deemster.runs.grading_store import ending
+from deemster.runs.model_access import Asking, completed, opened
+from deemster.runs.play_scripts import result_of
+from deemster.runs.stop_request import Stop
 
 SCHEMA = "deemster.grading.v1"
 _ENCODER = msgspec.json.Encoder(order="deterministic")

@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from deemster.documents.flow import json_text
-from deemster.judges.groups import GROUPS, Group
-from deemster.run.catalog import Entry, describe, entries
+from deemster.formats.canonical_json import json_text
+from deemster.judges.metric_groups import GROUPS, Group
+from deemster.runs.metric_catalog import Entry, describe, entries
 
 _LONGEST = 60
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import click
 
-from deemster.cli.checking import Finding, failed, findings, price_of
-from deemster.cli.console import note
+from deemster.cli._check_models import Finding, failed, findings, price_of
+from deemster.cli._console import note
 from deemster.errors import ExitCode, visible
-from deemster.evaluation import finished
-from deemster.run.clock import clock_of_environment
-from deemster.run.suite import load_suite
+from deemster.runs import finished
+from deemster.runs.clock import clock_of_environment
+from deemster.runs.suite import load_suite
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 

@@ -7,13 +7,13 @@ import sys
 import click
 import msgspec
 
-from deemster.cli.console import draw, note, say
-from deemster.cli.storing import store_option
-from deemster.documents.flow import json_text
+from deemster.cli._console import draw, note, say
+from deemster.cli.options import store_option
 from deemster.errors import ExitCode, counted, visible
-from deemster.evaluation.traffic import monitor
-from deemster.report.monitoring import drift_words, monitoring_console
-from deemster.summary.monitoring import BASELINE, PERIODS
+from deemster.formats.canonical_json import json_text
+from deemster.report.monitoring_report import drift_words, monitoring_console
+from deemster.results.pass_rate_over_time import BASELINE, PERIODS
+from deemster.runs.monitor_traffic import monitor
 
 
 @click.command("monitor", short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from deemster.cli.console import note
-from deemster.cli.storing import opened, store_option
+from deemster.cli._console import note
+from deemster.cli.options import opened, store_option
 from deemster.errors import ConfigurationError, counted
-from deemster.evaluation.promoting import TAG, promoted
+from deemster.runs.promote_failures import TAG, promoted
 
 
 @click.command("promote", short_help="Turn failing records into golden samples for a person to complete.")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from deemster.cli.console import show_report, warn
-from deemster.cli.rendering import Rendering, rendering_options
-from deemster.cli.storing import opened, store_option
+from deemster.cli._console import show_report, warn
+from deemster.cli.options import Rendering, opened, rendering_options, store_option
 from deemster.report import Report, load_report
 
 
@@ -26,7 +25,7 @@ def command(*, run: str, rendering: Rendering, store: str) -> None:
     if Path(run).is_file() or Path(run).suffix == ".json":
         _rendered(rendering.view(load_report(run)), rendering)
         return
-    from deemster.evaluation.stored import quotes_of, report_of  # noqa: PLC0415 - a report file needs no store
+    from deemster.runs.stored_run import quotes_of, report_of  # noqa: PLC0415 - a report file needs no store
 
     with opened(store) as held:
         report = report_of(held, run, warn=warn)

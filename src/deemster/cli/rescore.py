@@ -10,26 +10,24 @@ from typing import Any
 
 import click
 
-from deemster.cli.console import note, progress_shown, warn
+from deemster.cli._console import note, progress_shown, warn
+from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
 from deemster.cli.main import leave
-from deemster.cli.rendering import Rendering, rendering_options
-from deemster.cli.roles import CACHE
+from deemster.cli.options import CACHE, Rendering, opened, rendering_options, store_option
 from deemster.cli.run import delivered, interruptible
-from deemster.cli.storing import opened, store_option
-from deemster.cli.suites import metrics_of_suite, roles_of_suite
 from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, did_you_mean
-from deemster.evaluation import finished
-from deemster.evaluation.asking import Asking
-from deemster.evaluation.rescoring import Rescored, rescore
-from deemster.evaluation.stored import quotes_of
-from deemster.model import read_models
+from deemster.models import read_models
 from deemster.records import Metric
-from deemster.run import catalog
-from deemster.run.importing import imported
-from deemster.run.stopping import Stop
-from deemster.run.suite import Suite, load_suite
+from deemster.runs import finished
+from deemster.runs import metric_catalog as catalog
+from deemster.runs.import_user_code import imported
+from deemster.runs.model_access import Asking
+from deemster.runs.rescore_run import Rescored, rescore
+from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import quotes_of
+from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
-from deemster.store.lines import RECEIVED
+from deemster.store.run_file_lines import RECEIVED
 
 
 @click.command("rescore", short_help="Mark the stored outputs of a run by other metrics.")

@@ -10,22 +10,22 @@ import click
 import msgspec
 import numpy as np
 
-from deemster.cli.console import note, progress_shown, say, warn
-from deemster.cli.rewording import improve
-from deemster.cli.roles import Asked, asking_options
-from deemster.documents import read_document
-from deemster.documents.canonical import canonical
+from deemster.cli._console import note, progress_shown, say, warn
+from deemster.cli._rubric_improve import improve
+from deemster.cli.options import Asked, asking_options
 from deemster.errors import ExitCode, RubricError, counted, visible
-from deemster.evaluation import finished
-from deemster.evaluation.examining import Examined, examined, together
-from deemster.model.embedded import EmbeddedEmbedding
-from deemster.model.trouble import Trouble
+from deemster.formats import read_document
+from deemster.formats.canonical_json import canonical
+from deemster.models.client_protocols import Trouble
+from deemster.models.embedded_embedding import EmbeddedEmbedding
 from deemster.report import Destination
-from deemster.report.writing import deliver
-from deemster.rubrics.balance import WORDS, Likeness
-from deemster.rubrics.quality import Finding, paths_of, rubric_findings, shown_path
-from deemster.rubrics.reading import read_rubric
-from deemster.rubrics.rubric import Rubric
+from deemster.report.report_files import deliver
+from deemster.rubrics.criteria_overlap import WORDS, Likeness
+from deemster.rubrics.rubric_check import Finding, paths_of, rubric_findings, shown_path
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.rubric_reader import read_rubric
+from deemster.runs import finished
+from deemster.runs.examine_rubric import Examined, examined, together
 
 # On pairs of requirements labelled by hand these let no different two pass for one, and find one pair in three.
 _ALIKE = 0.6

@@ -10,21 +10,20 @@ from types import FrameType
 
 import click
 
-from deemster.cli.console import note, progress_shown, show_report, warn
-from deemster.cli.keeping import Kept, keeping_options
+from deemster.cli._console import note, progress_shown, show_report, warn
+from deemster.cli._dry_run import show_rehearsal
+from deemster.cli._load_suite_job import Overrides, job_of_suite
+from deemster.cli._suite_options import overriding_options
 from deemster.cli.main import complain, leave
-from deemster.cli.overriding import overriding_options
-from deemster.cli.rehearsal import show_rehearsal
-from deemster.cli.rendering import Rendering, rendering_options
-from deemster.cli.suites import Overrides, job_of_suite
+from deemster.cli.options import Kept, Rendering, keeping_options, rendering_options
 from deemster.errors import ExitCode, ReportError, visible
-from deemster.evaluation import Job, Keeping, finished, run
-from deemster.evaluation.backlog import RETRIED
 from deemster.report import LEVELS, Report
-from deemster.report.sections import decimals, verdict
-from deemster.run.stopping import Stop
-from deemster.run.suite import load_suite
-from deemster.summary import Decision
+from deemster.report.report_sections import decimals, verdict
+from deemster.results import Decision
+from deemster.runs import Job, Keeping, finished, run
+from deemster.runs.resume_backlog import RETRIED
+from deemster.runs.stop_request import Stop
+from deemster.runs.suite import load_suite
 
 
 @click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")

@@ -9,17 +9,17 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from deemster.cli.console import note, say, warn
-from deemster.cli.moments import Moment
-from deemster.cli.storing import opened, store_option
-from deemster.documents.flow import json_text
+from deemster.cli._console import note, say, warn
+from deemster.cli._date_arguments import Moment
+from deemster.cli.options import opened, store_option
 from deemster.errors import LeaseError, StoreError, counted, visible
+from deemster.formats.canonical_json import json_text
 from deemster.report import Destination
-from deemster.report.writing import deliver
+from deemster.report.report_files import deliver
 
 if TYPE_CHECKING:
     from deemster.store import Owner, RunRow, Store
-    from deemster.store.outcomes import Outcomes
+    from deemster.store.pass_counts import Outcomes
 
 _HEAD = ("run", "suite", "dataset", "started", "status", "done")
 _LONGEST = 40
@@ -67,7 +67,7 @@ def show(*, run: str, json_to: str | None, store: str) -> None:
 
     RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
     """
-    from deemster.store.outcomes import outcomes  # noqa: PLC0415 - loads a database, which a usage error does not need
+    from deemster.store.pass_counts import outcomes  # noqa: PLC0415 - loads a database, which a usage error does not need
 
     with opened(store) as held:
         row = held.run(run)
@@ -193,7 +193,7 @@ def _done(run: RunRow) -> str:
 
 def _plain(run: RunRow) -> dict[str, Any]:
     """A run as JSON."""
-    from deemster.store.lines import card_line  # noqa: PLC0415 - a list that is only printed does not need it
+    from deemster.store.run_file_lines import card_line  # noqa: PLC0415 - a list that is only printed does not need it
 
     plain: dict[str, Any] = msgspec.to_builtins(run)
     for scoring, shown in zip(run.scorings, plain["scorings"], strict=True):

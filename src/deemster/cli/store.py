@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli.console import note, say, warn
-from deemster.cli.moments import Age
+from deemster.cli._console import note, say, warn
+from deemster.cli._date_arguments import Age
+from deemster.cli.options import opened, store_option
 from deemster.cli.runs import confirmed
-from deemster.cli.storing import opened, store_option
 from deemster.errors import ExitCode, counted, visible
 
 if TYPE_CHECKING:
-    from deemster.store.facts import Status
+    from deemster.store.run_facts import Status
 
 _URLS = ("postgresql://", "postgres://")
 _STATUSES = ("running", "complete", "incomplete", "mixed")
@@ -56,7 +56,7 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
     RUN is an id, the beginning of one, or `latest`. Parquet has one file for each kind of row (extra `parquet`); it is
     for analysis, and no store imports it.
     """
-    from deemster.store.exporting import export_runs  # noqa: PLC0415 - loads a database
+    from deemster.store.run_export import export_runs  # noqa: PLC0415 - loads a database
 
     if to is None and parquet is None:
         raise click.UsageError("Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`.")
@@ -69,7 +69,7 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
             export_runs(held, ids, Path(to))
             note(f"wrote {counted(len(ids), 'run')} to {visible(to)}")
         if parquet is not None:
-            from deemster.store.columns import export_columns  # noqa: PLC0415 - loads pyarrow
+            from deemster.store.parquet_export import export_columns  # noqa: PLC0415 - loads pyarrow
 
             export_columns(held, ids, Path(parquet))
             note(f"wrote {counted(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
@@ -84,7 +84,7 @@ def take(*, files: tuple[str, ...], store: str) -> None:
     A file is checked as a whole before any of its runs is taken in. A run that is there already is left as it is where
     it is the same, and refused where it is another one.
     """
-    from deemster.store.importing import import_runs  # noqa: PLC0415 - loads a database
+    from deemster.store.run_import import import_runs  # noqa: PLC0415 - loads a database
 
     with opened(store, create=True) as held:
         for file in files:
@@ -105,7 +105,7 @@ def prune(*, keep: int | None, before: str | None, status: Status | None, yes: b
     Runs that fit every flag go; they are shown first. A run that a living process writes never goes. Without a flag
     nothing goes, and only the space of runs removed before is given back.
     """
-    from deemster.store.pruning import reclaim, spent  # noqa: PLC0415 - loads a database
+    from deemster.store.prune_runs import reclaim, spent  # noqa: PLC0415 - loads a database
 
     with opened(store) as held:
         rows = spent(held, keep=keep, before=before, status=status, tell=lambda damage: warn(visible(damage)))
@@ -125,7 +125,7 @@ def verify(*, store: str) -> None:
 
     Exit codes: 0 nothing is damaged, 1 something is, 2 the store cannot be opened.
     """
-    from deemster.store.verifying import damages  # noqa: PLC0415 - loads a database
+    from deemster.store.verify_store import damages  # noqa: PLC0415 - loads a database
 
     found = 0
     with opened(store) as held:

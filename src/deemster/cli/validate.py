@@ -10,22 +10,22 @@ from typing import Any
 import click
 import msgspec
 
-from deemster.alignment.layout import criteria_counted
-from deemster.alignment.models import MetricsResult
-from deemster.cli.console import warn
-from deemster.cli.suites import Overrides, job_of_suite
-from deemster.dataset import Dataset, RubricDataset, Votes
-from deemster.documents import Reading, format_of, read_document
-from deemster.documents.files import FORMATS
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.alignment.text_layout import criteria_counted
+from deemster.cli._console import warn
+from deemster.cli._load_suite_job import Overrides, job_of_suite
+from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import InputError, counted, visible
-from deemster.evaluation import spellings
+from deemster.formats import Reading, format_of, read_document
+from deemster.formats.read_file import FORMATS
 from deemster.records import Sample
 from deemster.report import load_report
+from deemster.results import unknown_names
 from deemster.rubrics import Rubric
-from deemster.run.plan import survey
-from deemster.run.suite import load_suite
-from deemster.summary import unknown_names
-from deemster.target.saved import SavedOutputs
+from deemster.runs import spellings
+from deemster.runs.run_plan import survey
+from deemster.runs.suite import load_suite
+from deemster.targets.saved_outputs import SavedOutputs
 
 
 @click.command("validate", short_help="Check a file: dataset, suite, outputs, report, rubric, votes.")
@@ -166,7 +166,7 @@ def _called(name: str | None) -> str:
 
 
 def _run(file: str) -> str:
-    from deemster.store.checking import received  # noqa: PLC0415 - only a run file needs it
+    from deemster.store.run_file_check import received  # noqa: PLC0415 - only a run file needs it
 
     runs = received(Path(file))
     samples = sum(run.samples for run in runs)

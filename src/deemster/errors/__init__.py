@@ -16,7 +16,7 @@
 An ``InputError`` carries every fault that was found, not only the first.
 """
 
-from deemster.errors.tree import (
+from deemster.errors.exceptions import (
     ConfigurationError,
     DatasetError,
     DeemsterError,
@@ -32,7 +32,7 @@ from deemster.errors.tree import (
     TakenError,
     VotesError,
 )
-from deemster.errors.wording import counted, did_you_mean, listing, nearest, visible
+from deemster.errors.message_text import counted, did_you_mean, listing, nearest, visible
 
 __all__ = [
     "ConfigurationError",

@@ -8,26 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.judges.answer import ALTERNATIVES
-from deemster.judges.bands import TENTHS, bands
-from deemster.judges.case import question_of, reference_of
-from deemster.judges.context import passages_of, sample_passages
-from deemster.judges.contract import Asking, Told, asked
-from deemster.judges.definition import (
-    MOST_STEPS,
-    Preset,
-    checked_examples,
-    checked_fields,
-    checked_steps,
-    listed_examples,
-    preset,
-)
-from deemster.judges.expectation import expected_score
-from deemster.judges.panel import SEED, Member, Panelled, Vote, settled, spread_of
-from deemster.judges.prompts import checked_text
-from deemster.judges.reference import reference_declines, reference_prompt
-from deemster.judges.reply import Unreadable, cut, entries_of, whole_number, words
-from deemster.judges.wording import (
+from deemster.judges._geval_prompt import (
     STEPS_SCHEMA,
     Quality,
     messages_of,
@@ -36,8 +17,26 @@ from deemster.judges.wording import (
     steps_messages,
     verdict_schema,
 )
-from deemster.metrics.contract import text_of
-from deemster.metrics.option import flag, one_of
+from deemster.judges._logprob_score import expected_score
+from deemster.judges._panel import SEED, Member, Panelled, Vote, settled, spread_of
+from deemster.judges._score_bands import TENTHS, bands
+from deemster.judges.geval_definition import (
+    MOST_STEPS,
+    Preset,
+    checked_examples,
+    checked_fields,
+    checked_steps,
+    listed_examples,
+    preset,
+)
+from deemster.judges.judge_script import Asking, Told, asked
+from deemster.judges.llm_as_judge import ALTERNATIVES
+from deemster.judges.prompt_templates import checked_text
+from deemster.judges.refusal_quality import reference_declines, reference_prompt
+from deemster.judges.reply_parser import Unreadable, cut, entries_of, whole_number, words
+from deemster.judges.sample_context import passages_of, question_of, reference_of, sample_passages
+from deemster.metrics.metric_contract import text_of
+from deemster.metrics.option_checks import flag, one_of
 from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script, Silence
 
 SCORINGS = ("integer", "logprobs", "samples")

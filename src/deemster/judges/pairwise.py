@@ -7,14 +7,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from deemster.judges.blocks import blocks
-from deemster.judges.case import question_of, reference_of, whole
-from deemster.judges.contract import Asking, Told, asked_all
-from deemster.judges.panel import Member, Panelled, Vote, settled
-from deemster.judges.prompts import Prompt, checked_template, checked_text, filled, prompt
-from deemster.judges.reply import choice, entries_of, words
-from deemster.metrics.contract import absent, kind, text_of
-from deemster.metrics.option import one_of
+from deemster.judges._panel import Member, Panelled, Vote, settled
+from deemster.judges._untrusted_text import blocks
+from deemster.judges.judge_script import Asking, Told, asked_all
+from deemster.judges.prompt_templates import Prompt, checked_template, checked_text, filled, prompt
+from deemster.judges.reply_parser import choice, entries_of, words
+from deemster.judges.sample_context import question_of, reference_of, whole
+from deemster.metrics.metric_contract import absent, kind, text_of
+from deemster.metrics.option_checks import one_of
 from deemster.records import Answer, Mark, Message, MetricScore, Output, Sample, Script, Silence, freeze
 from deemster.records.usage import added
 

@@ -1,12 +1,9 @@
 """The nouns that travel between rooms. Immutable, and they refuse impossible values."""
 
 from deemster.records.execution import Cut, Execution, Invocation, TargetFailure
-from deemster.records.frozen import FrozenDict, freeze
-from deemster.records.mark import CAUSES, Cause, Mark, MetricScore, Unscored
-from deemster.records.output import Output
-from deemster.records.protocols import Metric, MetricCard, Problem
-from deemster.records.sample import Sample
-from deemster.records.script import (
+from deemster.records.frozen_json import FrozenDict, freeze
+from deemster.records.marks import CAUSES, Cause, Mark, MetricScore, Unscored
+from deemster.records.model_requests import (
     Answer,
     Ask,
     Embed,
@@ -20,6 +17,9 @@ from deemster.records.script import (
     Token,
     Vectors,
 )
+from deemster.records.output import Output
+from deemster.records.sample import Sample
+from deemster.records.scorer_protocols import Metric, MetricCard, Problem
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Call, Usage
 

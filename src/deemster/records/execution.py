@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records.mark import Mark
+from deemster.records.marks import Mark
 from deemster.records.output import Output
 
 

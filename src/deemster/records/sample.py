@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records.frozen import FrozenDict
+from deemster.records.frozen_json import FrozenDict
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import did_you_mean
-from deemster.records.frozen import FrozenDict, freeze
+from deemster.records.frozen_json import FrozenDict, freeze
 
 _CALL_NAMES = {"name": "name", "tool": "name", "arguments": "arguments", "args": "arguments"}
 _CALL_KEYS = (*_CALL_NAMES, "result", "error", "duration_ms")

@@ -1,8 +1,10 @@
 """Renders what a run came to. No arithmetic beyond formatting."""
 
-from deemster.report.assembly import Samples, assemble
-from deemster.report.document import SCHEMA, Report
-from deemster.report.entries import (
+from deemster.report.load_report import load_report
+from deemster.report.privacy_levels import LEVELS, PUBLISH_SAFE, redacted
+from deemster.report.report_assembly import Samples, assemble
+from deemster.report.report_document import SCHEMA, Report
+from deemster.report.report_entries import (
     Budget,
     DatasetNote,
     ExecutionEntry,
@@ -14,9 +16,7 @@ from deemster.report.entries import (
     Score,
     Why,
 )
-from deemster.report.loading import load_report
-from deemster.report.privacy import LEVELS, PUBLISH_SAFE, redacted
-from deemster.report.writing import FORMATS, Destination, written
+from deemster.report.report_files import FORMATS, Destination, written
 
 __all__ = [
     "FORMATS",

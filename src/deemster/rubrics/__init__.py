@@ -1,18 +1,11 @@
 """What good means: criteria, options, rubrics, and the scores that verdicts come to."""
 
-from deemster.rubrics.aggregation import Aggregated, Rules, aggregate, rules_faults
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Check, Criterion, Option
-from deemster.rubrics.penalty import LengthPenalty, Parts, submission_parts
-from deemster.rubrics.reading import SCHEMA, read_rubric
-from deemster.rubrics.rubric import Rubric, Section
-from deemster.rubrics.scoring import (
-    RubricScore,
-    Scores,
-    Scoring,
-    rubric_score,
-    rubric_scores,
-    scoring_faults,
-)
+from deemster.rubrics.length_penalty import LengthPenalty, Parts, submission_parts
+from deemster.rubrics.rubric_definition import Rubric, Section
+from deemster.rubrics.rubric_reader import SCHEMA, read_rubric
+from deemster.rubrics.rubric_scoring import RubricScore, Scores, Scoring, rubric_score, rubric_scores, scoring_faults
+from deemster.rubrics.vote_aggregation import Aggregated, Rules, aggregate, rules_faults
 
 __all__ = [
     "FAILED",

@@ -11,7 +11,15 @@ from msgspec.structs import force_setattr
 
 from deemster.errors import Fault, RubricError, listing
 from deemster.records import FrozenDict, freeze
-from deemster.rubrics.faults import Faults, check_faults, criterion_faults, label_hint, located, option_faults, shown
+from deemster.rubrics.criterion_faults import (
+    Faults,
+    check_faults,
+    criterion_faults,
+    label_hint,
+    located,
+    option_faults,
+    shown,
+)
 from deemster.rubrics.verdicts import (
     CANNOT_ASSESS,
     FAILED,

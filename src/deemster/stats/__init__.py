@@ -1,31 +1,33 @@
 """Arithmetic on arrays and labels. Knows no sample and no judge."""
 
-from deemster.stats.agreement import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
-from deemster.stats.annotators import AlternativeAnnotator, AnnotatorTrial, alternative_annotator_test
-from deemster.stats.attempts import PassAtK, pass_at_k
-from deemster.stats.bias import BiasResult, systematic_bias
+from deemster.stats.alternative_annotator_test import AlternativeAnnotator, AnnotatorTrial, alternative_annotator_test
 from deemster.stats.bootstrap import Bootstrap, bootstrap
-from deemster.stats.calibration import Brier, CalibrationError, ReliabilityBin, brier, calibration_error
-from deemster.stats.classes import PrecisionRecallF1, TableStatistic, balanced_accuracy, phi, precision_recall_f1
-from deemster.stats.closeness import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
+from deemster.stats.bootstrap_intervals import Ends, acceleration, bca_interval, corrected_interval, percentile_interval
+from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks, resample_counts
+from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
+from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
 from deemster.stats.correlation import Correlation, fisher_interval, kendall, pearson, spearman
-from deemster.stats.debiasing import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
-from deemster.stats.distributions import (
-    Distribution,
-    EarthMovers,
-    KolmogorovSmirnov,
-    earth_movers_distance,
-    ks_test,
-    score_distribution,
+from deemster.stats.dawid_skene import DawidSkene, dawid_skene
+from deemster.stats.debiased_estimates import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
+from deemster.stats.drift_test import Drift, rate_drift
+from deemster.stats.fleiss_gwet import Fleiss, fleiss_kappa, gwet_ac
+from deemster.stats.interpretation import interpret_correlation, interpret_effect_size, interpret_emd, interpret_kappa
+from deemster.stats.intraclass_correlation import ICC, ICCForm, icc
+from deemster.stats.krippendorff_alpha import Alpha, krippendorff_alpha
+from deemster.stats.means import ClusteredMean, Mean, clustered_mean, exact_mean, exact_stdev, quantile, student
+from deemster.stats.multiple_testing import Adjusted, benjamini_hochberg, benjamini_yekutieli, holm
+from deemster.stats.paired_tests import McNemar, SignFlip, mcnemar, sign_flip
+from deemster.stats.pass_at_k import PassAtK, pass_at_k
+from deemster.stats.power_analysis import DetectableDifference, SampleSize, detectable_difference, sample_size
+from deemster.stats.precision_recall import (
+    PrecisionRecallF1,
+    TableStatistic,
+    balanced_accuracy,
+    phi,
+    precision_recall_f1,
 )
-from deemster.stats.ends import Ends, acceleration, bca_interval, corrected_interval, percentile_interval
-from deemster.stats.interpretation import (
-    interpret_correlation,
-    interpret_effect_size,
-    interpret_emd,
-    interpret_kappa,
-)
-from deemster.stats.intervals import (
+from deemster.stats.probability_calibration import Brier, CalibrationError, ReliabilityBin, brier, calibration_error
+from deemster.stats.proportion_intervals import (
     ConfidenceInterval,
     Proportion,
     ProportionDifference,
@@ -35,17 +37,15 @@ from deemster.stats.intervals import (
     newcombe,
     wilson,
 )
-from deemster.stats.intraclass import ICC, ICCForm, icc
-from deemster.stats.krippendorff import Alpha, krippendorff_alpha
-from deemster.stats.latent import DawidSkene, dawid_skene
-from deemster.stats.location import exact_mean, exact_stdev, quantile
-from deemster.stats.means import ClusteredMean, Mean, clustered_mean, student
-from deemster.stats.multiplicity import Adjusted, benjamini_hochberg, benjamini_yekutieli, holm
-from deemster.stats.paired import McNemar, SignFlip, mcnemar, sign_flip
-from deemster.stats.power import DetectableDifference, SampleSize, detectable_difference, sample_size
-from deemster.stats.reliability import Fleiss, fleiss_kappa, gwet_ac
-from deemster.stats.resampling import drawn_seed, resample_blocks, resample_counts
-from deemster.stats.sequential import Drift, rate_drift
+from deemster.stats.score_distribution import (
+    Distribution,
+    EarthMovers,
+    KolmogorovSmirnov,
+    earth_movers_distance,
+    ks_test,
+    score_distribution,
+)
+from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
 __all__ = [
     "ICC",

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import counted
-from deemster.stats.ends import Ends, Floats, bca_interval, percentile_interval
-from deemster.stats.intervals import ConfidenceInterval, checked_level
+from deemster.stats.bootstrap_intervals import Ends, Floats, bca_interval, percentile_interval
+from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks
 from deemster.stats.means import cluster_codes
-from deemster.stats.resampling import drawn_seed, resample_blocks
+from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 
 Method: TypeAlias = Literal["percentile", "bca"]
 

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.coincidence import Floats
-from deemster.stats.intervals import ConfidenceInterval, checked_level, normal_quantile
-from deemster.stats.numbers import constant, pairs
-from deemster.stats.ranks import Dominance, codes, dominance, standing
+from deemster.stats._number_arrays import constant, pairs
+from deemster.stats.agreement_from_sums import Floats
+from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, normal_quantile
+from deemster.stats.rank_correlation import Dominance, codes, dominance, standing
 
 Method = Literal["pearson", "spearman", "kendall"]
 # Below this many pairs the variance of Fisher's z has no meaning for one of the three.

@@ -1,11 +1,11 @@
 """Where the facts of a run are kept: the store of runs, and the spool of one that is not stored."""
 
-from deemster.store.facts import Owner, RunFacts, RunRow, SampleFacts, ScoringRow
+from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease
-from deemster.store.opening import open_store
+from deemster.store.open_store import open_store
+from deemster.store.run_facts import Owner, RunFacts, RunRow, SampleFacts, ScoringRow
+from deemster.store.run_store import Store
 from deemster.store.spool import Spool
-from deemster.store.store import Store
-from deemster.store.writer import Writer
 
 __all__ = [
     "Lease",

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Self
 
 from deemster.errors import Fault, LeaseError, StoreError
-from deemster.store.dialect import Row, Rows, failure
-from deemster.store.encoding import line
-from deemster.store.facts import Owner
-from deemster.store.pool import Pool
+from deemster.store._connection_pool import Pool
+from deemster.store._row_encoding import line
+from deemster.store._sql_dialect import Row, Rows, failure
+from deemster.store.run_facts import Owner
 
 BEAT_S = 5.0
 SILENCE_S = 30.0

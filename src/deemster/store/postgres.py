@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from deemster.errors import MissingExtraError
-from deemster.store.dialect import Insert, Row, Rows, failure
+from deemster.store._sql_dialect import Insert, Row, Rows, failure
 
 if TYPE_CHECKING:
     import psycopg

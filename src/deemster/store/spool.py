@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from deemster.records import Execution
-from deemster.store.encoding import execution_body, execution_of, lean_execution_of
+from deemster.store._row_encoding import execution_body, execution_of, lean_execution_of
 
 _IN_MEMORY = 32 * 1024 * 1024
 

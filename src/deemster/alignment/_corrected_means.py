@@ -1,0 +1,104 @@
+"""Means over all items, labelled or not, corrected by what the labelled ones tell of the judge's errors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deemster.alignment._bootstrap_draws import mean
+from deemster.alignment._labelled_votes import Codes, Column, Floats, Panel
+from deemster.alignment._verdict_classes import Classes
+from deemster.alignment.metrics_result import CorrectedMeans, CorrectedRate, CorrectedScore
+from deemster.stats.debiased_estimates import ppi_mean, rogan_gladen
+
+
+def corrected(whole: Panel, classes: tuple[Classes, ...], *, confidence: float = 0.95) -> CorrectedMeans | None:
+    """The mean true score and the MET rates over all items, though people labelled only some.
+
+    Right only where the labelled items were drawn at random from all: then the judge errs on the others as it does on
+    them. The score is prediction-powered (PPI++): items with a true and a predicted score tell how far the judge can be
+    trusted, items with a predicted score alone add precision. The rate of a binary criterion is that of the final
+    verdicts on all items, corrected by their sensitivity and specificity on labelled ones (Rogan, Gladen); its interval
+    takes the two as independent, which makes it wider than it need be. Items are taken as independent of each other.
+
+    Args:
+        whole: The panel.
+        classes: The classes of each column.
+        confidence: The level of the intervals.
+
+    Returns:
+        None where every item that was graded is labelled.
+
+    References: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, PPI++, arXiv:2311.01453 (2023); W. J. Rogan, B. Gladen,
+    American Journal of Epidemiology 107 (1978).
+    """
+    blocks = whole.votes.blocks
+    others = [np.flatnonzero(~block.labelled & ~block.errored) for block in blocks]
+    if not any(len(rows) for rows in others):
+        return None
+    facts = whole.derived
+    bare = [part.score[rows] for part, rows in zip(facts, others, strict=True)]
+    rates = []
+    for column, kinds in zip(whole.columns, classes, strict=True):
+        if kinds.kind == "binary":
+            verdicts = [facts[block].final[others[block], place] for block, place in column.sources]
+            rates.append(_rate(column, kinds, np.concatenate(verdicts), confidence))
+    return CorrectedMeans(score=_score(whole, np.concatenate(bare), confidence), met_rates=tuple(rates))
+
+
+def _score(whole: Panel, bare: Floats, confidence: float) -> CorrectedScore | None:
+    """A labelled item with a gap in its truth has no true score, and counts with those that have no label."""
+    both = ~np.isnan(whole.predicted) & ~np.isnan(whole.true)
+    partly = whole.predicted[np.isnan(whole.true)]
+    unlabelled = np.concatenate([bare, partly])
+    # Sorted, so that the order of the file does not reach the last digit of a sum.
+    unlabelled = np.sort(unlabelled[~np.isnan(unlabelled)])
+    if not both.any() or not len(unlabelled):
+        return None
+    result = ppi_mean(whole.true[both], whole.predicted[both], unlabelled, confidence=confidence)
+    return CorrectedScore(
+        value=result.value,
+        ci=result.interval,
+        standard_error=result.standard_error,
+        weight=result.lam,
+        labelled_mean=result.classical,
+        predicted_mean=mean(np.concatenate([whole.predicted[both], unlabelled]).tolist()),
+        n_labelled=result.n,
+        n_unlabelled=result.n_unlabelled,
+    )
+
+
+def _rate(column: Column, classes: Classes, others: Codes, confidence: float) -> CorrectedRate:
+    truth, final = (classes.of(codes, column.worst) for codes in (column.truth, column.final))
+    covered = (truth >= 0) & (final >= 0)
+    met, said = truth[covered] == 0, final[covered] == 0
+    n_positive, n_negative = int(met.sum()), int((~met).sum())
+    # The worst case of a binary criterion is no stand-in for an abstention, so it need not be told apart here.
+    seen = np.concatenate([final, classes.of(others, column.criterion.worst)])
+    seen = seen[seen >= 0]
+    observed = float((seen == 0).mean()) if len(seen) else None
+    sensitivity = float(said[met].mean()) if n_positive else None
+    specificity = float((~said[~met]).mean()) if n_negative else None
+    result = None
+    if observed is not None and sensitivity is not None and specificity is not None:
+        result = rogan_gladen(
+            observed,
+            n=len(seen),
+            sensitivity=sensitivity,
+            positives=n_positive,
+            specificity=specificity,
+            negatives=n_negative,
+            confidence=confidence,
+        )
+    return CorrectedRate(
+        name=column.name,
+        index=column.index,
+        value=None if result is None else result.value,
+        ci=None if result is None else result.interval,
+        observed_rate=observed,
+        sensitivity=sensitivity,
+        specificity=specificity,
+        is_clipped=result is not None and result.out_of_range,
+        n_samples=len(seen),
+        n_positive=n_positive,
+        n_negative=n_negative,
+    )

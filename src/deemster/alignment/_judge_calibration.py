@@ -1,0 +1,133 @@
+"""Whether the probabilities that judges state come true."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from deemster.alignment._labelled_votes import Column, Floats, Panel, Places
+from deemster.alignment._verdict_classes import Classes
+from deemster.alignment.metrics_result import CalibrationMetrics, ReliabilityBin
+from deemster.stats.probability_calibration import brier, calibration_error
+
+Scale: TypeAlias = Literal["binary", "multi-choice"]
+
+
+class _Stated(NamedTuple):
+    """Cells with a probability and a truth: who stated it, what came true, and the probability of every class."""
+
+    judges: Places
+    outcomes: Places
+    chances: Floats
+
+
+def calibration(
+    whole: Panel, classes: tuple[Classes, ...], *, confidence: float = 0.95
+) -> tuple[CalibrationMetrics, ...] | None:
+    """How far each judge's probabilities can be taken at their word, on binary and on multi-choice criteria.
+
+    A cell counts where it has a probability, and both the vote and the truth count by the mode. Binary: P(MET) against
+    whether the truth is MET. Multi-choice: the Brier score sums over options; the calibration error and the curve look
+    at the most probable option and whether it is the truth. Where several judges state probabilities, all of them
+    together come last, with None for the judge.
+
+    Returns:
+        None where no judge states a probability on a labelled cell.
+
+    References: G. W. Brier, Monthly Weather Review 78 (1950); M. P. Naeini, G. F. Cooper, M. Hauskrecht, AAAI (2015).
+    """
+    if not any(block.probabilities for block in whole.votes.blocks):
+        return None
+    found = []
+    scales: tuple[Scale, ...] = ("binary", "multi-choice")
+    for scale in scales:
+        binary = scale == "binary"
+        parts = [
+            _stated(whole, column, kinds)
+            for column, kinds in zip(whole.columns, classes, strict=True)
+            if (kinds.kind == "binary") == binary
+        ]
+        stated = _joined([part for part in parts if len(part.judges)])
+        if stated is None:
+            continue
+        heard = np.unique(stated.judges).tolist()
+        for judge in [*heard, None] if len(heard) > 1 else heard:
+            mine = slice(None) if judge is None else stated.judges == judge
+            name = None if judge is None else whole.judges[judge]
+            found.append(_metrics(name, scale, stated.outcomes[mine], stated.chances[mine], confidence))
+    # Judges first, in the order of the panel; what all of them come to stands last.
+    found.sort(key=lambda one: len(whole.judges) if one.judge_id is None else whole.judges.index(one.judge_id))
+    return tuple(found) or None
+
+
+def _metrics(
+    judge: str | None, scale: Scale, outcomes: Places, chances: Floats, confidence: float
+) -> CalibrationMetrics:
+    stated = chances[:, 0] if scale == "binary" else chances
+    curve = calibration_error(outcomes, stated, confidence=confidence)
+    return CalibrationMetrics(
+        judge_id=judge,
+        scale=scale,
+        n_samples=len(outcomes),
+        brier=brier(outcomes, stated).value,
+        calibration_error=curve.value,
+        curve=tuple(
+            ReliabilityBin(
+                lower=part.low,
+                upper=part.high,
+                n_samples=part.n,
+                mean_probability=part.mean_probability,
+                observed_share=part.share,
+                ci=part.interval,
+            )
+            for part in curve.bins
+        ),
+    )
+
+
+def _stated(whole: Panel, column: Column, classes: Classes) -> _Stated:
+    """The cells of one column; an outcome is 1 for MET, or the place among the scored options."""
+    truth = classes.of(column.truth, column.worst)
+    votes = classes.of(column.votes, column.worst)
+    rows: list[int] = []
+    judges: list[int] = []
+    chances: list[tuple[float, ...]] = []
+    for number, place in column.sources:
+        block = whole.votes.blocks[number]
+        position = whole.place[block.items]
+        inside = np.where(position >= 0, np.searchsorted(column.rows, position), -1).tolist()
+        for item, criterion, judge, stated in block.probabilities:
+            if criterion == place and inside[item] >= 0:
+                rows.append(inside[item])
+                judges.append(judge)
+                chances.append(stated)
+    if not rows:
+        return _Stated(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros((0, 1)))
+    # By item, so that the order of the file does not reach the last digit of a sum.
+    order = np.lexsort((judges, rows))
+    at, who = np.array(rows, dtype=np.intp)[order], np.array(judges, dtype=np.intp)[order]
+    outcomes = _outcomes(column, classes)[truth[at]]
+    held = (truth[at] >= 0) & (votes[at, who] >= 0) & (outcomes >= 0)
+    return _Stated(who[held], outcomes[held], np.array(chances, dtype=np.float64)[order][held])
+
+
+def _outcomes(column: Column, classes: Classes) -> Places:
+    """What each class means as an outcome; -1 for an abstention, which no probability speaks of."""
+    if classes.kind == "binary":
+        return np.array([1] + [0] * (classes.size - 1), dtype=np.intp)
+    scored = column.criterion.scored
+    return np.array([scored.index(code) if code in scored else -1 for code in classes.codes], dtype=np.intp)
+
+
+def _joined(parts: list[_Stated]) -> _Stated | None:
+    if not parts:
+        return None
+    # An option that a criterion does not have is one of probability 0: it changes no score.
+    width = max(part.chances.shape[1] for part in parts)
+    padded = [np.pad(part.chances, ((0, 0), (0, width - part.chances.shape[1]))) for part in parts]
+    return _Stated(
+        np.concatenate([part.judges for part in parts]),
+        np.concatenate([part.outcomes for part in parts]),
+        np.concatenate(padded),
+    )

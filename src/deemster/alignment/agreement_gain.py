@@ -1,0 +1,138 @@
+"""Whether judges agree better with people by one wording than by another."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.stats.means import exact_mean
+from deemster.stats.paired_tests import sign_flip
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True):
+    """Agreement before and after, on the same items.
+
+    Attributes:
+        n: Items with a truth and both verdicts.
+        missing: Items with a truth that lack a verdict.
+        before: The mean agreement before; None without an item.
+        after: The same after.
+        better: Items that agree more than before.
+        worse: Items that agree less.
+        p_value: One-sided: how likely so large a gain is where neither wording is the better one; None without an item.
+        method: How it was found.
+    """
+
+    n: int
+    missing: int
+    before: float | None
+    after: float | None
+    better: int
+    worse: int
+    p_value: float | None
+    method: str
+
+    @property
+    def difference(self) -> float | None:
+        """How much higher the agreement is after; None without an item."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+
+def agreement_of(criterion: Criterion, said: int, truth: int) -> float:
+    """How far a verdict agrees with the truth, from 0 to 1.
+
+    On an ordinal scale every step away costs the same. An abstention agrees with an abstention alone, and a reply that
+    could not be read with nothing.
+
+    Args:
+        criterion: What was judged.
+        said: The code of the verdict; a negative one is a reply that could not be read.
+        truth: The code that people gave.
+
+    >>> agreement_of(Criterion("Is it right?"), 0, 0), agreement_of(Criterion("Is it right?"), 2, 0)
+    (1.0, 0.0)
+    """
+    if said < 0 or truth in criterion.abstentions or said in criterion.abstentions:
+        return float(said in criterion.abstentions and truth in criterion.abstentions)
+    mine, theirs = criterion.positions[said], criterion.positions[truth]
+    if mine is None or theirs is None:
+        return float(said == truth)
+    return 1.0 - abs(mine - theirs) / (len(criterion.scored) - 1)
+
+
+def agreements(criterion: Criterion, said: Sequence[int | None], truths: Sequence[int]) -> list[float | None]:
+    """How far each verdict agrees with its truth; None where either is missing.
+
+    Args:
+        criterion: What was judged.
+        said: The code of each verdict; None where there is none.
+        truths: The code that people gave; `MISSING` where they gave none.
+    """
+    return [
+        None if code is None or truth == MISSING else agreement_of(criterion, code, truth)
+        for code, truth in zip(said, truths, strict=True)
+    ]
+
+
+def gain_of(
+    before: Sequence[float | None],
+    after: Sequence[float | None],
+    *,
+    labelled: int | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    seed: int = 0,
+) -> Gain:
+    """How much better the same items agree, and whether that is more than noise.
+
+    The test is the sign-flip permutation test of the paired differences, one-sided. Where agreement is 0 or 1 and items
+    are their own clusters it is McNemar's exact test: half the two-sided p-value, if the gain is positive.
+
+    Args:
+        before: The agreement of each item before; None where it has none.
+        after: The same after.
+        labelled: How many of the items have a truth; all unless given.
+        clusters: The cluster of each item; the items of one change signs together.
+        seed: Of the draws, where the test is not exact.
+
+    Raises:
+        ValueError: There are not as many agreements after as before, or not one cluster for each.
+
+    >>> gain_of([0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1]).p_value
+    0.03125
+    """
+    groups: Sequence[Hashable] = range(len(before)) if clusters is None else clusters
+    pairs = [
+        (first, second, group)
+        for first, second, group in zip(before, after, groups, strict=True)
+        if first is not None and second is not None
+    ]
+    differences = [second - first for first, second, _ in pairs]
+    tested = sign_flip(differences, clusters=[group for _, _, group in pairs], alternative="greater", seed=seed)
+    return Gain(
+        n=len(pairs),
+        missing=(len(before) if labelled is None else labelled) - len(pairs),
+        before=exact_mean([first for first, _, _ in pairs]),
+        after=exact_mean([second for _, second, _ in pairs]),
+        better=sum(difference > 0 for difference in differences),
+        worse=sum(difference < 0 for difference in differences),
+        p_value=tested.p_value,
+        method=tested.method,
+    )
+
+
+def least_p(before: Sequence[float | None], *, clusters: Sequence[Hashable] | None = None, seed: int = 0) -> float:
+    """The p-value of a wording by which every item agrees fully: no wording can reach a lower one.
+
+    Args:
+        before: The agreement of each item; None where it has none.
+        clusters: The cluster of each item.
+        seed: Of the draws, where the test is not exact.
+
+    >>> least_p([1.0, 0.0, 0.0, 0.0, None])
+    0.125
+    """
+    perfect = [None if value is None else 1.0 for value in before]
+    found = gain_of(before, perfect, clusters=clusters, seed=seed).p_value
+    return 1.0 if found is None else found

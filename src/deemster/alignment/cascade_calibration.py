@@ -1,0 +1,326 @@
+"""A cheap judge first and a stronger panel where it is unsure: which threshold, at what accuracy and cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from deemster.alignment._cascade_deferral import Deferral, deferral_of
+from deemster.alignment._clusters import checked_draws
+from deemster.alignment._labelled_votes import Floats, Places
+from deemster.datasets import Votes
+from deemster.errors import Fault, InputError, did_you_mean, visible
+from deemster.formats.json_values import kind_of
+from deemster.rubrics.criterion_faults import is_number
+from deemster.stats.bootstrap_resampling import resample_blocks
+from deemster.stats.means import t_quantile
+from deemster.stats.proportion_intervals import ConfidenceInterval, normal_quantile, wilson
+
+REPLICATES: Final = 2000
+METHOD: Final = "simultaneous"
+# Two items that get everything right and two that get nothing: no share is certain, however few items there are.
+_PRIOR: Final = 2
+_FEWEST: Final = 2
+
+
+class CascadePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cascade comes to at one threshold.
+
+    Attributes:
+        threshold: The cheap judge's vote stands where its confidence is at least this; None where it never stands.
+        accuracy: The share of cells whose verdict is the truth. A cell that nobody could judge is not right.
+        accuracy_ci: Holds at all thresholds at once, so also at the one that was chosen by looking.
+        cost_per_item: By the costs given.
+        cost_ci: Likewise.
+        escalation_share: The share of cells that the strong panel is asked about.
+        escalation_ci: Likewise.
+        n_escalated: How many these are.
+        n_unanswered: Cells that end without a verdict.
+    """
+
+    threshold: float | None
+    accuracy: float
+    accuracy_ci: ConfidenceInterval
+    cost_per_item: float
+    cost_ci: ConfidenceInterval
+    escalation_share: float
+    escalation_ci: ConfidenceInterval
+    n_escalated: int
+    n_unanswered: int
+
+
+class CascadeCalibration(msgspec.Struct, frozen=True, kw_only=True):
+    """Every threshold of a cascade, and the cheapest one that is accurate enough.
+
+    Attributes:
+        cheap: The judge that is asked first.
+        strong: The judges that are asked where it is not believed.
+        costs: What one answer of each costs.
+        tolerance: How much accuracy may be given up.
+        confidence: The level of the intervals.
+        seed: Of the draws.
+        fresh_items: The size of the run that the intervals speak of; None for the long run.
+        n_items: Items with at least one cell that counts.
+        n_cells: Cells that count: truth, cheap vote and strong vote are there, and the truth is no abstention.
+        n_left_out: Labelled cells that a judge was not asked about.
+        n_forced: Cells that always escalate: the cheap judge abstained, failed, or stated no confidence.
+        factor: How many standard errors the intervals reach, in place of the 1.96 that would do for one threshold.
+        points: By rising threshold.
+        best: The place of the highest accuracy, the cheapest where several have it.
+        chosen: The place of the cheapest point within the tolerance of the best.
+        optimism: By how much the accuracy of a chosen threshold is overstated on the items it was chosen on.
+        expected_accuracy: The accuracy of the chosen point without that.
+        cheap_only: Accuracy of the cheap judge alone.
+        cheap_cost: What it costs per item.
+        strong_only: Accuracy of the strong panel alone.
+        strong_cost: What it costs per item, without the cheap judge.
+    """
+
+    cheap: str
+    strong: tuple[str, ...]
+    costs: dict[str, float]
+    tolerance: float
+    confidence: float
+    seed: int
+    fresh_items: int | None
+    n_items: int
+    n_cells: int
+    n_left_out: int
+    n_forced: int
+    factor: float
+    points: tuple[CascadePoint, ...]
+    best: int
+    chosen: int
+    optimism: float
+    expected_accuracy: float
+    cheap_only: float
+    cheap_cost: float
+    strong_only: float
+    strong_cost: float
+
+    @property
+    def choice(self) -> CascadePoint:
+        """The cheapest point within the tolerance of the best."""
+        return self.points[self.chosen]
+
+    @property
+    def pays(self) -> bool:
+        """Whether the chosen cascade costs less than the strong panel alone."""
+        return self.choice.threshold is not None and self.choice.cost_per_item < self.strong_cost
+
+
+def calibrate_cascade(
+    votes: Votes,
+    *,
+    cheap: str,
+    strong: Sequence[str],
+    costs: Mapping[str, float],
+    tolerance: float = 0.01,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    fresh_items: int | None = None,
+) -> CascadeCalibration:
+    """Find the cheapest threshold of a cascade from stored votes, with intervals that hold although it was chosen.
+
+    The cheap judge's vote on a criterion stands where its confidence reaches the threshold: the probability it gave the
+    verdict, else the share of its repeats that say the same. Otherwise, and wherever it abstained, failed or stated no
+    confidence, the strong panel's verdict stands. Accuracy counts cells, cost is per item; items are the units drawn.
+
+    A threshold chosen for its accuracy looks better than it is. The intervals therefore hold at every threshold at
+    once, for accuracy, cost and escalation together: their ends lie ``factor`` standard errors away, the quantile of
+    the largest deviation at any threshold over bootstrap replicates of the items (Wilson's form for shares, so that no
+    share is certain). ``optimism`` is the mean over replicates of the accuracy at the threshold chosen on the
+    replicate, minus the accuracy there on all items.
+
+    The strong panel must have been asked about items chosen without regard to the cheap judge, best all of them.
+
+    References: B. Efron, Estimating the error rate of a prediction rule, JASA 78 (1983); R. G. Miller, Simultaneous
+    Statistical Inference (1981).
+
+    Args:
+        votes: Votes of all these judges, with truth.
+        cheap: The judge that is asked first; its votes have `p` or repeats.
+        strong: The judges that are asked where it is not believed, joined by the rules of the votes.
+        costs: What one answer (one criterion of one item, one repeat) costs, by judge.
+        tolerance: How much accuracy below the best may be given up for a lower cost.
+        confidence: The level of the intervals.
+        seed: Of the draws; drawn where none is given.
+        fresh_items: The size of the run that the intervals speak of; None for the long run.
+
+    Raises:
+        InputError: A judge is unknown, a cost is missing or negative, the cheap judge states no confidence anywhere,
+            fewer than two items can be used, or an argument is not as described.
+    """
+    draws = checked_draws(n_bootstrap=REPLICATES, confidence_level=confidence, seed=seed)
+    _check(votes, cheap, strong, costs)
+    _check_numbers(tolerance, fresh_items)
+    table = deferral_of(votes, cheap=cheap, strong=strong, costs=costs)
+    if len(table.cells) < _FEWEST:
+        raise InputError(
+            f"A cascade needs at least {_FEWEST} items with a truth and votes of both; {len(table.cells)} have."
+        )
+    settings = {
+        "cheap": cheap,
+        "strong": tuple(strong),
+        "costs": {judge: float(costs[judge]) for judge in (cheap, *strong)},
+        "tolerance": float(tolerance),
+        "confidence": draws.confidence,
+        "seed": draws.seed,
+        "fresh_items": fresh_items,
+    }
+    return _calibration(table, draws.replicates, settings)
+
+
+def _calibration(table: Deferral, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
+    """What every threshold comes to, and which one is chosen."""
+    accuracy, cost, confidence = table.accuracy, table.cost, settings["confidence"]
+    chosen = _cheapest(accuracy[:, None], cost[:, None], settings["tolerance"])[0]
+    deviation, optimism = _resampled(table, settings["tolerance"], replicates, settings["seed"])
+    factor = _factor(deviation, confidence, len(table.cells))
+    places = range(len(accuracy))
+    points = tuple(_point(table, place, factor, confidence, settings["fresh_items"]) for place in places)
+    best = int(np.lexsort((cost, -accuracy))[0])
+    return CascadeCalibration(
+        **settings,
+        n_items=len(table.cells),
+        n_cells=int(table.cells.sum()),
+        n_left_out=table.left_out,
+        n_forced=table.forced,
+        factor=factor,
+        points=points,
+        best=best,
+        chosen=int(chosen),
+        optimism=optimism,
+        expected_accuracy=min(max(float(accuracy[chosen]) - optimism, 0.0), 1.0),
+        cheap_only=table.cheap_right / int(table.cells.sum()),
+        cheap_cost=table.cheap_cost,
+        strong_only=float(accuracy[-1]),
+        strong_cost=float(cost[-1]) - table.cheap_cost,
+    )
+
+
+def _check(votes: Votes, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> None:
+    if not isinstance(votes, Votes):
+        raise InputError(f"`votes` are Votes, not {kind_of(votes)}; read a file with `Votes.load`.")
+    known = [judge.id for judge in votes.judges]
+    asked = [cheap, *([strong] if isinstance(strong, str) else strong)]
+    faults = [
+        f"No judge is called `{visible(str(judge), limit=60)}`. {did_you_mean(str(judge), known)}"
+        for judge in asked
+        if judge not in known
+    ]
+    if isinstance(strong, str) or not strong:
+        faults.append("`strong` is a list of at least one judge.")
+    if len(set(asked)) < len(asked):
+        faults.append("A judge stands twice in the cascade; the cheap one and the strong ones are different judges.")
+    for judge in dict.fromkeys(asked):
+        cost: Any = costs.get(judge)
+        if not is_number(cost) or cost < 0:
+            shown = "is missing" if cost is None else f"is a number from 0 on, not {cost!r:.40}"
+            faults.append(f"The cost of `{visible(str(judge), limit=60)}` {shown}.")
+    if faults:
+        raise InputError([Fault(message) for message in faults])
+
+
+def _check_numbers(tolerance: float, fresh_items: int | None) -> None:
+    faults = []
+    if not is_number(tolerance) or not 0 <= tolerance < 1:
+        faults.append(f"`tolerance` is a share from 0 to below 1, not {tolerance!r:.40}.")
+    if fresh_items is not None and (type(fresh_items) is not int or fresh_items < 1):
+        faults.append(f"`fresh_items` is a whole number from 1 on, or None, not {fresh_items!r:.40}.")
+    if faults:
+        raise InputError([Fault(message) for message in faults])
+
+
+def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Places:
+    """The place of the cheapest threshold within the tolerance of the best, in each column."""
+    # The slack lets a difference of exactly the tolerance count, whatever rounding makes of it.
+    enough = accuracy >= accuracy.max(axis=0) - tolerance - 1e-12
+    places: Places = np.where(enough, cost, np.inf).argmin(axis=0)
+    return places
+
+
+def _resampled(table: Deferral, tolerance: float, replicates: int, seed: int) -> tuple[Floats, float]:
+    """The largest deviation at any threshold in standard errors, by replicate; and the mean optimism."""
+    accuracy, cost, share = table.accuracy, table.cost, table.share
+    parts: list[list[Floats]] = [[], [], []]
+    optimism: list[Floats] = []
+    for counts in resample_blocks(len(table.cells), replicates, seed, dtype=np.float64):
+        cells, items = table.cells @ counts, counts.sum(axis=0)
+        drawn = (table.right.T @ counts / cells, table.spent.T @ counts / items, table.escalated.T @ counts / cells)
+        for part, found, known in zip(parts, drawn, (accuracy, cost, share), strict=True):
+            part.append(found - known[:, None])
+        places = _cheapest(drawn[0], drawn[1], tolerance)
+        optimism.append(np.take_along_axis(drawn[0], places[None], axis=0)[0] - accuracy[places])
+    deviations = [np.concatenate(part, axis=1) for part in parts]
+    largest = np.zeros(replicates)
+    for deviation in deviations:
+        error = np.sqrt(np.square(deviation).mean(axis=1))
+        # What never varies cannot deviate.
+        varied = error > 1e-12
+        if varied.any():
+            largest = np.maximum(largest, (np.abs(deviation[varied]) / error[varied, None]).max(axis=0))
+    return largest, float(np.concatenate(optimism).mean())
+
+
+def _factor(largest: Floats, confidence: float, items: int) -> float:
+    """How many standard errors an interval reaches: at least what one threshold takes, more where items are few."""
+    plain = normal_quantile(confidence)
+    widened = t_quantile(confidence, max(items - 1, 1)) / plain
+    return max(plain, float(np.quantile(largest, confidence))) * widened
+
+
+def _point(table: Deferral, place: int, factor: float, confidence: float, fresh: int | None) -> CascadePoint:
+    cells, items = table.cells, len(table.cells)
+    wider = 1.0 if fresh is None else 1.0 + items / fresh
+    accuracy, share, cost = (float(part[place]) for part in (table.accuracy, table.share, table.cost))
+    right_ci = _share_interval(table.right[:, place], cells, factor, wider, confidence)
+    share_ci = ConfidenceInterval(1.0, 1.0, confidence, method=METHOD)
+    if table.thresholds[place] is not None:
+        share_ci = _share_interval(table.escalated[:, place], cells, factor, wider, confidence)
+    error = float(np.std(table.spent[:, place], ddof=1)) / math.sqrt(items)
+    reach = factor * error * math.sqrt(wider)
+    # A cost that never varied here may vary elsewhere, as far as the share of what escalates may.
+    slope = table.step * float(cells.mean())
+    lower = cost - max(reach, slope * (share - share_ci.lower))
+    upper = cost + max(reach, slope * (share_ci.upper - share))
+    return CascadePoint(
+        threshold=table.thresholds[place],
+        accuracy=accuracy,
+        accuracy_ci=right_ci,
+        cost_per_item=cost,
+        cost_ci=ConfidenceInterval(max(lower, 0.0), upper, confidence, method=METHOD),
+        escalation_share=share,
+        escalation_ci=share_ci,
+        n_escalated=int(table.escalated[:, place].sum()),
+        n_unanswered=int(table.unanswered[place]),
+    )
+
+
+def _share_interval(hits: Floats, cells: Floats, factor: float, wider: float, confidence: float) -> ConfidenceInterval:
+    """Wilson's interval with the size that clustered cells are worth, reaching so many standard errors."""
+    size = _size(hits, cells) / wider
+    share = float(hits.sum() / cells.sum())
+    level = 2 * NormalDist().cdf(factor) - 1
+    found = wilson(size if share == 1 else share * size, size, confidence=min(level, 1 - 1e-15)).interval
+    if found is None:
+        return ConfidenceInterval(0.0, 1.0, confidence, method=METHOD)
+    return ConfidenceInterval(found.lower, found.upper, confidence, method=METHOD)
+
+
+def _size(hits: Floats, cells: Floats) -> float:
+    """How many independent cells the cells of these items are worth, of a share and its error with the prior items."""
+    mean = float(cells.mean())
+    sizes = np.concatenate((cells, np.full(2 * _PRIOR, mean)))
+    held = np.concatenate((hits, np.full(_PRIOR, mean), np.zeros(_PRIOR)))
+    share = held.sum() / sizes.sum()
+    rest = (held - share * sizes) / mean
+    spread = float(np.square(rest).sum()) / (len(sizes) - 1)
+    size = share * (1 - share) * len(cells) / spread
+    smallest = float(cells.sum()) ** 2 / float(np.square(cells).sum())
+    return float(min(max(size, min(smallest, float(len(cells)))), float(cells.sum())))

@@ -1,0 +1,296 @@
+"""A result of alignment as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deemster.alignment.metrics_result import (
+    BiasResult,
+    BootstrapResults,
+    CannotAssessStats,
+    ConfusionMatrix,
+    CorrelationResult,
+    CriterionMetrics,
+    JudgeMetrics,
+    MetricsResult,
+    NAStats,
+    NominalCriterionMetrics,
+    OrdinalCriterionMetrics,
+)
+from deemster.alignment.text_layout import Row, block, criteria_counted, facts, number, p_shown, percent, table, wrapped
+from deemster.errors import counted
+
+PHI_NOTE = (
+    "Note 1: for two classes phi, Matthews' coefficient, Pearson, Spearman and Kendall are the same number, so none of "
+    "them confirms another. Kappa minus phi shows only how far the judge's rate of MET has drifted from people's."
+)
+FLEISS_NOTE = (
+    "Note 2: ordinal alpha counts how far apart two grades lie, Fleiss' kappa only whether they are equal. They answer "
+    "different questions and need not be close."
+)
+ALPHA_NOTE = (
+    "Note 3: without an order of the labels alpha is Fleiss' kappa with a correction for few votes, "
+    "alpha = K + (1 - K) / (N R) for N items and R judges. It is one statistic, so Fleiss' kappa is left out."
+)
+DEGENERATE = "degenerate: truth and verdicts hold one and the same class, so kappa is undefined"
+NO_PAIRS = "no pair of truth and verdict"
+_INTERVALS = (
+    ("Accuracy (micro)", "criterion_accuracy"),
+    ("Mean kappa (macro)", "mean_kappa"),
+    ("Score RMSE", "score_rmse"),
+    ("F1 (micro)", "criterion_f1"),
+    ("Phi (micro)", "criterion_phi"),
+    ("Mean alpha (macro)", "mean_krippendorff_alpha"),
+    ("Score Spearman", "score_spearman"),
+    ("Score Kendall", "score_kendall"),
+    ("Score Pearson", "score_pearson"),
+)
+
+
+def summary_text(result: MetricsResult, *, verbose: bool = False) -> str:
+    """The blocks of a summary, one under the other.
+
+    Args:
+        result: What to tell.
+        verbose: Show errors, correlations and the confusion matrix of each judge too.
+    """
+    lines = [
+        *_head(result),
+        *block("CRITERION LEVEL", _criterion_level(result)),
+        *block("SCORE LEVEL", _score_level(result)),
+    ]
+    for title, stats in (("NOT APPLICABLE", result.na_stats), ("CANNOT ASSESS", result.cannot_assess_stats)):
+        if stats is not None:
+            lines += block(title, _abstention(stats))
+    if result.bootstrap is not None:
+        lines += block("INTERVALS", _intervals(result, result.bootstrap))
+    if result.per_judge is not None:
+        judges = [result.per_judge[key] for key in sorted(result.per_judge)]
+        lines += block("JUDGES", _judges(judges, verbose=verbose))
+    lines += _criteria(result)
+    return "\n".join(lines) + "\n"
+
+
+def kinds(result: MetricsResult) -> list[str]:
+    """The kinds of criteria with their counts, such as `2 binary`."""
+    counts = {
+        "binary": result.n_binary_criteria,
+        "ordinal": result.n_ordinal_criteria,
+        "nominal": result.n_nominal_criteria,
+    }
+    return [f"{count:,} {kind}" for kind, count in counts.items() if count]
+
+
+def _head(result: MetricsResult) -> Iterator[str]:
+    mix = kinds(result)
+    by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
+    yield "JUDGE ALIGNMENT"
+    yield (
+        f"  {counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, "
+        f"{counted(result.n_judges, 'judge')}, {counted(result.n_samples, 'pair')}"
+    )
+    yield f"  CANNOT_ASSESS: {result.cannot_assess_mode}; NA: {result.na_mode}"
+    if result.warnings:
+        yield f"  {counted(len(result.warnings), 'warning')}:"
+        for warning in result.warnings:
+            yield from wrapped(warning, indent="    ")
+
+
+def _criterion_level(result: MetricsResult) -> Iterator[str]:
+    entries = [
+        ("Accuracy (micro)", percent(result.criterion_accuracy), ""),
+        ("Accuracy (macro)", percent(result.macro_accuracy), ""),
+    ]
+    if result.n_binary_criteria and len(kinds(result)) > 1:
+        entries.append(("Accuracy (binary)", percent(result.binary_accuracy), ""))
+    if result.n_binary_criteria:
+        entries += [
+            ("Precision (micro)", number(result.criterion_precision), ""),
+            ("Recall (micro)", number(result.criterion_recall), ""),
+            ("F1 (micro)", number(result.criterion_f1), ""),
+        ]
+    entries += [("Mean kappa (macro)", number(result.mean_kappa), "")]
+    entries += [("Kappa (micro)", number(result.micro_kappa), "")]
+    if result.n_binary_criteria:
+        entries.append(("Phi (micro)", number(result.criterion_phi), "note 1"))
+    entries.append(("Mean alpha (macro)", number(result.mean_krippendorff_alpha), ""))
+    cover = result.coverage_stats
+    if cover is not None:
+        entries.append(
+            ("Coverage", percent(cover.coverage), f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs")
+        )
+        if cover.judge_abstain_rate or cover.gt_abstain_rate:
+            entries.append(("  judge abstains", percent(cover.judge_abstain_rate), ""))
+            entries.append(("  people abstain", percent(cover.gt_abstain_rate), ""))
+        if cover.n_errored:
+            entries.append(("  errored", percent(cover.error_rate), counted(cover.n_errored, "pair")))
+    yield from facts(entries)
+    if result.n_binary_criteria:
+        yield from wrapped(PHI_NOTE)
+
+
+def _score_level(result: MetricsResult) -> list[str]:
+    return facts(
+        [
+            ("RMSE", number(result.score_rmse), f"n = {result.bias.n_samples:,}"),
+            ("MAE", number(result.score_mae), ""),
+            *(
+                (name, number(found.coefficient), _correlation(found))
+                for name, found in (
+                    ("Spearman", result.score_spearman),
+                    ("Kendall", result.score_kendall),
+                    ("Pearson", result.score_pearson),
+                )
+            ),
+            ("Bias", number(result.bias.mean_bias), _bias(result.bias)),
+        ]
+    )
+
+
+def _correlation(found: CorrelationResult) -> str:
+    p_value = "" if found.p_value is None else f", {p_shown(found.p_value)}"
+    return f"{found.interpretation}{p_value}"
+
+
+def _bias(bias: BiasResult) -> str:
+    if bias.mean_bias is None:
+        return "no scores"
+    if bias.p_value is None:
+        return f"{bias.direction}, not tested"
+    shown = "significant" if bias.is_significant else "not significant"
+    return f"{bias.direction}, {shown}, {p_shown(bias.p_value)}"
+
+
+def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:
+    if isinstance(stats, NAStats):
+        counts = (stats.na_count_true, stats.na_count_pred, stats.na_false_positive, stats.na_false_negative)
+        kappa, word = stats.na_kappa, stats.na_kappa_interpretation
+    else:
+        counts = (stats.ca_count_true, stats.ca_count_pred, stats.ca_false_positive, stats.ca_false_negative)
+        kappa, word = stats.ca_kappa, stats.ca_kappa_interpretation
+    true, judged, only_judge, only_truth = counts
+    entries = [
+        ("Truth / judge", f"{true:,} / {judged:,}", ""),
+        ("Kappa", number(kappa), word),
+    ]
+    if only_judge:
+        entries.append(("False positives", f"{only_judge:,}", "the judge abstains, the truth does not"))
+    if only_truth:
+        entries.append(("False negatives", f"{only_truth:,}", "the truth abstains, the judge does not"))
+    return facts(entries)
+
+
+def _intervals(result: MetricsResult, drawn: BootstrapResults) -> Iterator[str]:
+    level = number(drawn.confidence_level * 100, places=1).removesuffix(".0")
+    how = (
+        f"{level} %, {drawn.method}, {counted(drawn.n_bootstrap, 'replicate')} drawn by {drawn.unit}, seed {drawn.seed}"
+    )
+    yield from wrapped(how)
+    rows = []
+    for name, field in _INTERVALS:
+        found = (result.intervals or {}).get(field)
+        if found is not None:
+            ends = (None, None) if found.ci is None else (found.ci.lower, found.ci.upper)
+            cells = [number(found.estimate), *map(number, ends), number(found.standard_error), str(found.n_bootstrap)]
+            rows.append(Row(name, cells))
+    if rows:
+        yield from table(["", "Estimate", "Low", "High", "SE", "Defined"], rows)
+        return
+    for name, pair in (("Accuracy", drawn.accuracy_ci), ("Mean kappa", drawn.kappa_ci), ("RMSE", drawn.rmse_ci)):
+        rows.append(Row(name, [number(end) for end in pair or (None, None)]))
+    yield from table(["", "Low", "High"], rows)
+
+
+def _judges(judges: Sequence[JudgeMetrics], *, verbose: bool) -> Iterator[str]:
+    head = ["Judge", "n", "Accuracy", "Mean kappa", "Phi"] + ["RMSE", "Spearman", "MAE"] * verbose
+    rows = []
+    for judge in judges:
+        cells = [str(judge.n_samples), percent(judge.criterion_accuracy), number(judge.mean_kappa), number(judge.phi)]
+        if verbose:
+            cells += [number(judge.score_rmse), number(judge.score_spearman.coefficient), number(judge.score_mae)]
+        rows.append(Row(judge.judge_id, cells))
+    yield from table(head, rows)
+    for judge in judges if verbose else ():
+        if judge.confusion_matrix is not None:
+            yield from wrapped(f"{judge.judge_id}, binary votes (rows are the truth):")
+            yield from _confusion(judge.confusion_matrix)
+
+
+def _confusion(matrix: ConfusionMatrix) -> list[str]:
+    rows = [Row(label, [str(count) for count in row]) for label, row in zip(matrix.labels, matrix.matrix, strict=True)]
+    return table(["", *matrix.labels], rows)
+
+
+def _criteria(result: MetricsResult) -> list[str]:
+    binary = [part for part in result.per_criterion if isinstance(part, CriterionMetrics)]
+    ordinal = [part for part in result.per_criterion if isinstance(part, OrdinalCriterionMetrics)]
+    nominal = [part for part in result.per_criterion if isinstance(part, NominalCriterionMetrics)]
+    lines: list[str] = []
+    if binary:
+        lines += block("BINARY CRITERIA", _binary_table(binary))
+    if ordinal:
+        lines += block("ORDINAL CRITERIA", _ordinal_table(ordinal))
+    if nominal:
+        lines += block("NOMINAL CRITERIA", _nominal_table(nominal, explain=not _has_alpha(binary)))
+    return lines
+
+
+def _has_alpha(criteria: Sequence[CriterionMetrics | NominalCriterionMetrics]) -> bool:
+    return any(part.krippendorff_alpha is not None for part in criteria)
+
+
+def _binary_table(criteria: Sequence[CriterionMetrics]) -> Iterator[str]:
+    panel = _has_alpha(criteria)
+    head = ["Criterion", "n", "Acc", "Prec", "Rec", "F1", "Kappa", "Phi", "FP", "FN", "FPR", "FNR"]
+    rows = []
+    for part in criteria:
+        matrix = part.confusion_matrix
+        wrong = ("n/a", "n/a") if matrix is None else (str(matrix.fp), str(matrix.fn))
+        before = (part.accuracy, part.precision, part.recall, part.f1, part.kappa, part.phi)
+        cells = [str(part.n_samples), *map(_short, before), *wrong, *map(_short, (part.fpr, part.fnr))]
+        rows.append(Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
+    yield from table(head + ["Kripp-α"] * panel, rows)
+    if panel:
+        yield from wrapped(ALPHA_NOTE)
+
+
+def _ordinal_table(criteria: Sequence[OrdinalCriterionMetrics]) -> Iterator[str]:
+    panel = any(part.krippendorff_alpha is not None or part.fleiss_kappa is not None for part in criteria)
+    head = ["Criterion", "n", "Exact", "Adj", "WKappa", "Spearman", "RMSE"]
+    rows = []
+    for part in criteria:
+        values = (
+            part.exact_accuracy,
+            part.adjacent_accuracy,
+            part.weighted_kappa,
+            part.spearman.coefficient,
+            part.rmse,
+        )
+        cells = [str(part.n_samples), *map(_short, values)]
+        if panel:
+            cells += [_short(part.krippendorff_alpha), _short(part.fleiss_kappa)]
+        rows.append(Row(part.name, cells, _remark(part)))
+    yield from table(head + ["Kripp-α", "Fleiss"] * panel, rows)
+    if panel:
+        yield from wrapped(FLEISS_NOTE)
+
+
+def _nominal_table(criteria: Sequence[NominalCriterionMetrics], *, explain: bool) -> Iterator[str]:
+    panel = _has_alpha(criteria)
+    rows = []
+    for part in criteria:
+        cells = [str(part.n_samples), _short(part.exact_accuracy), _short(part.kappa), part.kappa_interpretation]
+        rows.append(Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
+    yield from table(["Criterion", "n", "Accuracy", "Kappa", "Interpretation"] + ["Kripp-α"] * panel, rows)
+    if panel and explain:
+        yield from wrapped(ALPHA_NOTE)
+
+
+def _remark(part: CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics) -> str:
+    if part.is_degenerate:
+        return DEGENERATE
+    return "" if part.n_samples else NO_PAIRS
+
+
+def _short(value: float | None) -> str:
+    return number(value, places=3)

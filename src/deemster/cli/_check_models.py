@@ -1,0 +1,245 @@
+"""Asking each model of a suite one small thing, and explaining what is wrong where that fails."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
+from deemster.errors import DeemsterError, visible
+from deemster.judges.reply_parser import Unreadable, json_object
+from deemster.models import Gateway, Role, missing_role
+from deemster.records import Answer, Ask, Embed, Message, Reply, Silence, Usage, Vectors
+from deemster.records.model_requests import EMBEDDING
+from deemster.runs.clock import Clock
+from deemster.runs.suite import Suite
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+_ASK = Ask(
+    messages=(Message("user", 'Reply with this JSON object and nothing else: {"ready": true}'),),
+    schema=_SCHEMA,
+    # Much more than the reply needs: a model that reasons does it within the same allowance.
+    max_tokens=512,
+    logprobs=2,
+)
+_EMBED = Embed(texts=("ready",))
+_STATUS = re.compile(r" answered ([0-9]{3})\b")
+# As the client says it; a server may speak of proxies of its own.
+_PROXY = re.compile(r"^[^ ]+: (?:The proxy answered |No connection to the proxy |The address, or the proxy )")
+# In the order in which a client tries them.
+_FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
+
+
+class Finding(NamedTuple):
+    """What came of asking one role.
+
+    Attributes:
+        role: Its name.
+        model: The model, as far as it is known.
+        works: What it can do.
+        usage: What the request used.
+        is_free: Whether it costs nothing.
+        fault: What is wrong; None where it can be used.
+        advice: What to do about that, where it can be told.
+    """
+
+    role: str
+    model: str | None = None
+    works: str = ""
+    usage: Usage | None = None
+    is_free: bool = False
+    fault: str | None = None
+    advice: str | None = None
+
+
+async def findings(suite: Suite, *, clock: Clock) -> list[Finding]:
+    """What came of asking every role of a suite, and every one its metrics ask beside them.
+
+    Args:
+        suite: The suite.
+        clock: Measures how long the replies take.
+
+    Raises:
+        ConfigurationError: A metric cannot be made, or the section is no map of roles.
+    """
+    if suite.models is not None and not isinstance(suite.models, Mapping):
+        roles_of_suite(suite)
+    section: Mapping[str, Any] = suite.models or {}
+    metrics = metrics_of_suite(suite) if suite.metrics else ()
+    asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
+    names = dict.fromkeys([*section, *asked])
+    # One after the other, so that the time one takes is not that of another.
+    return [await _finding(suite, name, section, clock, is_asked=name in asked) for name in names]
+
+
+async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool) -> Finding:
+    entry = section.get(name)
+    embeds = name.partition(":")[0] == EMBEDDING
+    if name not in section and name != EMBEDDING:
+        return Finding(name, fault=missing_role(name, section, embeds=embeds))
+    try:
+        role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
+        if is_asked and (role.kind == "embedding") != embeds:
+            return Finding(name, _named(entry), fault=missing_role(name, section, embeds=embeds))
+        if role.client is None:
+            return await _recorded(name, role)
+        return await _tried(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
+    except DeemsterError as error:
+        return Finding(name, _named(entry), fault=str(error), advice=_setting(str(error)))
+
+
+async def _recorded(name: str, role: Role) -> Finding:
+    async with Gateway({name: role}):
+        return Finding(name, role.model, works="answers from a recording", is_free=True)
+
+
+async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> Finding:
+    async with Gateway({name: role}, clock=clock) as gateway:  # type: ignore[arg-type]
+        if role.kind == "embedding":
+            (reply,) = await gateway.answers([msgspec.structs.replace(_EMBED, role=name)])
+        else:
+            reply = await _chatted(gateway, msgspec.structs.replace(_ASK, role=name))
+    model = getattr(reply, "model", None) or role.model or _text(getattr(role.client, "model", None))
+    # A model of this process bills nothing with its vectors; what it took is worth seeing here.
+    usage = reply.usage or gateway.spent.get(name)
+    finding = Finding(name, model, usage=usage, is_free=role.is_local)
+    if isinstance(reply, Silence):
+        address = str((role.identity or {}).get("base_url", ""))
+        told = advice(reply.message, entry, address=address, timeout_s=role.timeout_s)
+        return finding._replace(fault=reply.message, advice=told)
+    if isinstance(reply, Vectors):
+        return finding._replace(works=f"vectors of dimension {len(reply.values[0])}")
+    return _read(finding, reply, role.client)
+
+
+async def _chatted(gateway: Gateway, ask: Ask) -> Reply:
+    """The reply to a question; one that fails is put again without asking for log-probabilities, which few need."""
+    (reply,) = await gateway.answers([ask])
+    if isinstance(reply, Silence) and status_of(reply.message) in (400, 422, 500):
+        (plain,) = await gateway.answers([msgspec.structs.replace(ask, logprobs=0)])
+        return reply if isinstance(plain, Silence) else plain
+    return reply
+
+
+def _read(finding: Finding, answer: Answer, client: Any) -> Finding:
+    try:
+        json_object(answer.text)
+    except Unreadable as error:
+        why = f" (it stopped because of `{answer.finish}`)" if answer.finish not in (None, "stop") else ""
+        return finding._replace(
+            fault=f"It answers, but not with JSON{why}: {error.message}",
+            advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
+        )
+    dialect = getattr(client, "dialect", None)
+    form = "JSON" if dialect is None else _FORMS[dialect.form]
+    return finding._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
+
+
+def status_of(message: str) -> int | None:
+    """The HTTP status that a message tells.
+
+    >>> status_of("api.example.com answered 404 Not Found: No such model."), status_of("No connection.")
+    (404, None)
+    """
+    found = _STATUS.search(message)
+    return None if found is None else int(found[1])
+
+
+def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: float) -> str | None:
+    """What to do about a failure, where that can be told.
+
+    Args:
+        message: What happened.
+        entry: The role's part of the `models` section.
+        address: Where the request went.
+        timeout_s: How long a reply may take.
+    """
+    if "base_url" not in entry:
+        return f"Look at the client `{entry['client']}`." if "client" in entry else None
+    if _PROXY.search(message):
+        return "HTTP_PROXY and HTTPS_PROXY name the proxy, NO_PROXY the hosts that are reached without one."
+    status = status_of(message)
+    under = "" if "/v1" in address else " Most servers have it under /v1: `base_url: .../v1`."
+    if status is not None:
+        return _of_status(status, message, entry, under)
+    if "by TLS" in message:
+        return "If the server speaks plain HTTP there, `base_url` begins with http:// and not https://."
+    if "No connection" in message:
+        return "Look whether the server runs, and whether host and port of `base_url` are right."
+    if "certificate" in message:
+        return "The server's certificate is signed by nobody this machine trusts: SSL_CERT_FILE names who is."
+    if "No reply came" in message or "No whole reply" in message:
+        return f"Nothing came within {timeout_s:g} s. If the model is only slow, raise `timeout_s`."
+    if "closed before a reply" in message or "not HTTP" in message:
+        secure = " If it speaks TLS, `base_url` begins with https://." if address.startswith("http:") else ""
+        return f"What listens there does not answer as a server of HTTP does.{secure}"
+    if "cut off" in message:
+        return "A model that reasons needs more room for it: `extra: {max_tokens: 4096}`, or less effort in reasoning."
+    if "no JSON" in message or "wrong shape" in message or "has no" in message:
+        return f"What answers there does not speak the OpenAI protocol.{under}"
+    return None
+
+
+def _of_status(status: int, message: str, entry: Mapping[str, Any], under: str) -> str | None:
+    variable = entry.get("api_key_env")
+    if status in (401, 403) and variable is None:
+        return "No key was sent. Name the variable that holds it: `api_key_env: OPENAI_API_KEY`."
+    if status in (401, 403) and not os.environ.get(str(variable)):
+        return f"No key was sent, for {variable} is not set: export {variable}=..."
+    if "quota" in message or status == 402:
+        return "The account has no credit left."
+    told = {
+        401: f"The key in {variable} is not accepted. Look whether it is whole, and for this provider.",
+        403: f"The key in {variable} may not use this model.",
+        404: f"Either no model there is called `{_named(entry)}`, or `base_url` is wrong.{under}",
+        405: f"`base_url` is wrong.{under}",
+        429: "The provider limits requests at the moment. Wait, or set `rpm` and `tpm` to what your account allows.",
+    }
+    if status in told:
+        return told[status]
+    if 300 <= status < 400:
+        return "Write the address it redirects to as `base_url`: a redirect is not followed, for the key goes with it."
+    if status >= 500:
+        return "That is the server's own failure: try again, and look at its log if it is yours."
+    return "The server refuses a parameter: `extra: {name: null}` takes one out of every request."
+
+
+def _setting(message: str) -> str | None:
+    found = re.search(r"has no variable `(\w+)`", message)
+    return None if found is None else f"Set it first: export {found[1]}=..."
+
+
+def _named(entry: Any) -> str | None:
+    model = entry.get("model") if isinstance(entry, Mapping) else None
+    return None if model is None else visible(str(model), limit=80)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def price_of(finding: Finding) -> str:
+    """What the request cost, in US dollars.
+
+    >>> price_of(Finding("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), price_of(Finding("judge"))
+    ('$0.000012', 'unknown')
+    """
+    if finding.is_free:
+        return "free"
+    cost = None if finding.usage is None else finding.usage.cost_usd
+    return "unknown" if cost is None else f"${cost.quantize(Decimal('0.000001'))}"
+
+
+def failed(found: Sequence[Finding]) -> list[Finding]:
+    """The roles that cannot be used."""
+    return [finding for finding in found if finding.fault is not None]

@@ -1,0 +1,90 @@
+"""Moments as people write them on a command line: a day, a time, or how long ago."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from deemster.errors import DeemsterError, visible
+from deemster.runs.clock import clock_of_environment
+
+_AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Moment(click.ParamType[Any]):
+    """A moment in UTC as RFC 3339 text with milliseconds, which sorts as time does.
+
+    Args:
+        end: Whether a day means its end instead of its beginning.
+    """
+
+    name = "moment"
+
+    def __init__(self, *, end: bool = False) -> None:
+        self._end = end
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text of a moment.
+
+        Raises:
+            BadParameter: It is none.
+        """
+        try:
+            return written(_moment(str(value), end=self._end))
+        except (ValueError, OverflowError):
+            shown = visible(str(value), limit=40)
+            return self.fail(f"`{shown}` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d.", param, ctx)
+
+
+class Age(click.ParamType[Any]):
+    """How long ago, as the text of the moment that lies so far back."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text of a moment.
+
+        Raises:
+            BadParameter: It is no span of time.
+        """
+        try:
+            back = _back(str(value))
+        except OverflowError:
+            back = None
+        if back is None:
+            return self.fail(f"`{visible(str(value), limit=40)}` is no age: give 45m, 12h, 30d or 8w.", param, ctx)
+        return written(back)
+
+
+def written(moment: datetime) -> str:
+    """A moment as the store writes it.
+
+    >>> written(datetime(2026, 1, 31, 18, 30, 5, 250999, tzinfo=UTC))
+    '2026-01-31T18:30:05.250Z'
+    """
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def _moment(text: str, *, end: bool) -> datetime:
+    back = _back(text)
+    if back is not None:
+        return back
+    found = datetime.fromisoformat(text)
+    found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return found + timedelta(days=1) if end and _DAY.fullmatch(text) else found
+
+
+def _back(text: str) -> datetime | None:
+    found = _AGE.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        now = clock_of_environment().now()
+    except DeemsterError as error:
+        raise click.UsageError(str(error)) from None
+    return now - timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -1,0 +1,127 @@
+"""Writing votes files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
+from deemster.datasets.item_files import ITEMS
+from deemster.datasets.label_codebook import Codebook
+from deemster.datasets.votes import CHECK, SCHEMA, Block, Votes
+from deemster.errors import VotesError
+from deemster.formats.write_rows import write_rows
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+
+_FAILURES = {FAILED: {"failure": "infrastructure"}, FAILED_WORST: {"failure": "unknown"}}
+
+
+def write_votes(votes: Votes, path: str | Path) -> None:
+    """Write a votes file, JSON or JSONL by extension.
+
+    Raises:
+        VotesError: The extension is none of these, or the file cannot be written.
+    """
+    write_rows(path, _header(votes), _items(votes), key=ITEMS, known=("json", "jsonl"), error=VotesError)
+
+
+def votes_dict(votes: Votes) -> dict[str, Any]:
+    """The map of a votes file."""
+    return {**_header(votes), ITEMS: list(_items(votes))}
+
+
+def _header(votes: Votes) -> dict[str, Any]:
+    header: dict[str, Any] = {"schema_version": SCHEMA}
+    if votes.name is not None:
+        header["name"] = votes.name
+    if votes.dataset_fingerprint is not None:
+        header["dataset_fingerprint"] = votes.dataset_fingerprint
+    if votes.blocks[0].key is None:
+        header["rubric"] = votes.blocks[0].rubric.to_dict()
+    else:
+        header["rubrics"] = {str(block.key): block.rubric.to_dict() for block in votes.blocks}
+    header["judges"] = [
+        {"id": judge.id, "weight": judge.weight} | ({} if judge.model is None else {"model": judge.model})
+        for judge in votes.judges
+    ]
+    rules = {key: getattr(votes.rules, key) for key in RULE_KEYS}
+    header["grading"] = rules | {key: getattr(votes.scoring, key) for key in SCORING_KEYS}
+    return header
+
+
+def _items(votes: Votes) -> Iterator[dict[str, Any]]:
+    """Every item in file order."""
+    where = {int(at): (block, row) for block in votes.blocks for row, at in enumerate(block.items.tolist())}
+    writers = {id(block): _Writer(votes, block) for block in votes.blocks}
+    for at, name in enumerate(votes.ids):
+        block, row = where[at]
+        item: dict[str, Any] = {"id": name}
+        if block.key is not None:
+            item["rubric"] = block.key
+        if votes.tags[at]:
+            item["tags"] = list(votes.tags[at])
+        if votes.metadata[at]:
+            item["metadata"] = dict(votes.metadata[at])
+        yield item | writers[id(block)].item(row)
+
+
+class _Writer:
+    """Writes the items of one block."""
+
+    def __init__(self, votes: Votes, block: Block) -> None:
+        self._judges = [judge.id for judge in votes.judges]
+        self._block = block
+        self._book = book = Codebook(block.rubric)
+        self._votes = block.votes.transpose(0, 2, 1).tolist()
+        self._cells_of: list[dict[int, Any]] = [
+            {code: book.label(position, code) for code in range(MISSING, len(criterion.labels))} | _FAILURES
+            for position, criterion in enumerate(block.rubric.criteria)
+        ]
+        self._detailed = {index // (len(book) * (len(self._judges) + 1)) for index in block.details}
+
+    def item(self, row: int) -> dict[str, Any]:
+        """What the file has for an item, beside what it is called."""
+        block, book = self._block, self._book
+        item: dict[str, Any] = {}
+        if block.stated[row]:
+            item["ground_truth"] = book.labels(block.truth[row].tolist())
+        annotations = {
+            name: book.labels(codes[row].tolist())
+            for name, codes in block.annotations.items()
+            if (codes[row] != MISSING).any()
+        }
+        if annotations:
+            item["annotations"] = annotations
+        if row in block.errors:
+            item["error"] = block.errors[row]
+        else:
+            item["votes"] = self._cells(row)
+        if block.penalties[row]:
+            item["penalty"] = float(block.penalties[row])
+        if (block.recorded_final[row] != MISSING).any():
+            item["final"] = list(map(getitem, self._cells_of, block.recorded_final[row].tolist()))
+        if not math.isnan(block.recorded_score[row]):
+            item["score"] = float(block.recorded_score[row])
+        return item
+
+    def _cells(self, row: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for judge, name in enumerate(self._judges):
+            cells = list(map(getitem, self._cells_of, self._votes[row][judge]))
+            if row in self._detailed:
+                cells = [self._detail(row, position, judge, cell) for position, cell in enumerate(cells)]
+            if any(cell is not None for cell in cells):
+                found[name] = cells
+        for position, code in enumerate(self._block.checks[row].tolist()):
+            check = self._block.rubric.criteria[position].check
+            if code != MISSING and check is not None:
+                cells = found.setdefault(CHECK + check.metric, [None] * len(self._book))
+                cells[position] = self._detail(row, position, len(self._judges), self._cells_of[position][code])
+        return found
+
+    def _detail(self, row: int, position: int, judge: int, cell: Any) -> Any:
+        """The cell as it was read, where it was more than a label."""
+        return self._block.details.get(self._block.cell_index(row, position, judge), cell)

@@ -1,0 +1,54 @@
+"""Votes of some judges of a panel alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from deemster.datasets.votes import Block, Votes
+from deemster.rubrics.criterion import MISSING
+
+
+def seated(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
+    """Votes as if these judges were the whole panel, and on how many items a record was dropped.
+
+    Judges stay in the order of the votes. Final verdicts and scores that were recorded are those of the whole panel, so
+    they go, unless everyone stays. Checks are no judges, and stay.
+
+    Args:
+        votes: The votes.
+        judges: The ids of those who stay; all are known.
+    """
+    kept = [place for place, judge in enumerate(votes.judges) if judge.id in judges]
+    if len(kept) == len(votes.judges):
+        return votes, 0
+    dropped = 0
+    for block in votes.blocks:
+        recorded = (block.recorded_final != MISSING).any(axis=1) | ~np.isnan(block.recorded_score)
+        dropped += int(recorded.sum())
+    blocks = tuple(_reduced(block, kept) for block in votes.blocks)
+    return dataclasses.replace(votes, judges=tuple(votes.judges[place] for place in kept), blocks=blocks), dropped
+
+
+def _reduced(block: Block, kept: list[int]) -> Block:
+    place = {judge: at for at, judge in enumerate(kept)}
+    many = block.votes.shape[2]
+    # The judge after the last is the check.
+    columns = place | {many: len(kept)}
+    details: dict[int, Any] = {}
+    for index, cell in block.details.items():
+        cell_at, judge = divmod(index, many + 1)
+        if judge in columns:
+            details[cell_at * (len(kept) + 1) + columns[judge]] = cell
+    return dataclasses.replace(
+        block,
+        votes=np.ascontiguousarray(block.votes[:, :, kept]),
+        repeats=tuple(one._replace(judge=place[one.judge]) for one in block.repeats if one.judge in place),
+        probabilities=tuple(one._replace(judge=place[one.judge]) for one in block.probabilities if one.judge in place),
+        recorded_final=np.full_like(block.recorded_final, MISSING),
+        recorded_score=np.full_like(block.recorded_score, np.nan),
+        details=details,
+    )

@@ -1,0 +1,367 @@
+"""Rubric datasets: submissions to be judged by a rubric, with the labels of people."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from deemster.datasets.fingerprint import Canonical, digest, rfc8785
+from deemster.datasets.item_files import (
+    ITEMS,
+    Finding,
+    Source,
+    collector_off,
+    key_findings,
+    source_of_file,
+    source_of_value,
+    text_findings,
+    version_findings,
+)
+from deemster.datasets.label_codebook import Codebook, book_of, consensus
+from deemster.datasets.rubric_items import Labels, RubricItem, Submission, checked_item, item_dict
+from deemster.errors import DatasetError, Fault, RubricError, listing
+from deemster.formats.document import Reading
+from deemster.formats.json_values import Path, kind_of, thawed
+from deemster.formats.write_rows import write_rows
+from deemster.rubrics.rubric_definition import Rubric
+
+SCHEMA = "deemster.rubric_dataset.v1"
+FORMATS = ("json", "yaml", "jsonl")
+TEXTS = ("name", "prompt", "reference_submission")
+ROOT_KEYS = ("schema_version", "name", "prompt", "rubric", "reference_submission", ITEMS)
+
+
+class RubricDataset:
+    """Items with the rubric they are judged by, checked, and in the order of their file.
+
+    Attributes:
+        items: The items; every one has an id, and its labels are spelt as the rubric spells them.
+        name: What the dataset is called.
+        prompt: What was asked for.
+        rubric: What items are judged by that have no rubric of their own.
+        reference_submission: A good answer.
+
+    Raises:
+        DatasetError: An item or a fact is wrong; every fault is given.
+    """
+
+    items: tuple[RubricItem, ...]
+    name: str | None
+    prompt: str | None
+    rubric: Rubric | None
+    reference_submission: str | None
+
+    def __init__(
+        self,
+        items: Iterable[RubricItem | Mapping[str, Any]],
+        *,
+        name: str | None = None,
+        prompt: str | None = None,
+        rubric: Rubric | Mapping[str, Any] | None = None,
+        reference_submission: str | None = None,
+    ) -> None:
+        given = {
+            "name": name,
+            "prompt": prompt,
+            "rubric": rubric if isinstance(rubric, Rubric) else thawed(rubric),
+            "reference_submission": reference_submission,
+            ITEMS: [item_dict(item) if isinstance(item, RubricItem) else thawed(item) for item in items],
+        }
+        root = {key: value for key, value in given.items() if value is not None}
+        self._take(source_of_value(root, Reading("dataset", error=DatasetError)))
+
+    @classmethod
+    def load(cls, path: str | FilePath, *, rubric: Rubric | None = None) -> RubricDataset:
+        """Read a rubric dataset from JSON, YAML or JSONL.
+
+        Args:
+            path: The file.
+            rubric: Takes the place of the rubric in the file; items that have one of their own keep it. Labels stand by
+                place, so where there are any, the criteria of both have the same names in one order.
+
+        Raises:
+            DatasetError: The file or something in it is wrong; every fault is given with its place.
+        """
+        self = cls.__new__(cls)
+        reading = Reading(str(path), error=DatasetError)
+        with collector_off():
+            source = source_of_file(path, reading, known=FORMATS, item_key="submission")
+            own = source.root.get("rubric") if isinstance(source.root, dict) else None
+            if rubric is not None and isinstance(source.root, dict):
+                source = source._replace(root={**source.root, "rubric": rubric})
+            self._take(source)
+        if rubric is not None and own is not None:
+            self._require_labels_of(rubric, own, str(path))
+        return self
+
+    def _require_labels_of(self, rubric: Rubric, own: Any, file: str) -> None:
+        """Refuse labels that were given by other criteria than those they would be read by.
+
+        Raises:
+            DatasetError: They were.
+        """
+        try:
+            names = Rubric.load(own).names
+        except RubricError:
+            # Nobody knows what it was.
+            return
+        if names != rubric.names and any(
+            item.rubric is None and (item.ground_truth or item.annotations) for item in self
+        ):
+            told = f"The labels are about the criteria {listing(names)}, and the rubric has {listing(rubric.names)}."
+            raise DatasetError(Fault(f"{told} Both need the same, in one order.", file))
+
+    def _take(self, source: Source) -> None:
+        root, items = _read(source)
+        self._fill(items, root)
+
+    def _fill(self, items: list[RubricItem], root: Mapping[str, Any]) -> None:
+        """Take items and facts that are checked."""
+        self.items = tuple(items)
+        self.name, self.prompt, self.reference_submission = (root.get(key) for key in TEXTS)
+        self.rubric = root.get("rubric")
+        self._positions = {item.id: at for at, item in enumerate(self.items)}
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[RubricItem]:
+        return iter(self.items)
+
+    def __getitem__(self, index: int) -> RubricItem:
+        return self.items[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RubricDataset):
+            return NotImplemented
+        return all(getattr(self, key) == getattr(other, key) for key in ("items", "rubric", *TEXTS))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<RubricDataset {self.name!r}: {len(self)} items>"
+
+    @functools.cached_property
+    def rubrics(self) -> tuple[Rubric, ...]:
+        """The rubric of every item, by position."""
+        return tuple(item.rubric or self.rubric for item in self.items)  # type: ignore[misc]
+
+    @functools.cached_property
+    def truths(self) -> tuple[Labels | None, ...]:
+        """The ground truth of every item, by position: as stated, else the consensus of its annotators, else None."""
+        books: dict[int, Codebook] = {}
+        found: list[Labels | None] = []
+        for item, rubric in zip(self.items, self.rubrics, strict=True):
+            if item.ground_truth is not None or not item.annotations:
+                found.append(item.ground_truth)
+                continue
+            if id(rubric) not in books:
+                books[id(rubric)] = Codebook(rubric)
+            book = books[id(rubric)]
+            codes = [book.quick(list(entries)) or [] for entries in item.annotations.values()]
+            columns = zip(rubric.criteria, zip(*codes, strict=True), strict=True)
+            found.append(tuple(book.labels(consensus(criterion, given) for criterion, given in columns)))
+        return tuple(found)
+
+    def grading_fingerprint(self, item: RubricItem | str) -> str:
+        """The SHA-256 of all that a judge can see of an item: prompt, submission, reference and rubric.
+
+        Args:
+            item: An item of this dataset, or its id.
+
+        Raises:
+            DatasetError: There is no such item.
+        """
+        name = item.id if isinstance(item, RubricItem) else item
+        at = self._positions.get(name)
+        if at is None:
+            raise DatasetError(f"There is no item `{name}` in the dataset.")
+        held, rubric = self.items[at], self.rubrics[at]
+        submission = held.submission
+        if isinstance(submission, Submission):
+            submission = {"output": submission.output, "thinking": submission.thinking}  # type: ignore[assignment]
+        reference = held.reference_submission
+        return digest(
+            {
+                "prompt": self.prompt if held.prompt is None else held.prompt,
+                "reference_submission": self.reference_submission if reference is None else reference,
+                "rubric": self._canonical_rubrics[id(rubric)],
+                "submission": submission,
+            }
+        )
+
+    @functools.cached_property
+    def _canonical_rubrics(self) -> dict[int, Canonical]:
+        different = {id(rubric): rubric for rubric in self.rubrics}
+        return {key: Canonical(rfc8785(rubric.to_dict()).decode()) for key, rubric in different.items()}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash that changes with everything a judge can see, and with every label, tag and metadata."""
+        rows = [
+            [
+                item.id,
+                self.grading_fingerprint(item),
+                item.ground_truth,
+                item.annotations,
+                item.tags,
+                item.metadata,
+            ]
+            for item in sorted(self.items, key=lambda item: str(item.id))
+        ]
+        return digest(rows)
+
+    def split(
+        self,
+        train: float,
+        *,
+        stratify: bool = True,
+        cluster: str | Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> tuple[RubricDataset, RubricDataset]:
+        """Two datasets that share no item: one to take examples from or to tune on, and the rest.
+
+        The first has exactly the size asked for. Where items belong to clusters, which are never divided, it has that
+        size if some of the clusters come to it together, and otherwise the nearest size that some come to, the smaller
+        of two that are as near.
+
+        Args:
+            train: How many items the first has, or which share of them.
+            stratify: Whether both are to hold each label of each criterion in the same proportion, by iterative
+                stratification (Sechidis et al. 2011).
+            cluster: The key of the metadata that names an item's cluster, or clusters by item id.
+            seed: What everything random derives from; the order of the items has no part in it.
+
+        Raises:
+            DatasetError: The size is no size of a part, the seed no seed, or an item has no label to stratify by or no
+                cluster.
+        """
+        from deemster.datasets._dataset_split import split_positions  # noqa: PLC0415 - few who read a dataset divide it
+
+        chosen = split_positions(self, train, stratify=stratify, cluster=cluster, seed=seed)
+        first = [item for at, item in enumerate(self.items) if at in chosen]
+        rest = [item for at, item in enumerate(self.items) if at not in chosen]
+        return self._part(first), self._part(rest)
+
+    def _part(self, items: list[RubricItem]) -> RubricDataset:
+        part = RubricDataset.__new__(RubricDataset)
+        part._fill(items, {key: getattr(self, key) for key in ("rubric", *TEXTS)})  # noqa: SLF001 - one of its own
+        return part
+
+    def to_dict(self) -> dict[str, Any]:
+        """The map of a rubric dataset file: keys in fixed order, defaults left out."""
+        return dataset_dict(self)
+
+    def save(self, path: str | FilePath) -> None:
+        """Write the dataset as JSON, YAML or JSONL, by extension; a reader never sees half a file.
+
+        Raises:
+            DatasetError: The extension is none of these, or the file cannot be written.
+        """
+        write_rubric_dataset(self, path)
+
+
+def _read(source: Source) -> tuple[dict[str, Any], list[RubricItem]]:
+    """The facts of a root, its rubric read, and its items; raise every fault at once."""
+    root = source.root
+    if not isinstance(root, dict):
+        message = f"The root of a rubric dataset is a map with `items`, not {kind_of(root)}."
+        raise source.reading.error(Fault(message, source.reading.file if source.document else None))
+    found = [*key_findings(root, ROOT_KEYS, (), what="a rubric dataset")]
+    found += version_findings(root, SCHEMA, required=False)
+    for key in TEXTS:
+        if root.get(key) is not None:
+            found += text_findings(root[key], (key,))
+    faults: list[Fault] = []
+    shared: Codebook | None = None
+    is_shared = root.get("rubric") is not None
+    if is_shared:
+        shared, faults = book_of(root["rubric"], ("rubric",), source)
+    items: list[RubricItem] = []
+    rows = root.get(ITEMS)
+    if not isinstance(rows, list):
+        shown = f"is a list, not {kind_of(rows)}" if ITEMS in root else "is missing"
+        found.append(Finding((ITEMS,), f"`items` {shown}."))
+    elif not rows:
+        found.append(Finding((ITEMS,), "There are no items."))
+    else:
+        if not is_shared and not any(isinstance(row, dict) and row.get("rubric") is not None for row in rows):
+            # Told once, not of every item.
+            found.append(Finding((), "There is no rubric: neither the dataset nor any item has one."))
+            is_shared = True
+        reader = _Rows(source, shared, found, faults, is_shared=is_shared)
+        items = [item for at, row in enumerate(rows) if (item := reader.item(at, row)) is not None]
+    source._replace(faults=tuple(faults)).refuse(found)
+    return {**root, "rubric": shared.rubric if shared else None}, items
+
+
+class _Rows:
+    """Reads items one by one and collects what is wrong."""
+
+    def __init__(
+        self, source: Source, shared: Codebook | None, found: list[Finding], faults: list[Fault], *, is_shared: bool
+    ) -> None:
+        self._source = source
+        self._shared = shared
+        self._is_shared = is_shared
+        self._found = found
+        self._faults = faults
+        self._first: dict[str, int] = {}
+
+    def item(self, at: int, row: Any) -> RubricItem | None:
+        """The item at a position, or None where something is wrong with it."""
+        path: Path = (ITEMS, at)
+        if not isinstance(row, dict):
+            self._found.append(Finding(path, f"An item is a map, not {kind_of(row)}."))
+            return None
+        before, faults_before = len(self._found), len(self._faults)
+        row = {**row, "id": row["id"] if row.get("id") is not None else f"item-{at + 1:04d}"}
+        name = row["id"] if isinstance(row["id"], str) else None
+        item = checked_item(row, self._book(row, path), path, self._found)
+        if name is not None and (earlier := self._first.setdefault(name, at)) != at:
+            first = self._source.place((ITEMS, earlier))
+            self._found.append(Finding((*path, "id"), f"The id is given twice, first {first}."))
+        self._found[before:] = [finding._replace(item=name) for finding in self._found[before:]]
+        self._faults[faults_before:] = [fault._replace(sample=name) for fault in self._faults[faults_before:]]
+        return item
+
+    def _book(self, row: dict[str, Any], path: Path) -> Codebook | None:
+        if row.get("rubric") is not None:
+            book, faults = book_of(row["rubric"], (*path, "rubric"), self._source)
+            self._faults += faults
+            return book
+        if not self._is_shared:
+            self._found.append(Finding(path, "There is no rubric: neither the item nor the dataset has one."))
+        return self._shared
+
+
+def write_rubric_dataset(dataset: RubricDataset, path: str | FilePath) -> None:
+    """Write a rubric dataset as JSON, YAML or JSONL, by extension.
+
+    Raises:
+        DatasetError: The extension is none of these, or the file cannot be written.
+    """
+    write_rows(path, _header(dataset), _rows(dataset), key=ITEMS, known=FORMATS, error=DatasetError)
+
+
+def dataset_dict(dataset: RubricDataset) -> dict[str, Any]:
+    """The map of a rubric dataset file."""
+    return {**_header(dataset), ITEMS: list(_rows(dataset))}
+
+
+def _header(dataset: RubricDataset) -> dict[str, Any]:
+    header: dict[str, Any] = {"schema_version": SCHEMA}
+    header |= {key: getattr(dataset, key) for key in TEXTS if getattr(dataset, key) is not None}
+    if dataset.rubric is not None:
+        header["rubric"] = dataset.rubric.to_dict()
+    return header
+
+
+def _rows(dataset: RubricDataset) -> Iterator[dict[str, Any]]:
+    for item in dataset.items:
+        row = item_dict(item)
+        if isinstance(item.rubric, Rubric):
+            row["rubric"] = item.rubric.to_dict()
+        yield row

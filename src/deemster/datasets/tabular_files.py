@@ -1,0 +1,246 @@
+"""Datasets in tables: CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deemster.errors import Fault, InputError, MissingExtraError, did_you_mean
+from deemster.formats.document import Reading
+from deemster.formats.json_values import ROW_DEPTH, kind_of
+from deemster.formats.strict_json import json_document
+
+_COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_output:json", "tags", "metadata.<key>")
+_WHOLE = ("input", "metadata")
+
+
+class Table(NamedTuple):
+    """Rows in the shape of samples, and where each stands.
+
+    Attributes:
+        rows: One map per sample.
+        places: The place of each row.
+        faults: What is wrong with the table itself.
+    """
+
+    rows: list[dict[str, Any]]
+    places: list[str]
+    faults: list[Fault]
+    file: str
+
+    def row(self, position: int, _: tuple[str | int, ...] = ()) -> str:
+        """The place of a row."""
+        return self.places[position]
+
+    def where(self, _: tuple[str | int, ...] = ()) -> str:
+        """The place of the table."""
+        return self.file
+
+
+class _Column(NamedTuple):
+    """What a column holds: a part of a sample, a key in it, and whether cells are JSON."""
+
+    part: str
+    key: str | None = None
+    is_json: bool = False
+
+
+def table_rows(data: bytes, kind: str, reading: Reading) -> Table:
+    """Read CSV or TSV.
+
+    Raises:
+        InputError: The file is not UTF-8 or not a table, or its columns are wrong.
+    """
+    lines = csv_lines(reading.text(data), kind, reading)
+    _, names = next(lines)
+    columns, faults = _columns(names, reading, whole=False)
+    if faults:
+        raise reading.error(faults)
+    table = Table([], [], [], reading.file)
+    for line, cells in lines:
+        where = f"{reading.file}:{line}"
+        if len(cells) != len(columns):
+            table.faults.append(Fault(f"The line has {len(cells)} cells; the header has {len(columns)}.", where))
+            continue
+        row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=line))
+        table.faults.extend(Fault(message, where, row.get("id")) for message in messages)
+        table.rows.append(row)
+        table.places.append(where)
+    return table
+
+
+def csv_lines(text: str, kind: str, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a table that are not blank, each with the number of its first line.
+
+    Raises:
+        InputError: The text is not a table.
+    """
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == "tsv" else ",", strict=True)
+        start = 0
+        found = []
+        for cells in reader:
+            if cells:
+                found.append((start + 1, cells))
+            start = reader.line_num
+    except csv.Error as error:
+        reading.refuse(f"This is not {kind.upper()}: {error}.", line=reader.line_num)
+    finally:
+        csv.field_size_limit(limit)
+    if not found:
+        reading.refuse("The file is empty.")
+    return iter(found)
+
+
+def _json_cell(text: str, *, reading: Reading, line: int) -> Any:
+    return json_document(text, Reading(reading.file, error=reading.error), depth=ROW_DEPTH - 1, line=line).value
+
+
+def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[list[_Column], list[Fault]]:
+    """What the columns hold, and what is wrong with them."""
+    where = f"{reading.file}:1"
+    columns: list[_Column] = []
+    faults: list[Fault] = []
+    taken: dict[tuple[str, str | None], str] = {}
+    for name in names:
+        column = _column(name.strip(), whole=whole)
+        if column is None:
+            faults.append(Fault(f"`{name}` is no column of a dataset. {did_you_mean(name, _COLUMNS)}", where))
+            continue
+        place = column.part, column.key
+        if place in taken:
+            other = f", also as `{taken[place]}`" if taken[place] != name else ""
+            faults.append(Fault(f"The column `{name}` is given twice{other}.", where))
+        taken[place] = name
+        columns.append(column)
+    parts = {column.part for column in columns}
+    faults += [
+        Fault(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where)
+        for part in _WHOLE
+        if (part, None) in taken and any(column.part == part and column.key not in (None, "tags") for column in columns)
+    ]
+    if "id" not in parts:
+        faults.append(Fault("The column `id` is missing.", where))
+    if "input" not in parts:
+        faults.append(Fault("The input is missing: give columns `input.<field>` or `input:json`.", where))
+    if "expected_output" not in parts:
+        faults.append(
+            Fault("The column `expected_output` is missing; leave its cells blank where there is none.", where)
+        )
+    return columns, faults
+
+
+def _column(name: str, *, whole: bool) -> _Column | None:
+    """What a column holds by its name."""
+    text, _, suffix = name.rpartition(":") if name.endswith(":json") else (name, "", "")
+    is_json = suffix == "json"
+    part, dot, key = text.partition(".")
+    if text == "id" and not is_json:
+        return _Column("id")
+    if text == "expected_output":
+        return _Column("expected_output", None, is_json)
+    if text == "tags":
+        return _Column("metadata", "tags", is_json)
+    if part in _WHOLE and dot and key:
+        return _Column(part, key, is_json)
+    if text in _WHOLE and (is_json or whole):
+        return _Column(text, None, is_json)
+    return None
+
+
+def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
+    """One row in the shape of a sample, and what is wrong with its cells."""
+    row: dict[str, Any] = {"expected_output": None}
+    faults: list[str] = []
+    if any(column.part == "input" and column.key is not None for column in columns):
+        row["input"] = {}
+    for column, cell in zip(columns, cells, strict=True):
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            continue
+        value = cell
+        if column.is_json:
+            try:
+                value = parse(cell)
+            except (InputError, TypeError) as error:
+                said = error.faults[0].message if isinstance(error, InputError) else kind_of(cell)
+                faults.append(f"The cell of `{column.part}` is not JSON: {said.removeprefix('This is not JSON: ')}")
+                # The part is there, though it cannot be read: calling it missing as well would mislead.
+                row.setdefault(column.part, {})
+                continue
+        elif column.part == "metadata" and column.key == "tags" and isinstance(cell, str):
+            value = [tag.strip() for tag in cell.split("|")]
+        held = row.get(column.part)
+        if column.key is not None:
+            value = {column.key: value}
+        if isinstance(held, dict) and isinstance(value, dict):
+            row[column.part] = {**held, **value}
+        elif held is None or isinstance(held, dict):
+            row[column.part] = value
+    return row, faults
+
+
+def parquet_rows(path: str | Path, reading: Reading) -> Table:
+    """Read Parquet: flat columns as in CSV but typed, or `input` and `metadata` structs and a `tags` list.
+
+    A null in a flat column, or in a field of these structs, is an absent field.
+
+    Raises:
+        InputError: The file is not Parquet, or its columns are wrong.
+        MissingExtraError: pyarrow is not installed.
+    """
+    reading.content(path)
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError("Reading Parquet", extra="parquet") from None
+    try:
+        source = pq.read_table(str(path))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reading.refuse(f"This is not Parquet: {str(error).splitlines()[0]}")
+    columns, faults = _columns(source.column_names, reading, whole=True)
+    for field in source.schema:
+        if bad := _unsupported(field.type, pa):
+            faults.append(
+                Fault(f"The column `{field.name}` has the Parquet type {bad}, which is not supported.", reading.file)
+            )
+    if faults:
+        raise reading.error([fault._replace(where=reading.file) for fault in faults])
+    table = Table([], [], [], reading.file)
+    lists = [column.to_pylist() for column in source.columns]
+    for position, cells in enumerate(zip(*lists, strict=True)):
+        where = f"{reading.file}#/{position}"
+        row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=1))
+        for part in _WHOLE:
+            if isinstance(row.get(part), dict):
+                row[part] = {key: value for key, value in row[part].items() if value is not None}
+        table.faults.extend(Fault(message, where, row.get("id")) for message in messages)
+        table.rows.append(row)
+        table.places.append(where)
+    return table
+
+
+def _unsupported(kind: Any, pa: Any) -> str | None:
+    """The part of an Arrow type that has no JSON value, or None."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _unsupported(kind.value_type, pa)
+    if types.is_struct(kind):
+        return next((bad for field in kind if (bad := _unsupported(field.type, pa))), None)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _unsupported(kind.value_type, pa)
+    simple = (
+        types.is_string,
+        types.is_large_string,
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_null,
+    )
+    return None if any(test(kind) for test in simple) else str(kind)

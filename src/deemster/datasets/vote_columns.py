@@ -1,0 +1,325 @@
+"""The cells of a votes file, and the columns they fill: labels, votes with details, failures, repeats."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from deemster.datasets.item_files import Finding, key_findings, shown_path, text_findings
+from deemster.datasets.label_codebook import Codebook, consensus
+from deemster.datasets.votes import Block, Codes, Probability, Repeat
+from deemster.errors import did_you_mean, listing
+from deemster.formats.json_values import Path, kind_of
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.vote_aggregation import Rules, merged_repeats
+
+FAILURES = {"infrastructure": FAILED, "parse": FAILED, "unknown": FAILED_WORST}
+VOTE_KEYS = ("verdict", "p", "reason")
+FAILURE_KEYS = ("failure", "message")
+SLACK = 1e-6
+
+
+def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: list[Finding]) -> int:
+    """The code of a cell that is not a list; MISSING with the reason added where it is wrong.
+
+    Args:
+        book: The codes of the rubric.
+        position: The criterion.
+        cell: A label, null, or a map.
+        path: Where the cell stands.
+        found: What is wrong so far.
+    """
+    if cell is None:
+        return MISSING
+    if isinstance(cell, str):
+        return book.resolved(position, cell, path, found)
+    if not isinstance(cell, dict):
+        expected = "a label, null, a map with `verdict` or `failure`, or a list of repeats"
+        found.append(Finding(path, f"{shown_path(path)} is {expected}, not {kind_of(cell)}."))
+        return MISSING
+    if "failure" in cell:
+        return _failure(cell, path, found)
+    return _vote(book, position, cell, path, found)
+
+
+def _failure(cell: dict[str, Any], path: Path, found: list[Finding]) -> int:
+    found += key_findings(cell, FAILURE_KEYS, path, what="a failed call")
+    if "message" in cell:
+        found += text_findings(cell["message"], (*path, "message"))
+    category = cell["failure"]
+    if isinstance(category, str) and category in FAILURES:
+        return FAILURES[category]
+    hint = did_you_mean(category, FAILURES) if isinstance(category, str) else f"Known: {listing(FAILURES)}."
+    shown = f"`{category}`" if isinstance(category, str) else kind_of(category)
+    found.append(Finding((*path, "failure"), f"{shown_path(path)}.failure is no category: {shown}. {hint}"))
+    return MISSING
+
+
+def _vote(book: Codebook, position: int, cell: dict[str, Any], path: Path, found: list[Finding]) -> int:
+    if not cell.keys() <= _VOTE:
+        found += key_findings(cell, VOTE_KEYS, path, what="a vote")
+    if "reason" in cell:
+        found += text_findings(cell["reason"], (*path, "reason"))
+    if "p" in cell and (wrong := _p_fault(book, position, cell["p"])):
+        found.append(Finding((*path, "p"), f"{shown_path(path)}.p {wrong}"))
+    verdict = cell.get("verdict")
+    if isinstance(verdict, str):
+        table = book.tables[position]
+        return table[verdict] if verdict in table else book.resolved(position, verdict, (*path, "verdict"), found)
+    message = f"is a label, not {kind_of(verdict)}." if "verdict" in cell else "is missing."
+    found.append(Finding((*path, "verdict"), f"{shown_path(path)}.verdict {message}"))
+    return MISSING
+
+
+_VOTE = frozenset(VOTE_KEYS)
+
+
+def _p_fault(book: Codebook, position: int, p: Any) -> str | None:
+    """What is wrong with the probabilities of a vote."""
+    criterion = book.rubric.criteria[position]
+    if criterion.kind == "binary":
+        return None if _is_probability(p) else f"is P(MET), a number from 0 to 1, not {_shown(p)}."
+    labels = [criterion.labels[code] for code in criterion.scored]
+    if not isinstance(p, list):
+        return f"is a list with a probability for each of {listing(labels)}, not {_shown(p)}."
+    if len(p) != len(labels):
+        return f"has {len(p)} numbers; it needs one for each of {listing(labels)}."
+    for entry in p:
+        if not _is_probability(entry):
+            return f"holds numbers from 0 to 1, not {_shown(entry)}."
+    total = math.fsum(p)
+    return None if abs(total - 1) <= SLACK else f"sums to {total:.6g}, not to 1."
+
+
+def _is_probability(value: Any) -> bool:
+    return type(value) in (float, int) and 0 <= value <= 1
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.40}" if type(value) in (float, int) else kind_of(value)
+
+
+def probabilities_of(cell: Any) -> tuple[float, ...] | None:
+    """The probabilities of a good cell, of repeats their mean; None where it has none.
+
+    >>> probabilities_of([{"verdict": "MET", "p": 0.75}, "UNMET", {"verdict": "UNMET", "p": 0.25}])
+    (0.5,)
+    """
+    cells: Sequence[Any] = cell if isinstance(cell, list) else [cell]
+    given = [one["p"] for one in cells if isinstance(one, dict) and "p" in one]
+    lists = [p if isinstance(p, list) else [p] for p in given]
+    if not lists:
+        return None
+    return tuple(math.fsum(entries) / len(lists) for entries in zip(*lists, strict=True))
+
+
+class Columns:
+    """What the items of one rubric hold so far.
+
+    Attributes:
+        key: What the file calls the rubric, where it has several.
+        book: The codes of its labels.
+        rows: The positions of the items in the file.
+    """
+
+    def __init__(self, key: str | None, book: Codebook, judges: int) -> None:
+        self.key = key
+        self.book = book
+        self.rows: list[int] = []
+        self._judges = judges
+        self._blank = [MISSING] * (len(book) * judges)
+        self._votes = array("h")
+        self._checks: dict[int, list[int]] = {}
+        self._truth: dict[int, list[int]] = {}
+        self._annotations: dict[str, dict[int, list[int]]] = {}
+        self._final: dict[int, list[int]] = {}
+        self._numbers: dict[str, dict[int, float]] = {"penalty": {}, "score": {}}
+        self._errors: dict[int, str] = {}
+        self._details: dict[int, Any] = {}
+        self._repeats: list[Repeat] = []
+
+    def start(self, at: int) -> None:
+        """Begin the item that stands at a position of the file."""
+        self.rows.append(at)
+        self._votes.extend(self._blank)
+
+    def cast(self, judge: int, cells: Any, path: Path, found: list[Finding]) -> None:
+        """Add the votes of one judge on the item; what is wrong is added to what was found."""
+        codes = self.book.quick(cells)
+        if codes is None:
+            codes = self._codes(judge, cells, path, found)
+        width = len(self.book)
+        start = ((len(self.rows) - 1) * self._judges + judge) * width
+        self._votes[start : start + width] = array("h", codes)
+
+    def check(self, metric: str, cells: Any, path: Path, found: list[Finding]) -> None:
+        """Add the verdicts of a deterministic check; what is wrong is added to what was found."""
+        codes = self._codes(self._judges, cells, path, found)
+        held = self._checks.setdefault(len(self.rows) - 1, [MISSING] * len(self.book))
+        for position, code in enumerate(codes):
+            if code == MISSING:
+                continue
+            criterion = self.book.rubric.criteria[position]
+            if criterion.check is None or criterion.check.metric != metric:
+                message = f"{shown_path(path)}[{position}]: `{criterion.name}` has no check by `{metric}`."
+                found.append(Finding((*path, position), message))
+            held[position] = code
+
+    def _codes(self, judge: int, cells: Any, path: Path, found: list[Finding]) -> list[int]:
+        """The codes of cells that are more than labels."""
+        width = len(self.book)
+        if not isinstance(cells, list):
+            message = f"{shown_path(path)} is a list with a cell for each criterion, not {kind_of(cells)}."
+            found.append(Finding(path, message))
+            return [MISSING] * width
+        if wrong := self.book.length_fault(cells):
+            found.append(Finding(path, f"{shown_path(path)} {wrong}"))
+        row = len(self.rows) - 1
+        codes = []
+        for position, cell in enumerate(cells[:width]):
+            if isinstance(cell, list):
+                codes.append(self._repeated(judge, position, cell, (*path, position), found))
+            else:
+                codes.append(cell_code(self.book, position, cell, (*path, position), found))
+            if isinstance(cell, (list, dict)):
+                self._details[(row * width + position) * (self._judges + 1) + judge] = cell
+        return codes + [MISSING] * (width - len(codes))
+
+    def _repeated(self, judge: int, position: int, cells: list[Any], path: Path, found: list[Finding]) -> int:
+        """Note repeats, to be made one vote with all others of their criterion."""
+        if not cells:
+            found.append(Finding(path, f"{shown_path(path)} is a list of repeats and holds none."))
+        codes = []
+        for number, cell in enumerate(cells):
+            if isinstance(cell, list):
+                message = f"{shown_path(path)}[{number}] is a list inside a list of repeats; repeats are not nested."
+                found.append(Finding((*path, number), message))
+                continue
+            codes.append(cell_code(self.book, position, cell, (*path, number), found))
+        if judge == self._judges:
+            found.append(Finding(path, f"{shown_path(path)} is a list of repeats; a check answers once."))
+        self._repeats.append(Repeat(len(self.rows) - 1, position, judge, tuple(codes)))
+        return MISSING
+
+    def fail(self, error: Any) -> None:
+        """Note that grading the item failed."""
+        self._errors[len(self.rows) - 1] = error
+
+    def state(self, codes: list[int]) -> None:
+        """Add the ground truth of the item."""
+        self._truth[len(self.rows) - 1] = codes
+
+    def annotate(self, annotations: dict[str, list[int]]) -> None:
+        """Add the annotations of the item; who said nothing about any criterion has not annotated it."""
+        for name, codes in annotations.items():
+            if all(code == MISSING for code in codes):
+                continue
+            self._annotations.setdefault(name, {})[len(self.rows) - 1] = codes
+
+    def record(self, codes: list[int]) -> None:
+        """Add the final verdicts that the grader recorded for the item."""
+        self._final[len(self.rows) - 1] = codes
+
+    def note(self, key: str, value: float) -> None:
+        """Add the `penalty` or `score` of the item."""
+        self._numbers[key][len(self.rows) - 1] = value
+
+    def block(self, rules: Rules) -> Block:
+        """The block of these columns."""
+        size, width = len(self.rows), len(self.book)
+        votes = np.frombuffer(self._votes, dtype=np.int16).reshape(size, self._judges, width)
+        votes = np.ascontiguousarray(votes.transpose(0, 2, 1))
+        self._merge(votes, rules)
+        annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
+        stated = self._flags(self._truth)
+        truth = self._spread(self._truth)
+        agreed, no_consensus = agreement(self.book, annotations, rows=~stated)
+        truth[~stated] = agreed[~stated]
+        return Block(
+            rubric=self.book.rubric,
+            key=self.key,
+            items=np.array(self.rows, dtype=np.intp),
+            votes=votes,
+            truth=truth,
+            # A truth of nulls alone labels nothing.
+            labelled=(truth != MISSING).any(axis=1)
+            | self._flags(itertools.chain.from_iterable(self._annotations.values())),
+            no_consensus=no_consensus,
+            errored=self._flags(self._errors),
+            penalties=self._floats("penalty", 0.0),
+            recorded_final=self._spread(self._final),
+            recorded_score=self._floats("score", np.nan),
+            annotations=annotations,
+            repeats=tuple(sorted(self._repeats)),
+            probabilities=tuple(sorted(self._probabilities())),
+            checks=self._spread(self._checks),
+            stated=stated,
+            details=self._details,
+            errors=self._errors,
+        )
+
+    def _merge(self, votes: Codes, rules: Rules) -> None:
+        """Make the repeats of each judge one vote."""
+        by_criterion: dict[int, list[Repeat]] = {}
+        for repeat in self._repeats:
+            by_criterion.setdefault(repeat.criterion, []).append(repeat)
+        for position, repeats in by_criterion.items():
+            longest = max(len(repeat.codes) for repeat in repeats)
+            codes = np.full((len(repeats), longest), MISSING, dtype=np.int16)
+            for at, repeat in enumerate(repeats):
+                codes[at, : len(repeat.codes)] = repeat.codes
+            criterion = self.book.rubric.criteria[position]
+            merged = merged_repeats(criterion, codes, rule=rules.of(criterion))
+            items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
+            votes[items, position, judges] = merged
+
+    def _probabilities(self) -> Iterable[Probability]:
+        width, judges = len(self.book), self._judges
+        for index, cell in self._details.items():
+            cell_at, judge = divmod(index, judges + 1)
+            p = probabilities_of(cell) if judge < judges else None
+            if p is not None:
+                yield Probability(*divmod(cell_at, width), judge, p)
+
+    def _spread(self, rows: dict[int, list[int]]) -> Codes:
+        codes = np.full((len(self.rows), len(self.book)), MISSING, dtype=np.int16)
+        if rows:
+            codes[list(rows)] = np.array(list(rows.values()), dtype=np.int16)
+        return codes
+
+    def _flags(self, rows: Iterable[int]) -> Any:
+        flags = np.zeros(len(self.rows), dtype=np.bool_)
+        flags[list(rows)] = True
+        return flags
+
+    def _floats(self, key: str, default: float) -> Any:
+        values = np.full(len(self.rows), default)
+        held = self._numbers[key]
+        values[list(held)] = list(held.values())
+        return values
+
+
+def agreement(book: Codebook, annotations: dict[str, Codes], *, rows: Any) -> tuple[Codes, Any]:
+    """The consensus of annotators, and where they said something and have none.
+
+    Args:
+        book: The codes of the rubric.
+        annotations: Codes by annotator.
+        rows: The rows to look at.
+    """
+    codes = np.full((len(rows), len(book)), MISSING, dtype=np.int16)
+    if annotations:
+        stack = np.stack(list(annotations.values()), axis=2)
+        for position, criterion in enumerate(book.rubric.criteria):
+            # Few distinct rows of annotations recur often: each is settled once.
+            distinct, which = np.unique(stack[rows, position], axis=0, return_inverse=True)
+            settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
+            codes[rows, position] = settled[which.reshape(-1)] if len(distinct) else MISSING
+        said = (stack != MISSING).any(axis=2) & rows[:, None]
+        return codes, said & (codes == MISSING)
+    return codes, np.zeros(codes.shape, dtype=np.bool_)

@@ -1,7 +1,0 @@
-"""Files of YAML and JSON: strict reading with the place of every value, canonical bytes, safe writing."""
-
-from deemster.documents.canonical import canonical
-from deemster.documents.document import Document, Reading, in_order
-from deemster.documents.files import format_of, read_document, read_value
-
-__all__ = ["Document", "Reading", "canonical", "format_of", "in_order", "read_document", "read_value"]

@@ -1,0 +1,110 @@
+"""The exception tree, the faults it carries, and the exit codes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from deemster.errors.message_text import visible
+
+SHOWN = 20
+_LONGEST = 4000
+
+
+class ExitCode(enum.IntEnum):
+    """How a command ends."""
+
+    PASSED = 0
+    GATE_FAILED = 1
+    BAD_INPUT = 2
+    INCOMPLETE = 3
+    INCONCLUSIVE = 4
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with an input, and where.
+
+    Attributes:
+        message: What is wrong and what was expected, as one sentence.
+        where: ``file:line``, ``file`` or a JSON pointer.
+        sample: The id of the sample concerned.
+    """
+
+    message: str
+    where: str | None = None
+    sample: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        sample = f"sample `{self.sample}`: " if self.sample is not None else ""
+        return visible(f"{place}{sample}{self.message}", limit=_LONGEST)
+
+
+class DeemsterError(Exception):
+    """Anything this package raises on purpose."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class InputError(DeemsterError, ValueError):
+    """What the user gave cannot be used.
+
+    Attributes:
+        faults: Everything that was found wrong, in the order it was found.
+    """
+
+    def __init__(self, faults: str | Fault | Iterable[Fault]) -> None:
+        if isinstance(faults, str):
+            faults = Fault(faults)
+        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+        super().__init__(self.faults)
+
+    def __str__(self) -> str:
+        lines = [str(fault) for fault in self.faults[:SHOWN]]
+        if len(self.faults) > SHOWN:
+            lines.append(f"... and {len(self.faults) - SHOWN} more")
+        return "\n".join(lines)
+
+
+class DatasetError(InputError):
+    """A golden dataset or a rubric dataset cannot be used."""
+
+
+class RubricError(InputError):
+    """A rubric, or a verdict on one of its criteria, cannot be used."""
+
+
+class VotesError(InputError):
+    """Votes of judges cannot be used, or do not fit the dataset."""
+
+
+class OutputsError(InputError):
+    """Saved outputs cannot be used, or do not fit the dataset."""
+
+
+class ReportError(InputError):
+    """A report file cannot be read, or a report cannot be written."""
+
+
+class StoreError(InputError):
+    """A store of runs cannot be opened, read or written, or holds no such run."""
+
+
+class LeaseError(StoreError):
+    """A run of a store belongs to another process."""
+
+
+class TakenError(StoreError):
+    """A store has a run of that id already."""
+
+
+class ConfigurationError(InputError):
+    """A suite, metric, option or gate rule cannot be used."""
+
+
+class MissingExtraError(DeemsterError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, need: str, *, extra: str) -> None:
+        super().__init__(f"{need} needs the `{extra}` extra: pip install 'deemster[{extra}]'")

@@ -1,0 +1,7 @@
+"""Files of YAML and JSON: strict reading with the place of every value, canonical bytes, safe writing."""
+
+from deemster.formats.canonical_json import canonical
+from deemster.formats.document import Document, Reading, in_order
+from deemster.formats.read_file import format_of, read_document, read_value
+
+__all__ = ["Document", "Reading", "canonical", "format_of", "in_order", "read_document", "read_value"]

@@ -1,0 +1,134 @@
+"""A JSONL file that is not kept in memory: where its rows begin, and how to read them again."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from deemster.formats.document import Reading
+
+BLOCK = 1 << 20
+BOM = b"\xef\xbb\xbf"
+
+
+class Lines:
+    """The rows of a JSONL file by byte offset.
+
+    Attributes:
+        reading: How the file is called and what its errors are.
+        offsets: Where each row begins.
+    """
+
+    def __init__(self, path: str | Path, reading: Reading) -> None:
+        self.reading = reading
+        self.offsets = array("q")
+        self._path = Path(path)
+        self._state = self._stat()
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def scan(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Every line of the file in blocks, each with the offset of its first line.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        with self._open() as file:
+            offset = 3 if file.read(3) == BOM else 0
+            file.seek(offset)
+            rest = b""
+            while data := file.read(BLOCK):
+                head, newline, tail = data.rpartition(b"\n")
+                if not newline:
+                    rest += tail
+                    continue
+                block = rest + head
+                yield offset, block.split(b"\n")
+                offset += len(block) + 1
+                rest = tail
+            if rest:
+                yield offset, [rest]
+
+    def blocks(self) -> Iterator[bytes]:
+        """All rows in file order, some at a time; a block may hold blank lines.
+
+        Raises:
+            InputError: The file is not the one that was loaded.
+        """
+        if not self.offsets:
+            return
+        with self._open() as file:
+            self._confirm(file)
+            file.seek(self.offsets[0])
+            rest = b""
+            while data := file.read(BLOCK):
+                head, newline, tail = data.rpartition(b"\n")
+                if newline:
+                    yield rest + head
+                    rest = tail
+                else:
+                    rest += tail
+            if rest:
+                yield rest
+
+    def rows(self, positions: Sequence[int]) -> Iterator[bytes]:
+        """Single rows in any order.
+
+        Raises:
+            InputError: The file is not the one that was loaded.
+        """
+        with self._open() as file:
+            self._confirm(file)
+            for position in positions:
+                file.seek(self.offsets[position])
+                yield file.readline()
+
+    def numbers(self, positions: Iterable[int]) -> dict[int, int]:
+        """The line numbers of rows, from 1.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        found: dict[int, int] = {}
+        offset, number = 0, 1
+        with self._open() as file:
+            for position in sorted(positions):
+                while offset < self.offsets[position]:
+                    data = file.read(min(self.offsets[position] - offset, BLOCK))
+                    if not data:
+                        self.lost()
+                    offset += len(data)
+                    number += data.count(b"\n")
+                found[position] = number
+        return found
+
+    def lost(self) -> Any:
+        """Refuse a file that is not the one that was loaded.
+
+        Raises:
+            InputError: Always.
+        """
+        self.reading.refuse("The file has changed since it was loaded. Load it again.")
+
+    def _confirm(self, file: Any) -> None:
+        if self._stat(file.fileno()) != self._state:
+            self.lost()
+
+    def _open(self) -> Any:
+        try:
+            return self._path.open("rb")
+        except OSError as error:
+            self.reading.refuse(f"The file cannot be read: {error.strerror}.")
+
+    def _stat(self, handle: int | None = None) -> tuple[int, int]:
+        try:
+            found = self._path.stat() if handle is None else os.fstat(handle)
+        except FileNotFoundError:
+            self.reading.refuse("There is no such file.")
+        except (OSError, ValueError) as error:
+            self.reading.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
+        return found.st_size, found.st_mtime_ns

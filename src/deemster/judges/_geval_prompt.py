@@ -1,0 +1,237 @@
+"""A quality put into words: what a G-Eval judge is told, and how its case is laid out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.judges._score_bands import Band, written
+from deemster.judges._untrusted_text import blocks
+from deemster.judges.geval_definition import FIELDS, SHOWN, Example
+from deemster.judges.prompt_templates import DIVIDER, file_text, filled, prompt
+from deemster.records import Message, freeze
+
+_SLACK = 1e-9
+NOTHING = "The context is empty: no passage was retrieved."
+TITLES = {
+    "input": "Question",
+    "context": "Context",
+    "expected_output": "Expected answer",
+    "actual_output": "Actual answer",
+}
+LABELS = {"input": "question"}
+STEPS_SCHEMA: Any = freeze(
+    {
+        "type": "object",
+        "properties": {"steps": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+        "required": ["steps"],
+        "additionalProperties": False,
+    }
+)
+
+
+class Quality(msgspec.Struct, frozen=True, kw_only=True):
+    """One quality, as a judge is told of it.
+
+    Attributes:
+        about: What it is, in a sentence or more.
+        steps: What the judge does, in order; None where a model writes them from `about`.
+        rubric: What earns which score.
+        fields: What the judge is shown.
+        higher_is_better: Whether a higher score is the better one.
+        info: What else the judge should know.
+        examples: Cases with the scores they deserve.
+    """
+
+    about: str
+    steps: tuple[str, ...] | None
+    rubric: tuple[Band, ...]
+    fields: tuple[str, ...]
+    higher_is_better: bool = True
+    info: str | None = None
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def low(self) -> int:
+        """The least score."""
+        return self.rubric[0].range[0]
+
+    @property
+    def high(self) -> int:
+        """The greatest score."""
+        return self.rubric[-1].range[1]
+
+    def placed(self, value: float) -> float:
+        """A value of the rubric, from 0 for its least to 1 for its greatest."""
+        return (value - self.low) / (self.high - self.low)
+
+    def value(self, score: float) -> float:
+        """The value of the rubric that has a place between 0 and 1."""
+        return self.low + score * (self.high - self.low)
+
+    def native(self, score: float) -> int:
+        """The whole number of the rubric nearest to a place between 0 and 1; of two equally near ones the higher."""
+        # The slack undoes what division took from a half.
+        return math.floor(self.value(score) + 0.5 + _SLACK)
+
+
+class Part(NamedTuple):
+    """One text of a case: its title, the label of its block, and itself."""
+
+    title: str
+    label: str
+    text: str
+
+
+def parts_of(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -> Iterator[Part]:
+    """The texts of a case, by field, with their titles and labels; each passage of a context is one.
+
+    Args:
+        texts: The text of each field; of the context also a list of passages.
+        before: What comes before every label.
+    """
+    for field in FIELDS:
+        text = texts.get(field)
+        if text is None:
+            continue
+        if isinstance(text, str):
+            yield Part(TITLES[field], before + LABELS.get(field, field), text)
+            continue
+        for place, passage in enumerate(text, start=1):
+            yield Part(f"{TITLES[field]}, passage {place}", f"{before}passage_{place}", passage)
+
+
+def messages_of(
+    quality: Quality, steps: tuple[str, ...], texts: Mapping[str, str | Sequence[str]]
+) -> tuple[Message, Message]:
+    """The two messages in which a judge is told of a quality and given a case.
+
+    Args:
+        quality: The quality.
+        steps: Its steps, whoever wrote them.
+        texts: The text of each field that is shown; the passages of a context as a list.
+    """
+    system, examples = _fixed(quality, steps)
+    case = list(parts_of(texts))
+    every = {part.label: part.text for part in case}
+    for parts, _ in examples:
+        every |= {part.label: part.text for part in parts}
+    found, nonce = blocks(every)
+    told = [
+        f"Example {place}:\n\n{_laid_out(parts, found)}\n\nThe right reply:\n{reply}\n\n"
+        for place, (parts, reply) in enumerate(examples, start=1)
+    ]
+    shown = _laid_out(case, found)
+    if "context" in texts and not texts["context"]:
+        shown = f"{shown}\n\n{NOTHING}" if shown else NOTHING
+    user = filled(prompt("g-eval").user, {"examples": "".join(told), "case": shown})
+    return Message("system", nonce.join(system)), Message("user", user)
+
+
+@lru_cache(maxsize=64)
+def steps_messages(quality: Quality) -> tuple[Message, Message]:
+    """The two messages that ask for the steps of a quality; they hold nothing of any case."""
+    values = {
+        "criteria": quality.about,
+        "shown": ", ".join(SHOWN[field] for field in quality.fields),
+        "low": str(quality.low),
+        "high": str(quality.high),
+        "rubric": written(quality.rubric),
+    }
+    system, _, user = file_text("g-eval-steps").strip().partition(DIVIDER)
+    return Message("system", filled(system, values)), Message("user", filled(user, values))
+
+
+def prompt_of_steps(quality: Quality) -> str:
+    """What asks for the steps of a quality, as a person reads it."""
+    return DIVIDER.join(message.content for message in steps_messages(quality))
+
+
+@lru_cache(maxsize=64)
+def prompt_of(quality: Quality) -> str:
+    """What a judge is told of a quality, as a person reads it: with places for what a case brings."""
+    values = dict(_told(quality))
+    if quality.steps is not None:
+        values["steps"] = numbered(quality.steps)
+    values["examples"] = "".join(
+        f"Example {place}:\n\n{json.dumps(msgspec.to_builtins(example), ensure_ascii=False)}\n\n"
+        for place, example in enumerate(quality.examples, start=1)
+    )
+    values["case"] = "\n\n".join(f"{TITLES[field]}:\n{{{{{field}}}}}" for field in quality.fields)
+    return filled(prompt("g-eval").text, values)
+
+
+@lru_cache(maxsize=64)
+def numbered(steps: tuple[str, ...]) -> str:
+    r"""Steps as a judge reads them.
+
+    >>> numbered(("Read.", "Decide."))
+    '1. Read.\n2. Decide.'
+    """
+    return "\n".join(f"{place}. {step}" for place, step in enumerate(steps, start=1))
+
+
+@lru_cache(maxsize=64)
+def verdict_schema(low: int, high: int) -> Any:
+    """The form of a judge's reply.
+
+    Args:
+        low: The least score.
+        high: The greatest.
+    """
+    return freeze(
+        {
+            "type": "object",
+            "properties": {
+                "reason": {"type": "string"},
+                "score": {"type": "integer", "minimum": low, "maximum": high},
+            },
+            "required": ["reason", "score"],
+            "additionalProperties": False,
+        }
+    )
+
+
+@lru_cache(maxsize=64)
+def _told(quality: Quality) -> dict[str, str]:
+    return {
+        "quality": f"The quality: {quality.about}",
+        "low": str(quality.low),
+        "high": str(quality.high),
+        "rubric": written(quality.rubric),
+        "direction": "a better case" if quality.higher_is_better else "a worse case",
+        "info": "" if quality.info is None else f"\n\nWhat you should know beside:\n{quality.info}",
+    }
+
+
+@lru_cache(maxsize=64)
+def _fixed(
+    quality: Quality, steps: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[tuple[tuple[Part, ...], str], ...]]:
+    """What is the same for every case: what the system says, divided where the nonce stands, and the examples."""
+    values = {**_told(quality), "steps": numbered(steps)}
+    # Filled piece by piece, so that a place named within the steps is not taken for the nonce's.
+    system = tuple(filled(piece, values) for piece in prompt("g-eval").system.split("{{nonce}}"))
+    examples = tuple(
+        (tuple(parts_of(_example_texts(example), before=f"example_{place}_")), _reply(example))
+        for place, example in enumerate(quality.examples, start=1)
+    )
+    return system, examples
+
+
+def _laid_out(parts: Sequence[Part], found: Mapping[str, str]) -> str:
+    return "\n\n".join(f"{part.title}:\n{found[part.label]}" for part in parts)
+
+
+def _example_texts(example: Example) -> dict[str, str]:
+    texts = {field: getattr(example, field) for field in FIELDS}
+    return {field: text for field, text in texts.items() if text is not None}
+
+
+def _reply(example: Example) -> str:
+    return json.dumps({"reason": example.reason, "score": example.score}, ensure_ascii=False)

@@ -1,0 +1,231 @@
+"""What a judge is shown: the criterion, its options in an order of their own, examples, and the submission."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from deemster.judges._untrusted_text import block, nonce_of
+from deemster.judges.few_shot import Shown
+from deemster.judges.grading_case import Case, place_digest
+from deemster.judges.prompt_templates import DIVIDER, Prompt, file_text, filled, places
+from deemster.records import FrozenDict, Message, freeze
+from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.verdicts import VERDICTS
+
+RUBRIC = "rubric"
+KINDS = ("binary", "ordinal", "nominal", RUBRIC)
+_TEXT = {"type": "string"}
+
+
+class Exhibit(NamedTuple):
+    """A criterion as one judge sees it.
+
+    Attributes:
+        place: Its place in the rubric.
+        criterion: The criterion.
+        order: The codes of its options in the order they are shown; none where it is binary.
+    """
+
+    place: int
+    criterion: Criterion
+    order: tuple[int, ...]
+
+
+class Style(NamedTuple):
+    """How a grader words its questions.
+
+    Attributes:
+        system: What takes the place of the built-in task, by kind of criterion; `rubric` for whole rubrics.
+        shuffle: Whether options stand in an order of their own for each question.
+        auto_na: Whether an abstention is offered where the author gave no option for it.
+        seed: What orders and marker lines derive from.
+    """
+
+    system: Mapping[str, str]
+    shuffle: bool
+    auto_na: bool
+    seed: int
+
+    def prompt(self, kind: str) -> Prompt:
+        """The prompt for a kind of criterion, or for a whole rubric."""
+        return _prompt(kind, self.system.get(kind))
+
+    def exhibit(self, case: Case, place: int, *, judge: str, repeat: int) -> Exhibit:
+        """A criterion of a case, with the order in which this judge sees its options this time."""
+        criterion = case.rubric.criteria[place]
+        if not criterion.options:
+            return Exhibit(place, criterion, ())
+        scored = list(criterion.scored)
+        if self.shuffle:
+            about = (self.seed, case.hash, criterion.name, judge, repeat)
+            scored.sort(key=lambda code: place_digest(*about, criterion.labels[code]))
+        offered = len(criterion.labels) if self.auto_na else len(criterion.options)
+        return Exhibit(place, criterion, (*scored, *sorted(code for code in criterion.abstentions if code < offered)))
+
+    def messages(
+        self, case: Case, exhibits: Sequence[Exhibit], examples: Sequence[Shown], *, kind: str, judge: str, repeat: int
+    ) -> tuple[Message, Message]:
+        """The two messages of one question.
+
+        Args:
+            case: What is judged.
+            exhibits: What it is judged by: one criterion, or all of a rubric.
+            examples: What people said of others.
+            kind: The criterion's kind, or `rubric`.
+            judge: Who is asked.
+            repeat: How often it was asked before.
+        """
+        texts = _untrusted(case, examples)
+        criterion = "" if kind == RUBRIC else exhibits[0].criterion.name
+        nonce = nonce_of(texts.values(), about=(self.seed, case.hash, criterion, judge, repeat))
+        blocks = {label: block(label, text, nonce=nonce) for label, text in texts.items()}
+        values: dict[str, str] = {
+            label: blocks[label] for label in ("prompt", "reference", "submission") if label in blocks
+        }
+        if case.rubric.guidelines is not None:
+            values["guidelines"] = case.rubric.guidelines
+        if kind == RUBRIC:
+            values["criteria"] = "\n\n".join(_entry(exhibit) for exhibit in exhibits)
+        else:
+            values |= _described(exhibits[0])
+        if examples:
+            values["examples"] = "\n\n".join(
+                _example(number, example, exhibits, blocks, whole=kind == RUBRIC)
+                for number, example in enumerate(examples, 1)
+            )
+        prompt = self.prompt(kind)
+        return _reduced(prompt, frozenset(values)).messages(values, nonce=nonce)
+
+
+@lru_cache(maxsize=64)
+def _prompt(kind: str, task: str | None) -> Prompt:
+    """A prompt of this package; the form of the reply and the rule about data blocks stay with any task."""
+    built_in, form, user = file_text(f"grade-{kind}").split(DIVIDER)
+    system = "\n\n".join(part.strip() for part in (built_in if task is None else task, form, file_text("blocks")))
+    return Prompt(system, user.strip())
+
+
+@lru_cache(maxsize=256)
+def _reduced(prompt: Prompt, known: frozenset[str]) -> Prompt:
+    return Prompt(prompt.system, _kept(prompt.user, known))
+
+
+@lru_cache(maxsize=256)
+def _kept(template: str, known: frozenset[str]) -> str:
+    """A template without the paragraphs that have a place for what is not there.
+
+    A heading that ends in a colon belongs to the paragraph after it.
+    """
+    kept: list[str] = []
+    heading: list[str] = []
+    for paragraph in template.strip().split("\n\n"):
+        if paragraph.endswith(":"):
+            heading.append(paragraph)
+            continue
+        if known.issuperset(places(paragraph)):
+            kept += [*heading, paragraph]
+        heading = []
+    return "\n\n".join(kept)
+
+
+def _untrusted(case: Case, examples: Sequence[Shown]) -> dict[str, str]:
+    """Every text in a question that is not the rubric's author's, by label."""
+    texts = {}
+    for number, example in enumerate(examples, 1):
+        texts[f"example_{number}"] = example.output
+        for place, reason in enumerate(example.reasons):
+            if reason is not None and example.codes[place] != MISSING:
+                texts[f"reason_{number}_{place + 1}"] = reason
+    if case.prompt is not None:
+        texts["prompt"] = case.prompt
+    if case.reference is not None:
+        texts["reference"] = case.reference
+    texts["submission"] = case.output
+    return texts
+
+
+def _described(exhibit: Exhibit) -> dict[str, str]:
+    """What a question says of a criterion, by place."""
+    criterion = exhibit.criterion
+    values = {"requirement": criterion.requirement}
+    if criterion.weight:
+        values["fault" if criterion.weight < 0 else "gain"] = ""
+    if exhibit.order:
+        lines = [f"{number}. {criterion.labels[code]}" for number, code in enumerate(exhibit.order, 1)]
+        values["options"] = "\n".join(lines)
+        if exhibit.order[-1] in criterion.abstentions:
+            values["na"] = ""
+    return values
+
+
+def _entry(exhibit: Exhibit) -> str:
+    values = {**_described(exhibit), "name": _quoted(exhibit.criterion.name)}
+    return filled(_kept(file_text("grade-entry"), frozenset(values)), values)
+
+
+def _example(
+    number: int, example: Shown, exhibits: Sequence[Exhibit], blocks: Mapping[str, str], *, whole: bool
+) -> str:
+    said, why = [], []
+    for place, (exhibit, code) in enumerate(zip(exhibits, example.codes, strict=True)):
+        if code == MISSING:
+            continue
+        name = f"{_quoted(exhibit.criterion.name)} " if whole else ""
+        said.append(f"{name}{_answer(exhibit, code)}")
+        if (reason := blocks.get(f"reason_{number}_{place + 1}")) is not None:
+            why.append(f"{name.strip()}\n{reason}".strip())
+    values = {"number": str(number), "example": blocks[f"example_{number}"], "said": ", ".join(said)}
+    if why:
+        values["why"] = "\n".join(why)
+    return filled(_kept(file_text("grade-example"), frozenset(values)), values)
+
+
+def _answer(exhibit: Exhibit, code: int) -> str:
+    """A label as a reply would give it."""
+    if not exhibit.order:
+        return VERDICTS[code]
+    return f"option {exhibit.order.index(code) + 1}"
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)
+def schema_of(options: int) -> FrozenDict:
+    """The JSON schema of a reply about one criterion.
+
+    Args:
+        options: How many options are shown; 0 where it is binary.
+    """
+    return _object({"reason": _TEXT, **_choice(options)})
+
+
+@lru_cache(maxsize=64)
+def rubric_schema(entries: tuple[tuple[str, int], ...]) -> FrozenDict:
+    """The JSON schema of a reply about a whole rubric.
+
+    Args:
+        entries: The name of each criterion and how many options it shows.
+    """
+    kinds = [
+        _object({"criterion": {"type": "string", "enum": [name]}, "reason": _TEXT, **_choice(options)})
+        for name, options in entries
+    ]
+    return _object({"verdicts": {"type": "array", "items": {"anyOf": kinds}}})
+
+
+def _choice(options: int) -> dict[str, Any]:
+    if not options:
+        return {"verdict": {"type": "string", "enum": list(VERDICTS)}}
+    return {"option": {"type": "integer", "minimum": 1, "maximum": options}}
+
+
+def _object(fields: dict[str, Any]) -> FrozenDict:
+    found: FrozenDict = freeze(
+        {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    )
+    return found

@@ -1,0 +1,72 @@
+"""Criteria that a metric answers in place of a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deemster.datasets.votes import CHECK
+from deemster.errors import ConfigurationError
+from deemster.judges.grading_case import Case
+from deemster.judges.grading_result import MODELS, Vote, failure_of, verdict_fields
+from deemster.judges.judge_script import Asking
+from deemster.judges.shared_calls import calls_of, charged
+from deemster.records import Call, MetricScore, Reply, Unscored
+from deemster.rubrics.criterion import Criterion
+
+
+def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
+    """The vote of the metric that answers a criterion; where it has no score, an abstention.
+
+    Where a model that it asks gave no usable answer, the vote is a failure, as that of a judge would be.
+
+    Args:
+        criterion: What it answers.
+        case: The item.
+        checks: The metric of each criterion with a `check`.
+
+    Raises:
+        ConfigurationError: Nobody says which metric it is.
+    """
+    check = criterion.check
+    metric = checks.get(criterion)
+    if check is None or metric is None:
+        raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and nobody says which.")
+    sample, output = case.pair
+    heard: list[Reply] = []
+    if hasattr(metric, "script"):
+        mark = yield from _noted(metric.script(sample, output), heard)
+    else:
+        mark = metric.score(sample, output)
+    judge = f"{CHECK}{check.metric}"
+    calls = list(calls_of(heard)) if mark.usage is None else [Call(0, mark.usage)]
+    if isinstance(mark, Unscored) and mark.cause in MODELS:
+        # The model that the metric asks gave no answer: that is no abstention, and it is tried again.
+        failure = failure_of(mark.cause, f"{check.metric} has no score: {mark.message}")
+        return charged([Vote(judge=judge, failure=failure)], calls)[0]
+    if isinstance(mark, MetricScore):
+        code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."
+    else:
+        code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
+    return charged([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
+
+
+def _code(criterion: Criterion, score: float, threshold: float) -> int:
+    """The verdict that a score means: met from the threshold on, or the option of the nearest value."""
+    if not criterion.options:
+        return 0 if score >= threshold else 1
+    distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}
+    nearest = min(distance.values())
+    return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)
+
+
+def _noted(script: Any, heard: list[Reply]) -> Asking[Any]:
+    """What a script returns; what it was sent is noted."""
+    try:
+        requests = next(script)
+        while True:
+            replies = yield requests
+            heard += replies
+            requests = script.send(replies)
+    except StopIteration as stop:
+        return stop.value

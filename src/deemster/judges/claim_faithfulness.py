@@ -1,0 +1,187 @@
+"""Faithfulness claim by claim: what the answer claims, and whether the context supports each of it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+from deemster.errors import ConfigurationError
+from deemster.judges._geval_prompt import NOTHING
+from deemster.judges._panel import SEED
+from deemster.judges._untrusted_text import blocks
+from deemster.judges.judge_script import Judged, Silent, asked, asked_all
+from deemster.judges.prompt_templates import Prompt, prompt
+from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, words
+from deemster.judges.sample_context import passages_of, question_of, sample_passages
+from deemster.metrics.metric_contract import Fault, shown, text_of
+from deemster.metrics.option_checks import one_of, whole
+from deemster.records import Answer, Ask, Message, Output, Sample, Script, Silence, freeze
+from deemster.records.model_requests import JUDGE
+
+VERDICTS = ("supported", "contradicted", "open")
+WITHOUT = ("unscored", "best")
+LISTED = 20
+CLAIMS_SCHEMA: Any = freeze(
+    {
+        "type": "object",
+        "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
+        "required": ["claims"],
+        "additionalProperties": False,
+    }
+)
+SUPPORT_SCHEMA: Any = freeze(
+    {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(VERDICTS)}},
+        "required": ["reason", "verdict"],
+        "additionalProperties": False,
+    }
+)
+
+
+class Finding(NamedTuple):
+    """Whether the context supports a claim, and why."""
+
+    verdict: str
+    reason: str
+
+
+class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
+    """The share of the answer's claims that the context supports.
+
+    Reads the output's text; `input.question`, else the whole input as JSON; and the context: the texts in
+    `output.retrieved`, else `input.context`, else `metadata.context`, a text or a list of texts or of maps with a
+    `text`. A first request takes the answer apart into claims, then one request for each claim asks whether the context
+    supports it, contradicts it or leaves it open. The score is supported / claims. A claim on which no usable verdict
+    comes leaves the whole unscored, as a share of the others would be another number.
+    An answer without claims, such as "I do not know", has no share: it is unscored, for 0 of 0 is undefined.
+    `without_claims: best` gives it 1, for those to whom silence is faithful. `model` is the role that is asked.
+    More than `max_claims` claims are `too_large`.
+    Details: claims, supported, contradicted, open, model, prompt_hash; findings, each claim with its verdict and
+    reason, the unsupported ones first, at most 20 of them.
+    Example: two of three claims stand in the context: 0.6667.
+    """
+
+    alias: ClassVar[str] = "claim-faithfulness"
+    quotes: ClassVar[frozenset[str]] = frozenset({"findings"})
+    reads: ClassVar[frozenset[str]] = frozenset({"context"})
+    reads_expected: ClassVar[bool] = False
+    pass_mark: ClassVar[float] = 0.8
+
+    model: str = JUDGE
+    max_claims: int = 50
+    without_claims: str = "unscored"
+    max_tokens: int = 2048
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is out of range.
+        """
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise ConfigurationError(
+                f"`model` of {self.alias} is a name of the suite's models, not {shown(self.model)}."
+            )
+        whole(self.max_claims, least=1, most=1000, option="max_claims", metric=self.alias)
+        one_of(self.without_claims, WITHOUT, option="without_claims", metric=self.alias)
+        whole(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The model roles it asks."""
+        return (self.model,)
+
+    def prompt_text(self) -> str:
+        """Both prompts, as a person reads them."""
+        return f"{prompt('claims').text}\n\n{prompt('claim-support').text}"
+
+    def expect(self, sample: Sample) -> str:
+        """The question.
+
+        Raises:
+            Fault: It is not valid Unicode, or the sample's context cannot be read.
+        """
+        sample_passages(sample)
+        return question_of(sample)
+
+    def trial(self, sample: Sample, output: Output) -> Script:
+        """Ask for the claims, then for each whether it is supported, and mark.
+
+        Raises:
+            Fault: The sample or output cannot be read, or makes no claim, or too many.
+            Silent: A request had no usable answer.
+        """
+        texts = {"question": question_of(sample), "actual_output": text_of(output)}
+        passages = passages_of(sample, output)
+        values, nonce = blocks(texts)
+        told = yield from asked(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
+        claims = told.value
+        if len(claims) > self.max_claims:
+            raise Fault(
+                "too_large",
+                f"The answer makes {len(claims)} claims; at most {self.max_claims} are checked. Raise `max_claims`.",
+            )
+        beside = {"model": told.answer.model, "prompt_hash": self.prompt_hash}
+        if not claims:
+            if self.without_claims == "unscored":
+                raise Fault("bad_output", "The answer makes no claim, so that there is no share of supported ones.")
+            return self.mark(1.0, {**dict.fromkeys(("claims", *VERDICTS), 0), **beside, "findings": []})
+        ask, layout = self._ask, prompt("claim-support")
+        heard = yield from asked_all(
+            [ask(support_messages(layout, passages, claim), SUPPORT_SCHEMA) for claim in claims], finding_of
+        )
+        findings = []
+        for claim, found in zip(claims, heard, strict=True):
+            if isinstance(found, Silence):
+                raise Silent(found)
+            findings.append({"claim": cut(claim), "verdict": found.value.verdict, "reason": found.value.reason})
+        counts = {verdict: sum(entry["verdict"] == verdict for entry in findings) for verdict in VERDICTS}
+        findings.sort(key=lambda entry: entry["verdict"] == "supported")
+        listed: dict[str, Any] = {"findings": findings[:LISTED]}
+        if len(findings) > LISTED:
+            listed["truncated"] = True
+        return self.mark(counts["supported"] / len(claims), {"claims": len(claims), **counts, **beside, **listed})
+
+    def _ask(self, messages: tuple[Message, ...], schema: Any) -> Ask:
+        return Ask(messages=messages, schema=schema, role=self.model, seed=SEED, max_tokens=self.max_tokens)
+
+
+def support_messages(layout: Prompt, passages: tuple[str, ...], claim: str) -> tuple[Message, Message]:
+    """The two messages that ask whether passages support a claim.
+
+    Args:
+        layout: The prompt.
+        passages: The context.
+        claim: The claim, which is as little to be trusted as the answer it comes from.
+    """
+    labels = [f"passage_{place}" for place in range(1, len(passages) + 1)]
+    found, nonce = blocks({**dict(zip(labels, passages, strict=True)), "claim": claim})
+    context = "\n\n".join(found[label] for label in labels) or NOTHING
+    return layout.messages({"context": context, "claim": found["claim"]}, nonce=nonce)
+
+
+def claims_of(answer: Answer) -> list[str]:
+    """The distinct claims that a reply lists, in its order.
+
+    Raises:
+        Unreadable: It is no list of texts.
+    """
+    claims = entries_of(answer, ("claims",))["claims"]
+    if type(claims) is not list or not all(type(claim) is str and claim.strip() for claim in claims):
+        raise Unreadable("`claims` is a list of texts that are not blank.")
+    distinct = list(dict.fromkeys(claim.strip() for claim in claims))
+    try:
+        "".join(distinct).encode()
+    except UnicodeEncodeError:
+        raise Unreadable("`claims` are not valid Unicode.") from None
+    return distinct
+
+
+def finding_of(answer: Answer) -> Finding:
+    """What a reply says of one claim.
+
+    Raises:
+        Unreadable: It is not a reason and a known verdict.
+    """
+    entries = entries_of(answer, ("reason", "verdict"))
+    return Finding(choice(entries, "verdict", VERDICTS), words(entries, "reason"))

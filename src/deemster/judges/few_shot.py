@@ -1,0 +1,265 @@
+"""Examples for judges, taken from a training split and never the item itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.datasets.label_codebook import Codebook
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import ConfigurationError, Fault
+from deemster.judges.grading_case import Case, output_of, place_digest, text_digest
+from deemster.metrics.metric_contract import shown
+from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.rubric_definition import Rubric
+
+
+class FewShot(msgspec.Struct, frozen=True, eq=False):
+    """How judges get examples that people have labelled.
+
+    Attributes:
+        train: Where examples come from; labelled items of a split that is not graded.
+        n: How many examples a judge sees.
+        balance: Whether labels take turns; those that run short are made up for by the rest.
+        reasons: Whether the reasons of the ground truth are shown.
+        cluster: The key of the metadata that names an item's cluster, or clusters by item id; an example of the item's
+            own cluster is passed over.
+        seed: What the choice derives from.
+
+    Raises:
+        ConfigurationError: A setting is none of these, or no item of the split has a label; all faults are listed.
+    """
+
+    train: RubricDataset
+    n: int = 3
+    balance: bool = True
+    reasons: bool = False
+    cluster: str | Mapping[str, Any] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise ConfigurationError(faults)
+
+    def _faults(self) -> Iterator[Fault]:
+        if not isinstance(self.train, RubricDataset):
+            yield Fault(f"`train` of few-shot is a `RubricDataset`, not {shown(self.train)[:60]}.")
+        elif not any(label is not None for truth in self.train.truths for label in truth or ()):
+            yield Fault("No item of `train` has a label, and examples need one.")
+        if type(self.n) is not int or self.n < 1:
+            yield Fault(f"`n` of few-shot is a whole number of at least 1, not {shown(self.n)}.")
+        if type(self.seed) is not int:
+            yield Fault(f"`seed` of few-shot is a whole number, not {shown(self.seed)}.")
+        for key in ("balance", "reasons"):
+            if not isinstance(getattr(self, key), bool):
+                yield Fault(f"`{key}` of few-shot is true or false, not {shown(getattr(self, key))}.")
+        if self.cluster is not None and not isinstance(self.cluster, (str, Mapping)):
+            yield Fault(f"`cluster` of few-shot is a key of the metadata or a map, not {shown(self.cluster)}.")
+
+    def cluster_of(self, name: str, metadata: Mapping[str, Any]) -> Any:
+        """The cluster of an item; None where it has none."""
+        if self.cluster is None:
+            return None
+        return metadata.get(self.cluster) if isinstance(self.cluster, str) else self.cluster.get(name)
+
+
+class Example(NamedTuple):
+    """A labelled submission.
+
+    Attributes:
+        id: The item's id.
+        output: What judges see of it.
+        hash: The SHA-256 of that.
+        cluster: Its cluster, where it has one.
+        rubric: What it was labelled by.
+        codes: Its labels.
+        reasons: Why, for every criterion.
+    """
+
+    id: str
+    output: str
+    hash: str
+    cluster: Any
+    rubric: Rubric
+    codes: tuple[int, ...]
+    reasons: tuple[str | None, ...]
+
+
+class Shown(NamedTuple):
+    """An example with the labels that a question is about.
+
+    Attributes:
+        output: What judges see of it.
+        codes: The label of each criterion of the question; `MISSING` where it has none.
+        reasons: Why, for each of them.
+    """
+
+    output: str
+    codes: tuple[int, ...]
+    reasons: tuple[str | None, ...]
+
+    def about(self, places: Iterable[int]) -> Shown:
+        """The same example with the labels of some of the criteria."""
+        kept = tuple(places)
+        return Shown(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
+
+
+class Selection:
+    """Chooses examples, the same ones for the same item whatever else is graded.
+
+    Args:
+        settings: How examples are chosen.
+        auto_na: Whether judges are offered an abstention that the author gave no option for.
+    """
+
+    def __init__(self, settings: FewShot, *, auto_na: bool) -> None:
+        self._settings, self._auto_na = settings, auto_na
+        self._examples = tuple(_examples(settings))
+        self._queues: dict[tuple[Criterion, str], list[list[_Ranked]]] = {}
+        self._wholes: dict[tuple[Rubric, str], tuple[list[_Ranked], list[_Ranked]]] = {}
+
+    def of_criterion(self, case: Case, criterion: Criterion, judge: str) -> list[Shown]:
+        """The examples for one criterion, in the order they are shown.
+
+        Args:
+            case: What is graded.
+            criterion: What it is judged by.
+            judge: Who judges.
+        """
+        key = (criterion, judge)
+        if key not in self._queues:
+            self._queues[key] = self._queued(criterion, judge)
+        queues = [iter(queue) for queue in self._queues[key]]
+        chosen: list[_Ranked] = []
+        # A turn gives each label one example; a label that has none left drops out, and the others make up for it.
+        while queues and len(chosen) < self._settings.n:
+            left = []
+            for queue in queues:
+                found = next((each for each in queue if not self._is_of(case, each.example)), None)
+                if found is not None:
+                    chosen.append(found)
+                    left.append(queue)
+            queues = left
+        return [each.shown for each in sorted(chosen[: self._settings.n], key=_by_rank)]
+
+    def of_rubric(self, case: Case, judge: str) -> list[Shown]:
+        """The examples for all criteria that judges answer: each adds as many labels as it can that none before it has.
+
+        Args:
+            case: What is graded.
+            judge: Who judges.
+        """
+        key = (case.rubric, judge)
+        if key not in self._wholes:
+            ranked = self._ranked_wholes(case.rubric, judge)
+            self._wholes[key] = (ranked, _covering(ranked, self._settings))
+        ranked, usual = self._wholes[key]
+        # Leaving out what was not chosen changes no choice.
+        if any(self._is_of(case, each.example) for each in usual):
+            usual = _covering([each for each in ranked if not self._is_of(case, each.example)], self._settings)
+        return [each.shown for each in sorted(usual, key=_by_rank)]
+
+    def _queued(self, criterion: Criterion, judge: str) -> list[list[_Ranked]]:
+        """Examples of each label in their hashed order, labels by their first example; one queue without balance."""
+        queues: dict[int, list[_Ranked]] = {}
+        ranked = []
+        for example in self._examples:
+            place = _place_of(criterion, example.rubric)
+            if place is not None and self._is_offered(criterion, example.codes[place]):
+                rank = place_digest(self._settings.seed, criterion.name, judge, example.id)
+                ranked.append(_Ranked(rank, example, _shown(example, [place], reasons=self._settings.reasons)))
+        for each in sorted(ranked, key=_by_rank):
+            queues.setdefault(each.shown.codes[0] if self._settings.balance else 0, []).append(each)
+        return list(queues.values())
+
+    def _ranked_wholes(self, rubric: Rubric, judge: str) -> list[_Ranked]:
+        ranked = []
+        criteria = [criterion for criterion in rubric.criteria if criterion.check is None]
+        for example in self._examples:
+            places = [_place_of(criterion, example.rubric) for criterion in criteria]
+            if all(place is None for place in places):
+                continue
+            found = _shown(example, places, reasons=self._settings.reasons)
+            offered = tuple(
+                code if self._is_offered(criterion, code) else MISSING
+                for criterion, code in zip(criteria, found.codes, strict=True)
+            )
+            if any(code != MISSING for code in offered):
+                rank = place_digest(self._settings.seed, "", judge, example.id)
+                ranked.append(_Ranked(rank, example, found._replace(codes=offered)))
+        return sorted(ranked, key=_by_rank)
+
+    def _is_offered(self, criterion: Criterion, code: int) -> bool:
+        if code == MISSING or criterion.check is not None:
+            return False
+        return self._auto_na or not criterion.options or code < len(criterion.options)
+
+    def _is_of(self, case: Case, example: Example) -> bool:
+        """Whether an example is the item itself, its copy, or of its cluster."""
+        if example.id == case.id or example.hash == case.hash:
+            return True
+        return example.cluster is not None and example.cluster == self._settings.cluster_of(case.id, case.metadata)
+
+
+class _Ranked(NamedTuple):
+    """An example at its hashed place."""
+
+    rank: bytes
+    example: Example
+    shown: Shown
+
+
+def _by_rank(ranked: _Ranked) -> bytes:
+    return ranked.rank
+
+
+def _examples(settings: FewShot) -> Iterator[Example]:
+    train = settings.train
+    books: dict[int, Codebook] = {}
+    for item, rubric, truth in zip(train.items, train.rubrics, train.truths, strict=True):
+        if truth is None or all(label is None for label in truth):
+            continue
+        book = books.setdefault(id(rubric), Codebook(rubric))
+        codes = tuple(MISSING if label is None else book.code(at, label) for at, label in enumerate(truth))
+        output = output_of(item)
+        reasons = item.ground_truth_reasons or (None,) * len(codes)
+        cluster = settings.cluster_of(str(item.id), item.metadata)
+        yield Example(str(item.id), output, text_digest(output), cluster, rubric, codes, reasons)
+
+
+def _place_of(criterion: Criterion, rubric: Rubric) -> int | None:
+    """Where a rubric has the same criterion: one of that name, requirement and labels; None where it has none."""
+    for place, other in enumerate(rubric.criteria):
+        if other is criterion or (
+            (other.name, other.requirement, other.labels) == (criterion.name, criterion.requirement, criterion.labels)
+        ):
+            return place
+    return None
+
+
+def _shown(example: Example, places: Sequence[int | None], *, reasons: bool) -> Shown:
+    codes = tuple(MISSING if place is None else example.codes[place] for place in places)
+    why = tuple(None if place is None or not reasons else example.reasons[place] for place in places)
+    return Shown(example.output, codes, why)
+
+
+def _covering(ranked: Iterable[_Ranked], settings: FewShot) -> list[_Ranked]:
+    """Examples chosen one by one, each for the labels it adds; of equal ones the first."""
+    left = list(ranked)
+    if not settings.balance:
+        return left[: settings.n]
+    chosen: list[_Ranked] = []
+    seen: set[tuple[int, int]] = set()
+    while left and len(chosen) < settings.n:
+        best = max(left, key=lambda each: len(_pairs(each) - seen))
+        left.remove(best)
+        chosen.append(best)
+        seen |= _pairs(best)
+    return chosen
+
+
+def _pairs(ranked: _Ranked) -> set[tuple[int, int]]:
+    return {(place, code) for place, code in enumerate(ranked.shown.codes) if code != MISSING}

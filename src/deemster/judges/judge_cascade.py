@@ -1,0 +1,125 @@
+"""A cheap judge first, and a stronger panel where it is not believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.judges.grading_judge import Judge, jury_of
+from deemster.judges.grading_result import Vote
+from deemster.metrics.metric_contract import shown
+from deemster.rubrics.criterion import Criterion
+
+WAYS = ("probability", "consistency")
+REPEATS = 5
+# What `calibrate_cascade` rounds confidences to, so that the same votes escalate here and there.
+_DIGITS = 9
+
+
+class Cascade(msgspec.Struct, frozen=True):
+    """A cheap judge that is asked first, and the judges that decide where it is not believed.
+
+    The cheap judge's verdict on a criterion stands where it is no abstention, no failure, and sure enough. Otherwise
+    the strong panel is asked about that criterion, and its verdict stands; the cheap judge's vote is kept beside it.
+    ``calibrate_cascade`` and `deemster align --cascade` say which threshold to choose.
+
+    Attributes:
+        cheap: The judge that is asked first.
+        strong: One or more that are asked where it is not believed.
+        unsure_below: Its verdict stands from this confidence on.
+        by: How sure it is: `probability`, by the log-probabilities of its reply, or `consistency`, by the share of its
+            repeats that say the same. One that does not say how sure it is is not believed.
+        repeats: How often the cheap judge is asked; 5 by consistency, else once.
+
+    Raises:
+        ConfigurationError: A setting is none of these; all faults are listed.
+    """
+
+    cheap: Judge
+    strong: tuple[Judge, ...]
+    unsure_below: float = 0.8
+    by: Literal["probability", "consistency"] = "probability"
+    repeats: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        try:
+            judges = jury_of([self.cheap, *([self.strong] if isinstance(self.strong, Judge) else self.strong)])
+        except ConfigurationError as error:
+            raise ConfigurationError([*error.faults, *faults]) from None
+        except TypeError:
+            faults.append(Fault(f"`strong` of a cascade is one or more judges, not {shown(self.strong)[:60]}."))
+            raise ConfigurationError(faults) from None
+        if len(judges) < 2:
+            faults.append(Fault("`strong` of a cascade is empty: who decides where the cheap judge is unsure?"))
+        if faults:
+            raise ConfigurationError(faults)
+        force_setattr(self, "strong", judges[1:])
+        force_setattr(self, "unsure_below", float(self.unsure_below))
+        if self.repeats is None:
+            force_setattr(self, "repeats", REPEATS if self.by == "consistency" else 1)
+
+    def _faults(self) -> Iterator[Fault]:
+        limit: Any = self.unsure_below
+        if type(limit) not in (int, float) or not 0 <= limit <= 1:
+            yield Fault(f"`unsure_below` of a cascade is a number from 0 to 1, not {shown(limit)}.")
+        if self.by not in WAYS:
+            yield Fault(f"`by` of a cascade knows no {shown(self.by)}. {did_you_mean(str(self.by), WAYS)}")
+        least = 2 if self.by == "consistency" else 1
+        if self.repeats is not None and (type(self.repeats) is not int or not least <= self.repeats <= 100):
+            yield Fault(f"`repeats` of a cascade is a whole number from {least} to 100, not {shown(self.repeats)}.")
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """All of them, the cheap one first."""
+        return (self.cheap, *self.strong)
+
+    @property
+    def asks(self) -> int:
+        """How often the cheap judge is asked."""
+        return self.repeats or 1
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What can change a verdict, as JSON."""
+        return {
+            "cheap": self.cheap.id,
+            "strong": [judge.id for judge in self.strong],
+            "unsure_below": self.unsure_below,
+            "by": self.by,
+            "repeats": self.asks,
+        }
+
+    def stands(self, criterion: Criterion, votes: Sequence[Vote], code: int) -> bool:
+        """Whether the cheap judge's verdict on a criterion is believed.
+
+        Args:
+            criterion: What it was asked.
+            votes: Its answers.
+            code: The verdict that they come to.
+        """
+        if code not in criterion.scored:
+            return False
+        surety = consistency(votes, code) if self.by == "consistency" else probability(criterion, votes, code)
+        return surety is not None and round(surety, _DIGITS) >= self.unsure_below
+
+
+def consistency(votes: Sequence[Vote], code: int) -> float | None:
+    """The share of a judge's answers that are its verdict; one that failed or abstained agrees with nothing."""
+    return sum(vote.code == code for vote in votes) / len(votes) if votes else None
+
+
+def probability(criterion: Criterion, votes: Sequence[Vote], code: int) -> float | None:
+    """The probability that a judge gave to its verdict, of several answers the mean; None where it gave none."""
+    given = [vote.probabilities for vote in votes if vote.probabilities is not None]
+    if not given:
+        return None
+    means = [math.fsum(column) / len(given) for column in zip(*given, strict=True)]
+    if criterion.options:
+        return means[criterion.scored.index(code)]
+    return means[0] if code == criterion.scored[0] else 1 - means[0]

@@ -1,0 +1,147 @@
+"""What judges have in common: a script that asks, reads strictly, asks once more, and ends with a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from deemster.judges.prompt_templates import text_hash
+from deemster.judges.reply_parser import Unreadable
+from deemster.metrics.metric_contract import Fault, Measure
+from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Script, Silence, Unscored, Usage
+from deemster.records.model_requests import JUDGE
+from deemster.records.usage import added
+
+T = TypeVar("T")
+Asking: TypeAlias = Generator[Sequence[Request], Sequence[Reply], T]
+
+
+class Silent(Exception):  # noqa: N818 - it never leaves this room: it becomes an unscored mark
+    """A judge gave no answer that can be used.
+
+    Attributes:
+        silence: Why.
+    """
+
+    def __init__(self, silence: Silence) -> None:
+        super().__init__(silence.message)
+        self.silence = silence
+
+
+class Told(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """A reply that was read.
+
+    Attributes:
+        value: What was read from it.
+        answer: The reply itself.
+        usage: What it used, an unreadable first reply included.
+    """
+
+    value: T
+    answer: Answer
+    usage: Usage | None = None
+
+
+def asked(ask: Ask, read: Callable[[Answer], T]) -> Asking[Told[T]]:
+    """Ask, and ask once more where the reply cannot be read.
+
+    Args:
+        ask: The question.
+        read: Takes the verdict from an answer, or raises `Unreadable`.
+
+    Raises:
+        Silent: No answer came, or the second one cannot be read either.
+    """
+    (told,) = yield from asked_all((ask,), read)
+    if isinstance(told, Silence):
+        raise Silent(told)
+    return told
+
+
+def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Told[T] | Silence]]:
+    """Ask all in one round, and in a second round once more those whose reply cannot be read.
+
+    Args:
+        asks: The questions.
+        read: Takes the verdict from an answer, or raises `Unreadable`.
+
+    Returns:
+        For each question what was read, or why nothing was.
+    """
+    first = yield asks
+    found = [_heard(reply, read) for reply in first]
+    # A silence that comes from the gateway was asked again there, as often as makes sense.
+    again = [
+        place for place, told in enumerate(found) if isinstance(told, Silence) and not isinstance(first[place], Silence)
+    ]
+    if again:
+        replies = yield [msgspec.structs.replace(asks[place], again=1) for place in again]
+        for place, reply in zip(again, replies, strict=True):
+            second = _heard(reply, read)
+            usage = added(usage for usage in (found[place].usage, second.usage) if usage is not None)
+            found[place] = msgspec.structs.replace(second, usage=usage)
+    return found
+
+
+def _heard(reply: Reply, read: Callable[[Answer], T]) -> Told[T] | Silence:
+    if isinstance(reply, Answer):
+        try:
+            return Told(read(reply), reply, reply.usage)
+        except Unreadable as error:
+            return Silence(cause="unreadable", message=error.message, usage=reply.usage)
+    if isinstance(reply, Silence):
+        return reply
+    return Silence(cause="unreadable", message="The model sent vectors where an answer was expected.")
+
+
+class Judged(Measure, frozen=True, kw_only=True):
+    """A metric that asks a chat model.
+
+    A subclass writes ``trial`` and ``prompt_text``, ``expect`` where it reads more of a sample than its expected
+    output, and ``roles`` where it asks others than `judge`.
+    """
+
+    family: ClassVar[str] = "judge"
+    edition: ClassVar[str] = "1"
+
+    if TYPE_CHECKING:
+
+        def trial(self, sample: Sample, output: Output) -> Script:
+            """Ask and mark.
+
+            Raises:
+                Fault: The sample or output cannot be read.
+                Silent: No usable answer came.
+                Unreadable: A reply cannot be used, though it was asked for again.
+            """
+
+        def prompt_text(self) -> str:
+            """The whole prompt, as a person reads it."""
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """The edition of the judge and the hash of its prompt: a changed prompt is another judge."""
+        return f"{self.edition}.{self.prompt_hash}"
+
+    @property
+    def prompt_hash(self) -> str:
+        """What tells this prompt from every other."""
+        return text_hash(self.prompt_text())
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The model roles it asks."""
+        return (JUDGE,)
+
+    def script(self, sample: Sample, output: Output) -> Script:
+        """Mark one output, asking as it goes."""
+        try:
+            return (yield from self.trial(sample, output))
+        except Fault as fault:
+            return Unscored(fault.cause, fault.message)
+        except Silent as silent:
+            return Unscored(silent.silence.cause, silent.silence.message)
+        except Unreadable as error:
+            return Unscored("unreadable", error.message)

@@ -1,0 +1,166 @@
+"""One question to a judge: does the output say what was expected?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from deemster.judges._logprob_score import expected_score
+from deemster.judges._panel import Member, Panelled, Vote
+from deemster.judges._untrusted_text import blocks
+from deemster.judges.judge_script import Told
+from deemster.judges.prompt_templates import Prompt, checked_template, prompt
+from deemster.judges.reply_parser import entries_of, number, whole_number, words
+from deemster.judges.sample_context import question_of, reference_of
+from deemster.metrics.metric_contract import text_of
+from deemster.metrics.option_checks import flag
+from deemster.records import Answer, Output, Sample, Script, Silence, freeze
+
+KEYS = ("reason", "score")
+PLACES = ("question", "expected_output", "actual_output")
+TENTHS = 10
+ALTERNATIVES = 20
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """What one reply says.
+
+    Attributes:
+        score: From 0 to 1.
+        reason: Why, in the judge's words.
+        mass: The probability that the allowed scores cover, where the score is an expectation.
+        fallback: Why the score is no expectation, where it should be one.
+    """
+
+    score: float
+    reason: str
+    mass: float | None = None
+    fallback: str | None = None
+
+
+class LlmAsJudge(Panelled, frozen=True, kw_only=True):
+    """How well the output says what was expected, in the eyes of a model.
+
+    Reads `input.question`, else the whole input as JSON; `expected_output`, any JSON value but null; and the output's
+    text. The judge places the output in bands: 1 the same meaning, 0.7 to 0.9 a small omission, 0.3 to 0.6 partly
+    right, 0 to 0.2 a contradiction or off topic. It replies with a reason and then a score; a reply that is not exactly
+    that is asked for once more and then unscored.
+    `samples` asks several times at a `temperature` above 0 (0.7 unless told), `models` asks several models; `combine`
+    (`mean`, `median`, `majority`, `weighted` with `weights`, `dawid-skene`) makes one score of the votes where a
+    `quorum` spoke, more than half unless told. `logprobs` asks for a whole number from 0 to 10 and takes its
+    expectation over what the judge might have written. `template` takes the place of the case's text, with places for
+    {{question}}, {{expected_output}} and {{actual_output}}.
+    Details: judge_score, judge_reason, model, prompt_hash; of a panel also votes, spread, agreement; with logprobs
+    scoring, mass.
+    Example: "Paris" against "It is Paris, in France." scores 1.0 with most judges.
+    """
+
+    alias: ClassVar[str] = "llm-as-judge"
+    quotes: ClassVar[frozenset[str]] = frozenset({"judge_reason", "votes"})
+
+    logprobs: bool = False
+    template: str | None = None
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is out of range.
+        """
+        super().validate()
+        flag(self.logprobs, option="logprobs", metric=self.alias)
+        checked_template(self.template, known=PLACES, needed=("actual_output",), metric=self.alias)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the judge is told."""
+        return prompt("llm-as-judge-tenths" if self.logprobs else "llm-as-judge", template=self.template)
+
+    def prompt_text(self) -> str:
+        """The whole prompt, as a person reads it."""
+        return self.prompt.text
+
+    def expect(self, sample: Sample) -> dict[str, str]:
+        """The question and the expected output, as text.
+
+        Raises:
+            Fault: There is no expected output, or one of the two is not valid Unicode.
+        """
+        return {"question": question_of(sample), "expected_output": reference_of(sample)}
+
+    def trial(self, sample: Sample, output: Output) -> Script:
+        """Ask every member for a score and mark.
+
+        Raises:
+            Fault: The sample or output cannot be read.
+            Silent: Too few members gave a usable answer.
+        """
+        values, nonce = blocks({**self.expect(sample), "actual_output": text_of(output)})
+        told_by = self.prompt
+        heard = yield from self.polled(
+            told_by.messages(values, nonce=nonce),
+            schema=SCHEMA_OF_TENTHS if self.logprobs else SCHEMA,
+            read=self.verdict_of,
+            logprobs=ALTERNATIVES if self.logprobs else 0,
+        )
+        score, details = self.verdict([vote_of(member, told) for member, told in heard])
+        spoken = [told for _, told in heard if isinstance(told, Told)]
+        return self.mark(
+            score,
+            {
+                "judge_score": score,
+                "judge_reason": spoken[0].value.reason,
+                "model": spoken[0].answer.model,
+                "prompt_hash": told_by.hash,
+                **(self._weighing([told.value for told in spoken]) if self.logprobs else {}),
+                **details,
+            },
+        )
+
+    def verdict_of(self, answer: Answer) -> Verdict:
+        """What one answer says.
+
+        Raises:
+            Unreadable: It is not a reason and a score within range.
+        """
+        entries = entries_of(answer, KEYS)
+        reason = words(entries, "reason")
+        if not self.logprobs:
+            return Verdict(number(entries, "score", low=0, high=1), reason)
+        written = whole_number(entries, "score", low=0, high=TENTHS)
+        expected = expected_score(answer, low=0, high=TENTHS)
+        if expected.value is None:
+            return Verdict(written / TENTHS, reason, fallback=expected.missing)
+        return Verdict(expected.value / TENTHS, reason, mass=expected.mass)
+
+    def _weighing(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        fallback = next((verdict.fallback for verdict in verdicts if verdict.fallback is not None), None)
+        masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
+        found = {"scoring": "logprobs" if masses else "integer", "mass": min(masses, default=None)}
+        return found if fallback is None else {**found, "fallback": fallback}
+
+
+def vote_of(member: Member, told: Told[Verdict] | Silence) -> Vote:
+    """What a member said, as its vote."""
+    if isinstance(told, Silence):
+        return Vote(member=member, silence=told, usage=told.usage)
+    return Vote(
+        member=member, value=told.value.score, reason=told.value.reason, model=told.answer.model, usage=told.usage
+    )
+
+
+def _schema(score: dict[str, Any]) -> Any:
+    return freeze(
+        {
+            "type": "object",
+            "properties": {"reason": {"type": "string"}, "score": score},
+            "required": list(KEYS),
+            "additionalProperties": False,
+        }
+    )
+
+
+SCHEMA = _schema({"type": "number", "minimum": 0, "maximum": 1})
+SCHEMA_OF_TENTHS = _schema({"type": "integer", "minimum": 0, "maximum": TENTHS})

@@ -1,0 +1,205 @@
+"""Prompts: files of this package, filled in one pass and known by their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Container, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.metrics.metric_contract import shown
+from deemster.records import Message
+
+# In a prompt's file this line stands between what the system says and what the user says.
+DIVIDER = "\n=====\n"
+_PLACE = re.compile(r"\{\{[ \t]*([A-Za-z_]\w*)[ \t]*\}\}")
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """What a judge is told, with places for what changes from call to call.
+
+    Attributes:
+        system: The judge's task, the form of its reply, and the rule about data blocks.
+        user: The case, with a place for each block.
+        hash: The first sixteen digits of the SHA-256 of both.
+    """
+
+    system: str
+    user: str
+    hash: str = ""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "hash", text_hash(self.text))
+
+    @property
+    def text(self) -> str:
+        """The whole prompt, as a person reads it."""
+        return f"{self.system}{DIVIDER}{self.user}"
+
+    def messages(self, values: Mapping[str, str], *, nonce: str) -> tuple[Message, Message]:
+        """The two messages of one call.
+
+        Args:
+            values: What goes into each place: blocks, and words of ours.
+            nonce: The digits of the blocks' marker lines.
+        """
+        every = {**values, "nonce": nonce}
+        alone: Container[str] = ()
+        if not (_sets_apart(self.system) and _sets_apart(self.user)):
+            alone = {label for label, value in values.items() if value.startswith("<<< ") and value.endswith(nonce)}
+        return (
+            Message("system", filled(self.system, every, alone=alone)),
+            Message("user", filled(self.user, every, alone=alone)),
+        )
+
+
+@lru_cache(maxsize=256)
+def text_hash(text: str) -> str:
+    """The first sixteen digits of the SHA-256 of a text.
+
+    >>> text_hash("")
+    'e3b0c44298fc1c14'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def filled(template: str, values: Mapping[str, str], *, alone: Container[str] = ()) -> str:
+    r"""A template with its places filled in one pass: what is put in is never looked at again.
+
+    A place without a value stays as it is.
+
+    Args:
+        template: A text with places.
+        values: What goes into them, by name.
+        alone: Those that begin and end a line of their own, wherever their place stands.
+
+    >>> filled("{{a}} and {{ b }}", {"a": "{{b}}", "b": "x"})
+    '{{b}} and x'
+    >>> filled("Is {{a}}?", {"a": "x"}, alone=("a",))
+    'Is \nx\n?'
+    """
+    pieces, gaps = _taken_apart(template)
+    parts = list(pieces)
+    for at, name, before, after in gaps:
+        value = values.get(name)
+        if value is not None:
+            parts[at] = f"{before}{value}{after}" if name in alone else value
+    return "".join(parts)
+
+
+class _Gap(NamedTuple):
+    """A place in a template: which of its pieces it is, its name, and the line ends that set a block there apart."""
+
+    at: int
+    name: str
+    before: str
+    after: str
+
+
+@lru_cache(maxsize=256)
+def _taken_apart(template: str) -> tuple[list[str], list[_Gap]]:
+    """The pieces of a template, its places among them as they are written, and the places."""
+    pieces: list[str] = []
+    gaps: list[_Gap] = []
+    last = 0
+    for place in _PLACE.finditer(template):
+        start, end = place.span()
+        before = "" if not start or template[start - 1] == "\n" else "\n"
+        after = "" if template.startswith("\n", end) or end == len(template) else "\n"
+        gaps.append(_Gap(len(pieces) + 1, place[1], before, after))
+        pieces += (template[last:start], place[0])
+        last = end
+    return [*pieces, template[last:]], gaps
+
+
+@lru_cache(maxsize=256)
+def _sets_apart(template: str) -> bool:
+    """Whether every place of a template but the nonce's has its own lines, so that a block needs none added."""
+    return not any((gap.before or gap.after) and gap.name != "nonce" for gap in _taken_apart(template)[1])
+
+
+def places(template: str) -> list[str]:
+    """The names of a template's places, distinct, in order.
+
+    >>> places("{{a}} {{b}} {{a}}")
+    ['a', 'b']
+    """
+    return list(dict.fromkeys(_PLACE.findall(template)))
+
+
+@lru_cache(maxsize=256)
+def prompt(name: str, *, template: str | None = None) -> Prompt:
+    """A prompt of this package.
+
+    Args:
+        name: The file under `prompts/`, without its extension.
+        template: Takes the place of what the user says; the system's part, with the form of the reply and the rule
+            about data blocks, stays.
+    """
+    system, _, user = file_text(name).partition(DIVIDER)
+    return Prompt(f"{system.strip()}\n\n{file_text('blocks').strip()}", user.strip() if template is None else template)
+
+
+@cache
+def file_text(name: str) -> str:
+    """The text of one file under `prompts/`."""
+    return files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+
+
+def checked_template(template: Any, *, known: Collection[str], needed: Collection[str], metric: str) -> str | None:
+    """A template that a user gave; None where none was.
+
+    Args:
+        template: The value of the option.
+        known: Every place it may have.
+        needed: Places it must have.
+        metric: The metric it is for.
+
+    Raises:
+        ConfigurationError: It is no text, names an unknown place, or lacks a needed one.
+    """
+    if template is None:
+        return None
+    if not isinstance(template, str) or not template.strip():
+        raise ConfigurationError(f"`template` of {metric} is text, not {shown(template)}.")
+    checked_unicode(template, called=f"`template` of {metric}")
+    found = places(template)
+    for name in found:
+        if name not in known:
+            raise ConfigurationError(
+                f"`template` of {metric} has a place `{{{{{name}}}}}` that nothing fills. {did_you_mean(name, known)}"
+            )
+    lacking = [name for name in needed if name not in found]
+    if lacking:
+        hint = f"Write `{{{{{lacking[0]}}}}}` where it belongs."
+        raise ConfigurationError(f"`template` of {metric} has no place for {listing(lacking)}. {hint}")
+    return template
+
+
+def checked_text(text: Any, *, option: str, metric: str) -> str:
+    """A text that is not blank, without the blanks around it.
+
+    Raises:
+        ConfigurationError: It is blank, no text, or not valid Unicode.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {shown(text)}.")
+    return checked_unicode(text, called=f"`{option}` of {metric}").strip()
+
+
+def checked_unicode(text: str, *, called: str) -> str:
+    """The text, where it can be sent.
+
+    Raises:
+        ConfigurationError: It holds a lone surrogate.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{called} is not valid Unicode at character {error.start}.") from None
+    return text

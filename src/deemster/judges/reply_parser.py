@@ -1,0 +1,169 @@
+"""A judge's reply, read strictly: one JSON object or nothing. No verdict is searched for in prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from deemster.errors import InputError, listing, visible
+from deemster.formats.canonical_json import json_text
+from deemster.formats.document import Reading
+from deemster.formats.strict_json import json_document, json_value
+from deemster.records import Answer
+
+DEPTH = 8
+LONGEST = 100_000
+# Four bytes a character at most, so that it stays below the 64 KiB that a report takes of one text.
+LONGEST_TEXT = 16_000
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
+_NESTED = (dict, list)
+_READING = Reading("reply", error=InputError)
+
+
+class Unreadable(Exception):  # noqa: N818 - it never leaves this room: it becomes a question put again, or a mark
+    """A reply that holds no verdict in the form that was asked for.
+
+    Attributes:
+        message: What was wrong and what was expected.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def json_object(text: str) -> dict[str, Any]:
+    r"""The one JSON object that a reply consists of; one code fence around it is taken off.
+
+    Raises:
+        Unreadable: The reply is anything else: prose, two objects, a list, a repeated key, NaN, deep nesting.
+
+    >>> json_object('```json\n{"score": 0.5}\n```')
+    {'score': 0.5}
+    """
+    body = text.strip(" \t\r\n")
+    if not body:
+        raise Unreadable("The reply is empty; one JSON object was expected.")
+    if len(body) > LONGEST:
+        raise Unreadable(f"The reply has {len(body):,} characters; at most {LONGEST:,} are read.")
+    if body.startswith("```") and (fenced := _FENCE.fullmatch(body)):
+        body = fenced[1].strip(" \t\r\n")
+    if not body.startswith("{"):
+        raise Unreadable(f"The reply is not one JSON object: it begins with `{visible(body, limit=40)}`.")
+    value: dict[str, Any] = _value(body)
+    if not _within(value, DEPTH):
+        raise Unreadable(f"The reply is nested deeper than {DEPTH}.")
+    return value
+
+
+def entries_of(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
+    """The object of a reply, where it has exactly the keys that were asked for.
+
+    Args:
+        answer: What the judge said.
+        keys: Every key; each is needed and no other is allowed.
+
+    Raises:
+        Unreadable: The reply is no such object.
+    """
+    try:
+        entries = json_object(answer.text)
+    except Unreadable as error:
+        if answer.finish == "length":
+            raise Unreadable(f"{error.message} The model was cut off: raise `max_tokens`.") from None
+        raise
+    for key in keys:
+        if key not in entries:
+            raise Unreadable(f"The reply has no `{key}`; expected are {listing(keys)}.")
+    if len(entries) > len(keys):
+        odd = [visible(key, limit=40) for key in entries if key not in keys]
+        raise Unreadable(f"The reply has unknown keys: {listing(odd, limit=5)}. Expected are {listing(keys)}.")
+    return entries
+
+
+def number(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> float:
+    """A number within limits.
+
+    Raises:
+        Unreadable: It is something else: text, a boolean, a number outside.
+    """
+    value = entries[key]
+    if type(value) not in (int, float) or not low <= value <= high:
+        raise Unreadable(f"`{key}` is a number from {low:g} to {high:g}, not {_told(value)}.")
+    return float(value)
+
+
+def whole_number(entries: Mapping[str, Any], key: str, *, low: int, high: int) -> int:
+    """A whole number within limits; 7.0 is one, 7.5 is not.
+
+    Raises:
+        Unreadable: It is something else.
+    """
+    value = entries[key]
+    if type(value) not in (int, float) or not low <= value <= high or value != int(value):
+        raise Unreadable(f"`{key}` is a whole number from {low} to {high}, not {_told(value)}.")
+    return int(value)
+
+
+def words(entries: Mapping[str, Any], key: str) -> str:
+    """A text that is not blank, cut where it is longer than anyone reads.
+
+    Raises:
+        Unreadable: It is blank, or no text.
+    """
+    value = entries[key]
+    if type(value) is not str or not value.strip():
+        raise Unreadable(f"`{key}` is text that is not blank, not {_told(value)}.")
+    return cut(value.strip())
+
+
+def cut(text: str) -> str:
+    """The text, or as much of it as a mark keeps.
+
+    >>> len(cut("x" * 99_000)), cut("x" * 99_000)[-1]
+    (16000, '…')
+    """
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def choice(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> str:
+    """One of the known words, letter by letter.
+
+    Raises:
+        Unreadable: It is something else.
+    """
+    value = entries[key]
+    options = tuple(known)
+    if type(value) is not str or value not in options:
+        raise Unreadable(f"`{key}` is one of {listing(options)}, not {_told(value)}.")
+    return value
+
+
+def _value(body: str) -> Any:
+    try:
+        return json_value(body.encode())
+    except UnicodeEncodeError:
+        raise Unreadable("The reply is not valid Unicode.") from None
+    except ValueError:
+        pass
+    try:
+        return json_document(body, _READING).value
+    except InputError as error:
+        # What follows the first sentence is advice for who writes a file.
+        why = error.faults[0].message.partition(". ")[0].rstrip(".")
+        raise Unreadable(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
+
+
+def _within(value: dict[str, Any] | list[Any], depth: int) -> bool:
+    """Whether a map or a list is nested no deeper than so many levels, itself one of them."""
+    if depth == 0:
+        return False
+    parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    nested = [part for part in parts if type(part) in _NESTED]
+    return not nested or all(_within(part, depth - 1) for part in nested)
+
+
+def _told(value: Any) -> str:
+    # As the judge wrote it: `true` and `null` are no words of Python.
+    return visible(json_text(value), limit=60)

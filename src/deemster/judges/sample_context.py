@@ -1,0 +1,133 @@
+"""The text of a sample that a judge is shown: question, reference, and the passages of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deemster.formats.canonical_json import json_text
+from deemster.metrics.metric_contract import Fault, absent, kind, no_expected
+from deemster.records import Output, Sample
+
+
+def question_of(sample: Sample) -> str:
+    """The question: `input.question` where it is a text that is not empty, else the input as JSON.
+
+    Raises:
+        Fault: It cannot be written as JSON, or holds a lone surrogate.
+    """
+    question = sample.input.get("question")
+    if isinstance(question, str) and question:
+        return whole(question, called="`input.question`")
+    return as_text(sample.input, called="The input")
+
+
+def reference_of(sample: Sample) -> str:
+    """The expected output: a text as it is, any other value as JSON.
+
+    Raises:
+        Fault: There is none, it cannot be written as JSON, or it holds a lone surrogate.
+    """
+    if sample.expected_output is None:
+        raise no_expected()
+    return as_text(sample.expected_output, called="`expected_output`")
+
+
+def as_text(value: Any, *, called: str) -> str:
+    """A text as it is, any other JSON value as JSON.
+
+    Args:
+        value: The value.
+        called: How messages name it.
+
+    Raises:
+        Fault: It cannot be written as JSON, or holds a lone surrogate.
+    """
+    if isinstance(value, str):
+        return whole(value, called=called)
+    try:
+        written = json_text(value)
+    except (TypeError, ValueError, RecursionError):
+        # An integer of more than 4,300 digits, nesting without end, or what no JSON file can hold.
+        raise absent(f"{called} cannot be written as JSON.") from None
+    return whole(written, called=called)
+
+
+def whole(text: str, *, called: str) -> str:
+    """The text, where all of it is characters.
+
+    Args:
+        text: The text.
+        called: How messages name it.
+
+    Raises:
+        Fault: It holds a lone surrogate.
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise absent(f"{called} is not valid Unicode at character {error.start}.") from None
+    return text
+
+
+PLACES = ("`output.retrieved` with texts", "`input.context`", "`metadata.context`")
+
+
+def passages_of(sample: Sample, output: Output) -> tuple[str, ...]:
+    """The passages of the context, in order.
+
+    The nearest to what the answer was made from counts: the texts that the output says were retrieved, else
+    `input.context`, else `metadata.context`. An empty list of what was retrieved is a context without passages; ids
+    without texts are no context.
+
+    Raises:
+        Fault: There is none, or it is no text, list of texts or list of maps with a `text`.
+    """
+    retrieved = output.retrieved
+    if retrieved is not None:
+        if not isinstance(retrieved, (list, tuple)):
+            raise Fault("bad_output", f"What was retrieved is a list, not {kind(retrieved)}.")
+        texts = [entry["text"] for entry in retrieved if isinstance(entry, Mapping) and entry.get("text") is not None]
+        if texts or not retrieved:
+            return tuple(_retrieved(text) for text in texts)
+    found = sample_passages(sample)
+    if found is None:
+        raise absent(f"There is no context: it is read from {PLACES[0]}, else {PLACES[1]}, else {PLACES[2]}.")
+    return found
+
+
+def sample_passages(sample: Sample) -> tuple[str, ...] | None:
+    """The passages that a sample itself holds; None where it holds none.
+
+    Raises:
+        Fault: They are no text, list of texts or list of maps with a `text`.
+    """
+    for called, room in (("`input.context`", sample.input), ("`metadata.context`", sample.metadata)):
+        value = room.get("context")
+        if value is None:
+            continue
+        if isinstance(value, str) and value.strip():
+            return (whole(value, called=called),)
+        if isinstance(value, (list, tuple)) and value:
+            name = called.strip("`")
+            return tuple(_passage(entry, called=f"`{name}[{place}]`") for place, entry in enumerate(value))
+        what = "empty" if isinstance(value, (str, list, tuple)) else kind(value)
+        raise absent(f"{called} is a text or a list of texts; here it is {what}.")
+    return None
+
+
+def _passage(entry: Any, *, called: str) -> str:
+    text = entry.get("text") if isinstance(entry, Mapping) else entry
+    if not isinstance(text, str):
+        raise absent(f"{called} is a text or a map with a `text`, not {kind(entry)}.")
+    return whole(text, called=called)
+
+
+def _retrieved(text: Any) -> str:
+    if not isinstance(text, str):
+        raise Fault("bad_output", f"The `text` of what was retrieved is text, not {kind(text)}.")
+    try:
+        return whole(text, called="A retrieved text")
+    except Fault as fault:
+        raise Fault("bad_output", fault.message) from None

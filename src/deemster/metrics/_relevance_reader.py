@@ -1,0 +1,232 @@
+"""Reading rankings from outputs, and relevance from samples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, count
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from deemster.errors import visible
+from deemster.metrics.metric_contract import Fault, absent, kind, malformed, no_expected, text_of
+from deemster.metrics.option_checks import LARGEST, whole
+from deemster.records import Output, Sample
+
+DEFAULT_K = 5
+_NUMBERS = frozenset({int, float})
+_LARGEST = sys.float_info.max
+_LONGEST = 4096
+# Ids that are sooner looked for one by one than by way of a map.
+_FEW = 6
+
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Gain: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
+
+
+class _Plain(msgspec.Struct, frozen=True, gc=False):
+    """Gains as most samples give them; msgspec checks them at half the cost of a loop."""
+
+    gains: list[Annotated[dict[_Name, _Gain], msgspec.Meta(min_length=1)]]
+
+
+def entries_of(output: Output) -> Sequence[Any]:
+    """What was retrieved, best first, as the output holds it: `retrieved`, else the text as JSON.
+
+    Raises:
+        Fault: There is no list.
+    """
+    retrieved = output.retrieved
+    if retrieved is None:
+        retrieved = _parsed(text_of(output))
+        if isinstance(retrieved, dict) and "retrieved" in retrieved:
+            retrieved = retrieved["retrieved"]
+    if isinstance(retrieved, (list, tuple)):
+        return retrieved
+    raise Fault("bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}.")
+
+
+def ids_of(entries: Sequence[Any]) -> Sequence[str]:
+    """The ids of a ranking, in its order, repeated ones too.
+
+    Raises:
+        Fault: An entry has no id.
+
+    >>> ids_of(["b", "a", "b", {"id": 7}])
+    ['b', 'a', 'b', '7']
+    """
+    try:
+        # The cheapest way to learn that every entry is text; it also brings the texts into the cache for what follows.
+        "".join(entries)
+    except TypeError:
+        return [entry_id(entry, position) for position, entry in enumerate(entries)]
+    if not all(entries):
+        entry_id("", entries.index(""))
+    return entries
+
+
+def ranks_of(
+    relevant: Mapping[str, float], ids: Sequence[str], *, depth: int, first: bool = False
+) -> tuple[Mapping[str, int], int]:
+    """Where relevant ids stand among the distinct ids of a ranking; a repeated id keeps its best rank.
+
+    Args:
+        relevant: The relevant ids.
+        ids: The ranking.
+        depth: How many distinct ids to look at.
+        first: Whether to look for one relevant id further down where these hold none.
+
+    Returns:
+        The ranks from 1 of the relevant ids that were found, and how many distinct ids were looked at.
+
+    >>> ranks_of({"c": 1, "d": 1}, ["b", "a", "b", "c", "d"], depth=3)
+    ({'c': 3}, 3)
+    >>> ranks_of({"c": 1, "d": 1}, ["a", "b", "c", "d"], depth=1, first=True)
+    ({'c': 3}, 3)
+    """
+    place = next(compress(count(), map(relevant.__contains__, ids)), -1) if first else -1
+    if place >= depth:
+        if len(set(ids[:place])) == place:
+            return {ids[place]: place + 1}, place + 1
+    else:
+        top = ids[:depth]
+        distinct = set(top)
+        if len(distinct) == len(top):
+            found = relevant.keys() & distinct
+            if len(found) > _FEW:
+                return dict(zip(top, count(1))), len(top)
+            return {each: top.index(each) + 1 for each in found}, len(top)
+    return ranks_of(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
+
+
+def entry_id(entry: Any, position: int) -> str:
+    """The id of one entry of a ranking.
+
+    Raises:
+        Fault: It has none, or one that is neither non-empty text nor a whole number.
+    """
+    value = entry
+    if isinstance(entry, Mapping):
+        if "id" not in entry:
+            raise Fault("bad_output", f"Entry {position} of what was retrieved is a map without an `id`.")
+        value = entry["id"]
+    found = _id(value)
+    if found is None:
+        raise Fault("bad_output", f"Entry {position} of what was retrieved has no id: {_not_an_id(value)}.")
+    return found
+
+
+def plain_relevance(samples: Sequence[Sample]) -> Sequence[Mapping[str, float]] | None:
+    """The relevant ids of samples with their gains, where all of them give a map of ids to gains above 0; or None."""
+    try:
+        return msgspec.convert({"gains": [sample.metadata.get("relevant") for sample in samples]}, _Plain).gains
+    except msgspec.ValidationError:
+        return None
+
+
+def relevance(sample: Sample) -> Mapping[str, float]:
+    """The relevant ids of a sample with their gains, all above 0: `metadata.relevant`, else `expected_output`.
+
+    Raises:
+        Fault: There are none, or they are no list of ids and no map of ids to gains.
+    """
+    given = sample.metadata.get("relevant")
+    place = "metadata.relevant"
+    if given is None:
+        given = sample.expected_output
+        place = "expected_output"
+        if given is None:
+            raise no_expected()
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given)
+        except (msgspec.DecodeError, RecursionError):
+            lacking = "" if place == "metadata.relevant" else "The sample has no `metadata.relevant`, and its "
+            wanted = "a list of ids or a map of ids to gains"
+            raise absent(f"{lacking}`{place}` is text that is not JSON; {wanted} is expected.") from None
+    if isinstance(given, Mapping):
+        gains = _gains(given, place)
+    elif isinstance(given, (list, tuple)):
+        gains = dict.fromkeys(_ids(given, place), 1)
+    else:
+        raise absent(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind(given)}.")
+    if not gains:
+        raise absent(f"`{place}` names nothing relevant.")
+    return gains
+
+
+def depth(sample: Sample) -> int:
+    """How deep to look where the metric does not say: `metadata.k`, else 5.
+
+    Raises:
+        Fault: `metadata.k` is no whole number of at least 1.
+    """
+    k = sample.metadata.get("k", DEFAULT_K)
+    if type(k) is not int or not 1 <= k <= LARGEST:
+        most = f" and at most {LARGEST}" if type(k) is int and k > 0 else ""
+        raise malformed(f"`metadata.k` is a whole number of at least 1{most}, not {_number(k)}.")
+    return k
+
+
+def check_k(k: Any, alias: str) -> None:
+    """Refuse a k that is no whole number of at least 1.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if k is not None:
+        whole(k, least=1, option="k", metric=alias)
+
+
+def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:
+    gains: dict[str, float] = {}
+    for key, gain in given.items():
+        if type(gain) not in _NUMBERS:
+            raise malformed(f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind(gain)}.")
+        if not 0 <= gain <= _LARGEST:
+            raise malformed(f"The gain of `{_shown(key)}` in `{place}` is finite and at least 0, not {_number(gain)}.")
+        name = _ids([key], place)[0]
+        if name in gains:
+            raise malformed(f"`{place}` gives the id `{_shown(name)}` twice.")
+        gains[name] = gain
+    return {name: gain for name, gain in gains.items() if gain > 0}
+
+
+def _ids(given: Iterable[Any], place: str) -> list[str]:
+    ids = []
+    for value in given:
+        found = _id(value)
+        if found is None:
+            raise absent(f"`{place}` holds something that is no id: {_not_an_id(value)}.")
+        ids.append(found)
+    return ids
+
+
+def _id(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    # Python refuses to write very long numbers in decimal.
+    return str(value) if type(value) is int and value.bit_length() <= _LONGEST else None
+
+
+def _number(value: Any) -> str:
+    return repr(value) if type(value) is float or (type(value) is int and value.bit_length() <= 64) else kind(value)
+
+
+def _not_an_id(value: Any) -> str:
+    return f"an id is non-empty text or a whole number, not {'empty text' if value == '' else kind(value)}"
+
+
+def _shown(key: Any) -> str:
+    return visible(_id(key) or kind(key), limit=60)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raise Fault(
+            "bad_output", "The output has no `retrieved`, and its text is not JSON (a list, or a map with `retrieved`)."
+        ) from None

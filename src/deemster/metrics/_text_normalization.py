@@ -1,0 +1,87 @@
+"""Shared rules about text: normalising and word tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.metrics.metric_contract import shown
+
+STEPS = ("nfc", "casefold", "strip")
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORDS = bytes(
+    byte + 32 if 65 <= byte <= 90 else byte if 97 <= byte <= 122 or 48 <= byte <= 57 else 32 for byte in range(128)
+) + bytes(range(128, 256))
+_SPACE = re.compile(r"\s+")
+
+
+def normalizer(option: Any) -> tuple[str, ...]:
+    """The steps a `normalize` option names, in the order they are applied.
+
+    Args:
+        option: False or None for none, True for all, or a list of `nfc`, `casefold`, `strip`.
+
+    Raises:
+        ConfigurationError: The option names no known step.
+    """
+    if option is None or option is False:
+        return ()
+    if option is True:
+        return STEPS
+    steps = (option,) if isinstance(option, str) else option
+    if not isinstance(steps, Sequence):
+        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {shown(option)}.")
+    for step in steps:
+        if step not in STEPS:
+            word = step if isinstance(step, str) else shown(step)
+            raise ConfigurationError(f"`normalize` knows no step {shown(step)}. {did_you_mean(word, STEPS)}")
+    return tuple(step for step in STEPS if step in steps)
+
+
+def normalized(text: str, steps: Sequence[str]) -> str:
+    """Text after the given steps: NFC, case folding (and NFC again), stripping."""
+    if "nfc" in steps:
+        text = unicodedata.normalize("NFC", text)
+    if "casefold" in steps:
+        text = text.casefold()
+        if "nfc" in steps:
+            text = unicodedata.normalize("NFC", text)
+    return text.strip() if "strip" in steps else text
+
+
+def loose(text: str, *, fold: bool = True) -> str:
+    """Text as quotes and passages are compared: NFC, spaces collapsed, trimmed, case-folded unless told otherwise."""
+    steps = ("nfc", "casefold") if fold else ("nfc",)
+    return _SPACE.sub(" ", normalized(text, steps)).strip()
+
+
+def spaced_words(text: str) -> bytes:
+    """Word tokens as UTF-8 with blanks between: NFC, lower case, every run of letters and digits.
+
+    >>> spaced_words("snake_case x2")
+    b'snake case x2'
+    """
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_WORDS)
+    return " ".join(_WORD.findall(unicodedata.normalize("NFC", text).lower())).encode()
+
+
+def words(text: str) -> list[bytes]:
+    """Word tokens as UTF-8, which is cheaper to make than text and compares alike.
+
+    >>> words("snake_case x2")
+    [b'snake', b'case', b'x2']
+    """
+    return spaced_words(text).split()
+
+
+def text_words(text: str) -> list[str]:
+    """Word tokens as text.
+
+    >>> text_words("snake_case x2")
+    ['snake', 'case', 'x2']
+    """
+    return spaced_words(text).decode().split()

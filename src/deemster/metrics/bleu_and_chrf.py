@@ -1,0 +1,144 @@
+"""Metrics of machine translation, by sacrebleu."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+from deemster.errors import ConfigurationError, MissingExtraError
+from deemster.metrics.metric_contract import Scored, expected_texts
+from deemster.metrics.option_checks import one_of, positive, whole
+from deemster.records import Mark, Sample
+
+SMOOTHINGS = ("exp", "floor", "add-k", "none")
+ORDERS = 100
+# BLEU lists a precision for each order, and a detail lists no more.
+PRECISIONS = 20
+HEAVIEST = 1000
+TOKENIZERS = ("13a", "intl", "char", "zh", "none")
+
+
+class Bleu(Scored, frozen=True, kw_only=True):
+    """Sentence BLEU by sacrebleu, as a share of 1, with effective order. The mean of it is not corpus BLEU.
+
+    Reads `expected_output` (text, or a list of references) and the output's text. No token on either side scores 1,
+    on one side 0. Details: bp, precisions, signature. Needs the extra `bleu`.
+
+    Options:
+        max_order: Longest n-gram. Default: 4.
+        smooth: `exp` (the default), `floor`, `add-k` or `none`.
+        tokenize: `13a` (the default), `intl`, `char`, `zh` or `none`; none of them downloads anything.
+
+    Example: `bleu` gives `the cat lay on the mat` for `the cat sat on the mat` 0.3799.
+    """
+
+    alias: ClassVar[str] = "bleu"
+    family: ClassVar[str] = "lexical"
+
+    max_order: int = 4
+    smooth: str = "exp"
+    tokenize: str = "13a"
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is out of range.
+            MissingExtraError: sacrebleu is not installed.
+        """
+        whole(self.max_order, least=1, most=PRECISIONS, option="max_order", metric=self.alias)
+        one_of(self.smooth, SMOOTHINGS, option="smooth", metric=self.alias)
+        one_of(self.tokenize, TOKENIZERS, option="tokenize", metric=self.alias)
+        _sacrebleu("bleu")
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The references."""
+        return expected_texts(sample)
+
+    def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
+        """Ask sacrebleu; equal texts can score 100.00000000000004 there, so the score is capped."""
+        scorer = _bleu(self.max_order, self.smooth, self.tokenize)
+        result = scorer.sentence_score(actual, expected)
+        signature = _signature(scorer, len(expected))
+        if result.sys_len == 0:
+            empty = float(result.ref_len == 0)
+            return self.mark(empty, {"bp": None, "precisions": None, "signature": signature})
+        return self.mark(
+            min(result.score / 100, 1.0),
+            {"bp": result.bp, "precisions": [value / 100 for value in result.precisions], "signature": signature},
+        )
+
+
+class Chrf(Scored, frozen=True, kw_only=True):
+    """Sentence chrF by sacrebleu, as a share of 1: F-score of character n-grams, and of word n-grams where asked for.
+
+    Reads `expected_output` (text, or a list of references, of which the best counts) and the output's text. Blank
+    on both sides scores 1, on one side 0. Details: signature. Needs the extra `bleu`.
+
+    Options:
+        char_order: Longest character n-gram. Default: 6.
+        word_order: Longest word n-gram; 2 is chrF++. Default: 0.
+        beta: Weight of recall against precision. Default: 2.
+
+    Example: `chrf: {word_order: 2}` gives `the cat lay on the mat` for `the cat sat on the mat` 0.6373.
+    """
+
+    alias: ClassVar[str] = "chrf"
+    family: ClassVar[str] = "lexical"
+
+    char_order: int = 6
+    word_order: int = 0
+    beta: float = 2
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is out of range.
+            MissingExtraError: sacrebleu is not installed.
+        """
+        whole(self.char_order, least=1, most=ORDERS, option="char_order", metric=self.alias)
+        whole(self.word_order, least=0, most=ORDERS, option="word_order", metric=self.alias)
+        positive(self.beta, option="beta", metric=self.alias)
+        if self.beta > HEAVIEST:
+            raise ConfigurationError(f"`beta` of chrf is at most {HEAVIEST}, not {self.beta!r}.")
+        _sacrebleu("chrf")
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The references."""
+        return expected_texts(sample)
+
+    def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
+        """Ask sacrebleu, except about blank texts."""
+        scorer = _chrf(self.char_order, self.word_order, self.beta)
+        if actual and not actual.isspace():
+            score = min(scorer.sentence_score(actual, expected).score / 100, 1.0)
+        else:
+            score = float(any(not text or text.isspace() for text in expected))
+        return self.mark(score, {"signature": _signature(scorer, len(expected))})
+
+
+def _sacrebleu(alias: str) -> Any:
+    try:
+        import sacrebleu  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise MissingExtraError(alias, extra="bleu") from None
+    return sacrebleu
+
+
+@functools.lru_cache(maxsize=16)
+def _bleu(max_order: int, smooth: str, tokenize: str) -> Any:
+    return _sacrebleu("bleu").BLEU(
+        max_ngram_order=max_order, smooth_method=smooth, tokenize=tokenize, effective_order=True, force=True
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _chrf(char_order: int, word_order: int, beta: float) -> Any:
+    return _sacrebleu("chrf").CHRF(char_order=char_order, word_order=word_order, beta=beta)
+
+
+def _signature(scorer: Any, references: int) -> str:
+    # sacrebleu keeps the number of references of its last call; stating it keeps the mark free of what came before.
+    scorer.num_refs = references
+    return str(scorer.get_signature())

@@ -1,0 +1,234 @@
+"""Plain functions as metrics."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.metrics._expected_trajectory import trajectory_of
+from deemster.metrics.metric_contract import Fault, no_expected, shown, text_of
+from deemster.records import Mark, MetricScore, Output, Sample, Unscored
+
+ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_WANTED = "A metric returns a number between 0 and 1, a boolean or a mark"
+
+
+class FunctionMetric:
+    """A function that marks outputs, still callable as the function it is.
+
+    Attributes:
+        name: How reports call it.
+        threshold: The pass mark.
+        higher_is_better: Whether a higher score is a better one.
+        quotes: Names of details that may repeat text of a sample or output; None where nobody said.
+        version: Part of its identity.
+    """
+
+    family: ClassVar[str] = "custom"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        threshold: float,
+        higher_is_better: bool,
+        quotes: frozenset[str] | None,
+        version: str,
+    ) -> None:
+        self.name = name
+        self.threshold = threshold
+        self.higher_is_better = higher_is_better
+        self.quotes = quotes
+        self.version = version
+        self._function = function
+        self._positional, self._named = _parameters(function, metric=name)
+        self._reads = frozenset((*self._positional, *self._named))
+        # Not the function's own attributes: one called `name` would rename the metric.
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the plain function."""
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}>"
+
+    def score(self, sample: Sample, output: Output) -> Mark:
+        """Mark one output.
+
+        Raises:
+            ValueError: The function returned something else than a number in [0, 1], a boolean or a mark.
+        """
+        try:
+            values = {key: _READERS[key](sample, output) for key in self._reads}
+        except Fault as fault:
+            return Unscored(fault.cause, fault.message)
+        positional = [values[key] for key in self._positional]
+        value = self._function(*positional, **{key: values[key] for key in self._named})
+        return mark_from(value, threshold=self.threshold, higher_is_better=self.higher_is_better)
+
+
+def metric(
+    name: str,
+    *,
+    threshold: float = 0.5,
+    higher_is_better: bool = True,
+    quotes: Iterable[str] | None = None,
+    version: str = "1",
+) -> Callable[[Callable[..., Any]], FunctionMetric]:
+    """Make a metric of a plain function.
+
+    The function names what it reads: `expected`, `actual` (the output's text), `input`, `metadata`, `trajectory`,
+    `sample`, `output`. It returns a number in [0, 1], a boolean or a mark.
+
+    Args:
+        name: How reports call it.
+        threshold: The pass mark.
+        higher_is_better: Whether a higher score is a better one.
+        quotes: Names of details that may repeat text of a sample or output; without them every string, list and map
+            counts as a quotation.
+        version: Part of the metric's identity; change it when the function changes its mind.
+
+    Raises:
+        ConfigurationError: The name or threshold cannot be used, or the function is `async` or has other parameters.
+
+    >>> @metric("same-length")
+    ... def same_length(expected: str, actual: str) -> bool:
+    ...     return len(expected) == len(actual)
+    >>> same_length("ab", "cd")
+    True
+    >>> same_length.score(Sample("s", {}, "ab"), Output("abc")).score
+    0.0
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f'A metric\'s name is non-blank text, not {shown(name)}: write @metric("my-metric").')
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {shown(threshold)}.")
+
+    def decorate(function: Callable[..., Any]) -> FunctionMetric:
+        return FunctionMetric(
+            function,
+            name=name,
+            threshold=float(threshold),
+            higher_is_better=bool(higher_is_better),
+            quotes=None if quotes is None else frozenset((quotes,) if isinstance(quotes, str) else quotes),
+            version=str(version),
+        )
+
+    return decorate
+
+
+def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = True) -> Mark:
+    """The mark that the return value of a custom metric stands for.
+
+    Args:
+        value: A number in [0, 1] (numpy's too), a boolean, or a mark, which comes back as it is.
+        threshold: The pass mark of a bare number.
+        higher_is_better: Whether a higher number is a better one.
+
+    Raises:
+        ValueError: The value is anything else, such as None, text, 1.5 or NaN, or a mark that no report can hold.
+
+    >>> mark_from(True).score
+    1.0
+    """
+    if isinstance(value, Unscored):
+        return value
+    if isinstance(value, MetricScore):
+        _refuse_odd_parts(value)
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if not isinstance(value, (bool, int, float, Decimal, Fraction)):
+        raise ValueError(f"{_WANTED}, not {_shown(value)}.")  # noqa: TRY004 - a value nobody can mark
+    try:
+        score = float(value)
+    except (OverflowError, ValueError):
+        score = math.inf
+    if not 0 <= score <= 1:
+        raise ValueError(f"{_WANTED}, not {_shown(value)}.")
+    mark = MetricScore(score, {}, None, threshold, higher_is_better)
+    _refuse_odd_parts(mark)
+    return mark
+
+
+def _refuse_odd_parts(mark: MetricScore) -> None:
+    """Refuse what a mark takes as it is and no summary or report can use.
+
+    Raises:
+        ValueError: The threshold, the direction, the score on the metric's own scale or the details are at fault.
+    """
+    threshold, own = mark.threshold, mark.rubric_score
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise ValueError(f"The threshold of a mark is a number between 0 and 1, not {_shown(threshold)}.")
+    if not isinstance(mark.higher_is_better, bool):
+        raise ValueError(f"`higher_is_better` of a mark is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a value nobody can mark
+    if own is not None and not (isinstance(own, (int, float)) and abs(own) <= sys.float_info.max):
+        raise ValueError(f"The `rubric_score` of a mark is a finite number, not {_shown(own)}.")
+    if not mark.details and isinstance(mark.details, dict):
+        return
+    if not isinstance(mark.details, dict):
+        raise ValueError(f"The details of a mark are a map, not {_shown(mark.details)}.")  # noqa: TRY004 - as above
+    try:
+        # A FrozenDict is taken unread by a mark, and may come from anyone here.
+        json.dumps(mark.details, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("The details of a mark are finite JSON values in valid Unicode.") from None
+
+
+def _shown(value: Any) -> str:
+    # Text may quote a sample, and a long number says no more than a short one.
+    return repr(value)[:40] if isinstance(value, float) or value is None else f"a value of type {type(value).__name__}"
+
+
+def _expected(sample: Sample, _: Output) -> Any:
+    if sample.expected_output is None:
+        raise no_expected()
+    return sample.expected_output
+
+
+_READERS: dict[str, Callable[[Sample, Output], Any]] = {
+    "expected": _expected,
+    "actual": lambda _, output: text_of(output),
+    "input": lambda sample, _: sample.input,
+    "metadata": lambda sample, _: sample.metadata,
+    "trajectory": lambda _, output: trajectory_of(output),
+    "sample": lambda sample, _: sample,
+    "output": lambda _, output: output,
+}
+
+
+def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not callable(function) or isinstance(function, type):
+        raise ConfigurationError(f'@metric("{metric}") makes a metric of a function, not of {function!r}.')
+    call = type(function).__call__
+    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (function, call)):
+        raise ConfigurationError(f"The function of metric `{metric}` is `async`; metrics are plain functions.")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise ConfigurationError(
+            f"The function of metric `{metric}` does not tell its parameters. Wrap it: lambda actual: ..."
+        ) from None
+    for parameter in parameters:
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise ConfigurationError(
+                f"The function of metric `{metric}` takes `{parameter}`; its arguments are named: {listing(ARGUMENTS)}."
+            )
+        if parameter.name not in ARGUMENTS:
+            raise ConfigurationError(
+                f"The function of metric `{metric}` has the parameter `{parameter.name}`, which nothing is bound to. "
+                f"{did_you_mean(parameter.name, ARGUMENTS)} Allowed: {listing(ARGUMENTS)}."
+            )
+    positional = tuple(parameter.name for parameter in parameters if parameter.kind in _POSITIONAL)
+    return positional, tuple(parameter.name for parameter in parameters if parameter.name not in positional)

@@ -1,0 +1,251 @@
+"""What all metrics share: options, names, reading, details, and failures as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.metric_spec import spec_of
+from deemster.records import Cause, Mark, MetricScore, Output, Problem, Sample, Unscored
+
+SHOWN = 20
+
+
+def quoted(key: str, words: Iterable[str]) -> dict[str, Any]:
+    """A detail that lists words, cut at 20 with `truncated: true`.
+
+    Lone surrogates, which no JSON writer takes, become question marks.
+
+    >>> quoted("missing", ["a"])
+    {'missing': ['a']}
+    """
+    shown = [_writable(word) for word in islice(words, SHOWN + 1)]
+    if len(shown) > SHOWN:
+        return {key: shown[:SHOWN], "truncated": True}
+    return {key: shown}
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """A place within a JSON value, as RFC 6901 writes it.
+
+    >>> pointer(["a/b", 0])
+    '/a~1b/0'
+    """
+    return "".join(f"/{step.replace('~', '~0').replace('/', '~1') if isinstance(step, str) else step}" for step in path)
+
+
+def _writable(word: str) -> str:
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()
+
+
+class Fault(Exception):  # noqa: N818 - it never leaves this room: it becomes a mark or a problem
+    """A sample or output that a metric cannot read.
+
+    Attributes:
+        cause: The cause of the unscored mark.
+        message: What was wrong and what was expected.
+        malformed: Whether the run stops before it starts, where the fault lies in the sample.
+    """
+
+    def __init__(self, cause: Cause, message: str, *, malformed: bool = False) -> None:
+        super().__init__(message)
+        self.cause: Cause = cause
+        self.message = message
+        self.malformed = malformed
+
+
+def absent(message: str) -> Fault:
+    """A sample lacks what the metric reads: a warning, then an unscored mark."""
+    return Fault("bad_sample", message)
+
+
+def malformed(message: str) -> Fault:
+    """A sample holds something no metric can read: the run does not start."""
+    return Fault("bad_sample", message, malformed=True)
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric or judge as a value: its fields are its options, its text is its canonical spec.
+
+    A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
+
+    Raises:
+        ConfigurationError: An option is missing or out of range.
+    """
+
+    alias: ClassVar[str]
+    short: ClassVar[str | None] = None
+    family: ClassVar[str]
+    version: ClassVar[str] = "1"
+    quotes: ClassVar[frozenset[str]] = frozenset()
+    reads: ClassVar[frozenset[str]] = frozenset()
+    reads_expected: ClassVar[bool] = True
+    pass_mark: ClassVar[float] = 0.5
+
+    name: str = ""
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        threshold = self.pass_mark if self.threshold is None else self.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+            raise ConfigurationError(
+                f"`threshold` of {self.alias} is a number between 0 and 1, not {shown(threshold)}."
+            )
+        msgspec.structs.force_setattr(self, "threshold", float(threshold))
+        self.validate()
+        if not self.name:
+            msgspec.structs.force_setattr(self, "name", self.default_name())
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: An option is missing or out of range.
+        """
+
+    def default_name(self) -> str:
+        """The name where none was given: the alias, or the short name with k where k was given."""
+        k = getattr(self, "k", None)
+        return self.alias if k is None else f"{self.short or self.alias}@{k}"
+
+    def defaults(self) -> dict[str, Any]:
+        """What options are that were not given, where the class alone does not say it."""
+        return {"name": self.default_name(), "threshold": self.pass_mark}
+
+    def __str__(self) -> str:
+        return spec_of(self)
+
+    def expect(self, sample: Sample) -> Any:
+        """What the sample asks of the output: its expected text.
+
+        Raises:
+            Fault: The sample lacks it, or holds something unreadable.
+        """
+        return expected_text(sample)
+
+    def read(self, output: Output) -> Any:
+        """The part of the output this metric looks at: its text.
+
+        Raises:
+            Fault: The output cannot be read.
+        """
+        return text_of(output)
+
+    def check(self, sample: Sample) -> Sequence[Problem]:
+        """Problems of a sample, found before anything runs."""
+        try:
+            self.expect(sample)
+        except Fault as fault:
+            return (Problem(fault.message, fault.malformed),)
+        return ()
+
+    def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
+        """A score of this metric, with its threshold."""
+        return MetricScore(score, details, None, self.threshold)  # type: ignore[arg-type]
+
+
+class Scored(Measure, frozen=True, kw_only=True):
+    """A metric that needs no model.
+
+    A subclass implements ``grade`` (how near the output comes) and overrides ``read`` where it looks at more than the
+    output's text.
+    """
+
+    if TYPE_CHECKING:
+
+        def grade(self, expected: Any, actual: Any) -> Mark:
+            """Mark what was read against what was expected.
+
+            Raises:
+                Fault: The pair is beyond what this metric marks.
+            """
+
+    def score(self, sample: Sample, output: Output) -> Mark:
+        """Mark one output."""
+        try:
+            return self.grade(self.expect(sample), self.read(output))
+        except Fault as fault:
+            return Unscored(fault.cause, fault.message)
+
+
+def text_of(output: Output) -> str:
+    """The output's text.
+
+    Raises:
+        Fault: It holds a lone surrogate.
+    """
+    text = output.text
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Fault("bad_output", f"The output is not valid Unicode at character {error.start}.") from None
+    return text
+
+
+def expected_text(sample: Sample) -> str:
+    """The expected output as text.
+
+    Raises:
+        Fault: It is null, or of another type.
+    """
+    expected = sample.expected_output
+    if type(expected) is str:
+        return expected
+    if expected is None:
+        raise no_expected()
+    raise absent(f"`expected_output` is text here, not {kind(expected)}.{_quote_hint(expected)}")
+
+
+def no_expected() -> Fault:
+    """The sample has no expected output, and the metric reads one."""
+    return Fault("no_expected", "The sample has no `expected_output`, which this metric reads.")
+
+
+def kind(value: Any) -> str:
+    """What a JSON value is, for messages."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", tuple: "a list"}
+    return names.get(type(value), "a map")
+
+
+def shown(value: Any) -> str:
+    """A value as messages write it; one that Python refuses to write is named by what it is.
+
+    >>> shown("a"), shown(10**5000)
+    ("'a'", 'a number')
+    """
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):
+        # Integers of more than 4,300 digits, alone or within something else; nesting without end.
+        return kind(value)
+
+
+def expected_texts(sample: Sample) -> tuple[str, ...]:
+    """The expected output as one or more texts, from a text or a list of texts.
+
+    Raises:
+        Fault: It is null, of another type, or an empty list.
+    """
+    expected = sample.expected_output
+    if not isinstance(expected, (list, tuple)):
+        return (expected_text(sample),)
+    if not expected:
+        raise absent("`expected_output` is an empty list; at least one text is needed.")
+    for index, entry in enumerate(expected):
+        if not isinstance(entry, str):
+            raise absent(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
+    return tuple(expected)
+
+
+def _quote_hint(value: Any) -> str:
+    if not isinstance(value, (bool, int, float)):
+        return ""
+    written = shown(value)
+    return f' Quote it: "{written.lower() if isinstance(value, bool) else written}".' if written != kind(value) else ""

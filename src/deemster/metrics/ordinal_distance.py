@@ -1,0 +1,130 @@
+"""Labels on an ordered scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.metrics._text_normalization import normalized, normalizer
+from deemster.metrics.metric_contract import Scored, absent, expected_text, malformed
+from deemster.metrics.option_checks import one_of
+from deemster.records import MetricScore, Sample
+
+CREDITS = ("step", "linear")
+
+
+class _Place(NamedTuple):
+    positions: Mapping[str, int]
+    place: int
+
+
+class OrdinalDistance(Scored, frozen=True, kw_only=True):
+    """How near the output's label comes to the expected one on an ordered scale.
+
+    Reads the expected label (text) and the scale: `metadata.ordinal_scale`, else the option `scale`. An answer off the
+    scale scores 0; an expected label off it is unscored.
+    Options: `scale`, two or more distinct labels from lowest to highest; `credit`, `step` (1, 0.5, then 0 for equal,
+    neighbouring and farther labels) or `linear` (1 - d/(n - 1) for d levels apart of n); `normalize`, true or a list of
+    `nfc`, `casefold`, `strip`.
+    Details: expected_index, actual_index, distance, on_scale, levels.
+    Example: on low, medium, high, urgent with high expected, urgent scores 0.5 (linear 0.6667), low 0 (linear 0.3333).
+    """
+
+    alias: ClassVar[str] = "ordinal-distance"
+    family: ClassVar[str] = "ordinal-citation"
+    reads: ClassVar[frozenset[str]] = frozenset({"ordinal_scale"})
+
+    scale: Sequence[str] | None = None
+    credit: str = "step"
+    normalize: Sequence[str] | bool | None = ()
+
+    def validate(self) -> None:
+        """Refuse a scale that orders nothing, and unknown words.
+
+        Raises:
+            ConfigurationError: `scale`, `credit` or `normalize` is not what it should be.
+        """
+        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        if self.scale is not None:
+            try:
+                _positions_of(self.scale, steps=self._steps)
+            except ValueError as error:
+                raise ConfigurationError(f"`scale` of {self.alias} {error}.") from None
+            msgspec.structs.force_setattr(self, "scale", tuple(self.scale))
+
+    @property
+    def _steps(self) -> tuple[str, ...]:
+        return self.normalize  # type: ignore[return-value] # validate() made it a tuple
+
+    def expect(self, sample: Sample) -> _Place:
+        """The scale and the place of the expected label on it.
+
+        Raises:
+            Fault: The scale is invalid or missing, or the label is not on it.
+        """
+        given = sample.metadata.get("ordinal_scale")
+        try:
+            positions = _positions_of(self.scale if given is None else given, steps=self._steps)
+        except ValueError as error:
+            raise malformed(f"`metadata.ordinal_scale` {error}.") from None
+        label = expected_text(sample)
+        if positions is None:
+            raise absent("The sample has no `metadata.ordinal_scale`, and the metric was given no `scale`.")
+        index = positions.get(normalized(label, self._steps))
+        if index is None:
+            raise absent("`expected_output` is not a label of the scale.")
+        return _Place(positions, index)
+
+    def grade(self, expected: _Place, actual: str) -> MetricScore:
+        """Credit by the number of levels between the two labels."""
+        levels = len(expected.positions)
+        index = expected.positions.get(normalized(actual, self._steps))
+        distance = None if index is None else abs(index - expected.place)
+        details = {
+            "expected_index": expected.place,
+            "actual_index": index,
+            "distance": distance,
+            "on_scale": index is not None,
+            "levels": levels,
+        }
+        return self.mark(0.0 if distance is None else credit_for(distance, levels=levels, credit=self.credit), details)
+
+
+def credit_for(distance: int, *, levels: int, credit: str) -> float:
+    """The credit for a label some levels away from the expected one.
+
+    >>> [credit_for(d, levels=4, credit="step") for d in range(4)]
+    [1.0, 0.5, 0.0, 0.0]
+    >>> credit_for(1, levels=3, credit="linear")
+    0.5
+    """
+    if credit == "step":
+        return (1.0, 0.5, 0.0)[min(distance, 2)]
+    # One division, so that two of four steps away on five levels is exactly a half.
+    return (levels - 1 - distance) / (levels - 1)
+
+
+def _positions_of(scale: Any, *, steps: tuple[str, ...]) -> Mapping[str, int] | None:
+    if scale is None:
+        return None
+    if not isinstance(scale, (list, tuple)) or not all(type(label) is str for label in scale):
+        raise ValueError("is a list of labels, each of them text")
+    return _positions(tuple(scale), steps)
+
+
+@lru_cache(maxsize=256)
+def _positions(scale: tuple[str, ...], steps: tuple[str, ...]) -> Mapping[str, int]:
+    if len(scale) < 2:
+        raise ValueError("has two or more labels")
+    labels = [normalized(label, steps) for label in scale]
+    if not all(label.strip() for label in labels):
+        raise ValueError("has an empty label")
+    positions = {label: index for index, label in enumerate(labels)}
+    if len(positions) < len(labels):
+        raise ValueError("has the same label twice" + (" once normalized" if len(set(scale)) == len(scale) else ""))
+    return positions

@@ -1,0 +1,152 @@
+"""Patterns of users, matched in linear time."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, ClassVar
+
+import re2
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.metric_contract import Scored, expected_text, malformed, shown
+from deemster.metrics.option_checks import flag, one_of
+from deemster.records import Mark, Sample
+
+SYNTAXES = ("auto", "plain", "delimited")
+_FLAGS = frozenset("imsxuADSUXJn")
+_APPLIED = "imsU"
+_WITHOUT_EFFECT = frozenset("uDS")
+_ESCAPE = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+_CONSTRUCTS = (
+    (r"operator: \(\?<?[=!]", "look-around"),
+    (r"operator: \(\?>", "an atomic group"),
+    (r"repetition operator: .*\+\Z", "a possessive quantifier"),
+    (r"escape sequence: \\[1-9gk]", "a back-reference"),
+    (r"operator: \(\?[a-zA-Z]*-?[a-zA-Z]*x", "the extended syntax (?x)"),
+    (r"escape sequence: \\Z", r"\Z (write \z or $)"),
+    (r"repetition size", "a count over 1000"),
+)
+
+
+class Regex(Scored, frozen=True, kw_only=True):
+    r"""1 if the pattern is found anywhere in the output, else 0.
+
+    Reads `expected_output` (a pattern of RE2), or the option `pattern`, and the output's text.
+    Details: match, start, end (in characters, or null).
+
+    `/x/i` is read as delimited where only flags follow the last slash: `i m s U` apply, `u D S` change nothing, others
+    are errors. `$` is the very end; `\d \w \s \b` are ASCII, `\p{L}` is any letter. Look-around, back-references,
+    possessive and atomic groups do not exist in RE2: a pattern takes linear time.
+
+    Options:
+        pattern: One pattern for all samples. Default: each sample's `expected_output`.
+        full: True: the whole output must match. Default: false.
+        syntax: `auto` (the default), `plain` (slashes are characters) or `delimited`.
+
+    Example: `regex: {pattern: '/refund$/i'}` accepts `A Refund`.
+    """
+
+    alias: ClassVar[str] = "regex"
+    family: ClassVar[str] = "lexical"
+
+    pattern: str | None = None
+    full: bool = False
+    syntax: str = "auto"
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: The pattern is none, or an option is out of range.
+        """
+        flag(self.full, option="full", metric=self.alias)
+        one_of(self.syntax, SYNTAXES, option="syntax", metric=self.alias)
+        if self.pattern is None:
+            return
+        if not isinstance(self.pattern, str):
+            raise ConfigurationError(f"`pattern` of regex is text, not {shown(self.pattern)}.")
+        try:
+            compiled(self.pattern, self.syntax)
+        except PatternError as error:
+            raise ConfigurationError(f"`pattern` of regex: {error}") from None
+
+    def expect(self, sample: Sample) -> Any:
+        """The compiled pattern.
+
+        Raises:
+            Fault: The pattern is none.
+        """
+        pattern = expected_text(sample) if self.pattern is None else self.pattern
+        try:
+            return compiled(pattern, self.syntax)
+        except PatternError as error:
+            raise malformed(str(error)) from None
+
+    def grade(self, expected: Any, actual: str) -> Mark:
+        """Search the text, or match the whole of it."""
+        found = expected.fullmatch(actual) if self.full else expected.search(actual)
+        if found is None:
+            return self.mark(0.0, {"match": False, "start": None, "end": None})
+        start, end = found.span()
+        return self.mark(1.0, {"match": True, "start": start, "end": end})
+
+
+class PatternError(ValueError):
+    """A pattern that RE2 does not read."""
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled(pattern: str, syntax: str = "auto") -> Any:
+    """Compile a pattern.
+
+    Args:
+        pattern: A pattern of RE2, or `/pattern/flags`.
+        syntax: `auto`, `plain` or `delimited`.
+
+    Raises:
+        PatternError: The pattern is none, or holds what RE2 does not know.
+
+    >>> compiled("/b+/i").search("aBB").span()
+    (1, 3)
+    """
+    body, flags = _parts(pattern, syntax)
+    for letter in flags:
+        if letter not in _APPLIED and letter not in _WITHOUT_EFFECT:
+            raise PatternError(
+                f"The pattern {pattern!r} has the flag `{letter}`, which RE2 does not know. Known: `i m s U`, and "
+                "`u D S`, which change nothing. Set `syntax: plain` if the slashes belong to the pattern."
+            )
+    if any(escape[0] == r"\C" for escape in _ESCAPE.finditer(body)):
+        raise PatternError(f"The pattern {pattern!r} holds \\C, a single byte; text is matched by characters here.")
+    applied = "".join(letter for letter in _APPLIED if letter in flags)
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(f"(?{applied}){body}" if applied else body, options)
+    except UnicodeEncodeError:
+        raise PatternError(f"The pattern {pattern!r} is not valid Unicode.") from None
+    except re2.error as error:
+        raise PatternError(_complaint(pattern, body, error)) from None
+
+
+def _parts(pattern: str, syntax: str) -> tuple[str, str]:
+    last = pattern.rfind("/")
+    framed = last > 0 and pattern[0] == "/"
+    if syntax == "delimited" and not framed:
+        raise PatternError(f"The pattern {pattern!r} is not delimited; `syntax: delimited` reads `/pattern/flags`.")
+    if syntax == "plain" or not framed or (syntax == "auto" and not _FLAGS.issuperset(pattern[last + 1 :])):
+        return pattern, ""
+    return pattern[1:last], pattern[last + 1 :]
+
+
+def _complaint(pattern: str, body: str, error: Exception) -> str:
+    reason = error.args[0]
+    reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    if reason.endswith("(?P") and ("(?P=" in body or "(?P>" in body):
+        name: str | None = "a back-reference" if "(?P=" in body else "a subroutine call"
+    else:
+        name = next((name for sign, name in _CONSTRUCTS if re.search(sign, reason, re.DOTALL)), None)
+    if name is None:
+        return f"The pattern {pattern!r} cannot be read: {reason}."
+    return f"The pattern {pattern!r} holds {name}, which RE2 does not know ({reason})."

@@ -1,0 +1,340 @@
+"""Metrics that compare characters: equality, substrings, prefixes, edits, lengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from rapidfuzz.distance import Levenshtein as Edits
+from rapidfuzz.distance import Prefix
+
+from deemster.errors import ConfigurationError
+from deemster.metrics._text_normalization import normalized, normalizer, words
+from deemster.metrics.metric_contract import (
+    Fault,
+    Scored,
+    absent,
+    expected_text,
+    expected_texts,
+    kind,
+    no_expected,
+    quoted,
+    text_of,
+)
+from deemster.metrics.option_checks import flag, one_of, positive, whole
+from deemster.records import Mark, Output, Sample
+
+CREDITS = ("all", "fraction")
+UNITS = ("chars", "words", "lines")
+
+
+class ExactMatch(Scored, frozen=True, kw_only=True):
+    """1 if the output equals the expected text, character by character; else 0.
+
+    Reads `expected_output` (text) and the output's text.
+    Details: match, expected_chars, actual_chars, first_difference (a position, or null where they are equal).
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        any_of: True: `expected_output` is a list of accepted texts. Default: false.
+
+    Example: `exact-match: {normalize: [casefold, strip]}` accepts `paris ` for `Paris`.
+    """
+
+    alias: ClassVar[str] = "exact-match"
+    family: ClassVar[str] = "lexical"
+
+    normalize: Any = ()
+    any_of: bool = False
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        flag(self.any_of, option="any_of", metric=self.alias)
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The accepted texts, normalised."""
+        if not self.any_of:
+            return (normalized(expected_text(sample), self.normalize),)
+        expected = sample.expected_output
+        if expected is None:
+            raise no_expected()
+        if not isinstance(expected, (list, tuple)):
+            raise absent(f"`expected_output` is a list of accepted texts with `any_of`, not {kind(expected)}.")
+        return tuple(normalized(text, self.normalize) for text in expected_texts(sample))
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalized(text_of(output), self.normalize)
+
+    def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
+        """Compare with each accepted text; the details tell of the one that agrees longest."""
+        if actual in expected:
+            length = len(actual)
+            return self.mark(
+                1.0, {"match": True, "expected_chars": length, "actual_chars": length, "first_difference": None}
+            )
+        shared = [Prefix.similarity(text, actual) for text in expected]
+        longest = max(shared)
+        return self.mark(
+            0.0,
+            {
+                "match": False,
+                "expected_chars": len(expected[shared.index(longest)]),
+                "actual_chars": len(actual),
+                "first_difference": longest,
+            },
+        )
+
+
+class Contains(Scored, frozen=True, kw_only=True):
+    """1 if the expected text occurs in the output, else 0.
+
+    Reads `expected_output` (non-empty text) and the output's text. Details: match, position (from 0, or null).
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+
+    Example: `contains` finds `30 days` in `within 30 days.` at 7.
+    """
+
+    alias: ClassVar[str] = "contains"
+    family: ClassVar[str] = "lexical"
+
+    normalize: Any = ()
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+
+    def expect(self, sample: Sample) -> str:
+        """The text to be found, normalised."""
+        return _filled(expected_text(sample), self.normalize)
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalized(text_of(output), self.normalize)
+
+    def grade(self, expected: str, actual: str) -> Mark:
+        """Look for the text anywhere."""
+        position = actual.find(expected)
+        if position < 0:
+            return self.mark(0.0, {"match": False, "position": None})
+        return self.mark(1.0, {"match": True, "position": position})
+
+
+class Several(Scored, frozen=True, kw_only=True):
+    """A metric that looks for several texts in the output.
+
+    A subclass says by ``suffices`` how many of them are enough.
+    """
+
+    family: ClassVar[str] = "lexical"
+    quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
+
+    normalize: Any = ()
+    credit: str = "all"
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
+
+    def expect(self, sample: Sample) -> list[tuple[str, str]]:
+        """The texts to be found: as written, and normalised."""
+        return [(text, _filled(text, self.normalize)) for text in expected_texts(sample)]
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalized(text_of(output), self.normalize)
+
+    if TYPE_CHECKING:
+
+        def suffices(self, found: int, required: int) -> bool:
+            """Whether so many texts are enough."""
+
+    def grade(self, expected: list[tuple[str, str]], actual: str) -> Mark:
+        """Look for every text."""
+        missing = [written for written, wanted in expected if wanted not in actual]
+        required, found = len(expected), len(expected) - len(missing)
+        score = found / required if self.credit == "fraction" else float(self.suffices(found, required))
+        return self.mark(score, {"required": required, "found": found, **quoted("missing", missing)})
+
+
+class ContainsAny(Several, frozen=True, kw_only=True):
+    """1 if at least one of the expected texts occurs in the output, else 0.
+
+    Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
+    Details: required, found, missing (texts of the sample, at most 20).
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        credit: `all` (1 or 0, the default) or `fraction` (found/required).
+
+    Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
+    """
+
+    alias: ClassVar[str] = "contains-any"
+
+    def suffices(self, found: int, required: int) -> bool:  # noqa: ARG002 - the other needs it
+        """One is enough."""
+        return found > 0
+
+
+class ContainsAll(Several, frozen=True, kw_only=True):
+    """1 if all of the expected texts occur in the output, else 0.
+
+    Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
+    Details: required, found, missing (texts of the sample, at most 20).
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        credit: `all` (all or nothing, the default) or `fraction` (found/required).
+
+    Example: `contains-all: {credit: fraction}` gives 0.5 where one of two texts occurs.
+    """
+
+    alias: ClassVar[str] = "contains-all"
+
+    def suffices(self, found: int, required: int) -> bool:
+        """Each must be found."""
+        return found == required
+
+
+class StartsWith(Scored, frozen=True, kw_only=True):
+    """1 if the output begins with the expected text, else 0.
+
+    Reads `expected_output` (non-empty text) and the output's text. Details: match.
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+
+    Example: `starts-with: {normalize: true}` accepts ` Yes, of course` for `yes`.
+    """
+
+    alias: ClassVar[str] = "starts-with"
+    family: ClassVar[str] = "lexical"
+
+    normalize: Any = ()
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+
+    def expect(self, sample: Sample) -> str:
+        """The prefix, normalised."""
+        return _filled(expected_text(sample), self.normalize)
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalized(text_of(output), self.normalize)
+
+    def grade(self, expected: str, actual: str) -> Mark:
+        """Compare the beginning."""
+        match = actual.startswith(expected)
+        return self.mark(float(match), {"match": match})
+
+
+class Levenshtein(Scored, frozen=True, kw_only=True):
+    """1 - distance/length: the least number of characters to insert, delete or replace, over the longer text's length.
+
+    Reads `expected_output` (text) and the output's text. Two empty texts score 1.
+    Details: distance, expected_chars, actual_chars.
+
+    Options:
+        normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        max_cells: Largest product of the two lengths; above it the mark is unscored, `too_large`. Default: 1e10.
+
+    Example: `levenshtein` gives `sitting` for `kitten` (7 - 3)/7 = 0.5714.
+    """
+
+    alias: ClassVar[str] = "levenshtein"
+    family: ClassVar[str] = "lexical"
+
+    normalize: Any = ()
+    max_cells: float = 1e10
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        positive(self.max_cells, option="max_cells", metric=self.alias)
+
+    def expect(self, sample: Sample) -> str:
+        """The expected text, normalised."""
+        return normalized(expected_text(sample), self.normalize)
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalized(text_of(output), self.normalize)
+
+    def grade(self, expected: str, actual: str) -> Mark:
+        """Count the edits.
+
+        Raises:
+            Fault: The texts are too long for each other.
+        """
+        m, n = len(expected), len(actual)
+        if m * n > self.max_cells:
+            raise Fault("too_large", f"{m} x {n} characters are more than `max_cells`, {self.max_cells:g}.")
+        longest = max(m, n)
+        distance = Edits.distance(expected, actual)
+        score = (longest - distance) / longest if longest else 1.0
+        return self.mark(score, {"distance": distance, "expected_chars": m, "actual_chars": n})
+
+
+class LengthWithin(Scored, frozen=True, kw_only=True):
+    """1 if min <= length <= max, else 0.
+
+    Reads the output's text only. Details: length, unit.
+
+    Options:
+        min: Smallest length. Default: none.
+        max: Largest length. Default: none. At least one of the two is given.
+        unit: `chars` (the default), `words` (runs of letters and digits) or `lines`.
+
+    Example: `length-within: {max: 50, unit: words}`.
+    """
+
+    alias: ClassVar[str] = "length-within"
+    family: ClassVar[str] = "lexical"
+    reads_expected: ClassVar[bool] = False
+
+    min: int | None = None
+    max: int | None = None
+    unit: str = "chars"
+
+    def validate(self) -> None:
+        """Refuse options that make no sense.
+
+        Raises:
+            ConfigurationError: No limit is given, or the limits exclude every length.
+        """
+        one_of(self.unit, UNITS, option="unit", metric=self.alias)
+        for option, limit in (("min", self.min), ("max", self.max)):
+            if limit is not None:
+                whole(limit, least=0, option=option, metric=self.alias)
+        if self.min is None and self.max is None:
+            raise ConfigurationError("length-within needs `min`, `max` or both.")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ConfigurationError(f"length-within has a `min` of {self.min} above its `max` of {self.max}.")
+
+    def expect(self, sample: Sample) -> None:  # noqa: ARG002 - no sample asks for anything here
+        """Nothing of the sample is read."""
+        return
+
+    def grade(self, expected: None, actual: str) -> Mark:  # noqa: ARG002 - see expect
+        """Measure the text."""
+        if self.unit == "words":
+            length = len(words(actual))
+        else:
+            length = len(actual) if self.unit == "chars" else len(actual.splitlines())
+        above = self.min is None or length >= self.min
+        below = self.max is None or length <= self.max
+        return self.mark(float(above and below), {"length": length, "unit": self.unit})
+
+
+def _filled(text: str, steps: tuple[str, ...]) -> str:
+    text = normalized(text, steps)
+    if not text:
+        raise absent("The expected text is empty, and every output would hold it.")
+    return text

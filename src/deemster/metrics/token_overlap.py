@@ -1,0 +1,163 @@
+"""Metrics that compare word tokens: the longest common subsequence, and the overlap of multisets."""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from rapidfuzz.distance import LCSseq
+
+from deemster.metrics._text_normalization import words
+from deemster.metrics._token_ids import LONG, coded
+from deemster.metrics.metric_contract import Fault, Scored, expected_texts
+from deemster.metrics.option_checks import one_of, positive
+from deemster.records import Mark, Sample
+
+ARTICLES = ("drop", "keep")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
+
+
+class RougeL(Scored, frozen=True, kw_only=True):
+    """ROUGE-L: 2·LCS/(m + n), for the longest common subsequence of the word tokens of both sides.
+
+    Reads `expected_output` (text, m tokens) and the output's text (n tokens). Precision is LCS/n, recall LCS/m.
+    No token on either side scores 1, on one side 0. Details: lcs, expected_tokens, actual_tokens, precision, recall.
+
+    Options:
+        max_cells: Largest m·n; above it the mark is unscored, `too_large`. Default: 2.5e9, 50,000 x 50,000 tokens.
+
+    Example: `rouge-l` gives `the cat lay on the mat` for `the cat sat on the mat` 10/12 = 0.8333.
+    """
+
+    alias: ClassVar[str] = "rouge-l"
+    family: ClassVar[str] = "lexical"
+
+    max_cells: float = 2.5e9
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        positive(self.max_cells, option="max_cells", metric=self.alias)
+
+    def grade(self, expected: str, actual: str) -> Mark:
+        """Find the longest common subsequence.
+
+        Raises:
+            Fault: The texts are too long for each other.
+        """
+        wanted, given, (m, n) = _tokens(expected, actual)
+        if m * n > self.max_cells:
+            raise Fault("too_large", f"{m} x {n} tokens are more than `max_cells`, {self.max_cells:g}.")
+        lcs = LCSseq.similarity(wanted, given)
+        return self.mark(
+            2 * lcs / (m + n) if m or n else 1.0,
+            {
+                "lcs": lcs,
+                "expected_tokens": m,
+                "actual_tokens": n,
+                "precision": lcs / n if n else None,
+                "recall": lcs / m if m else None,
+            },
+        )
+
+
+def _tokens(expected: str, actual: str) -> tuple[Sequence[Any], Sequence[Any], tuple[int, int]]:
+    """What to compare, and how many tokens each side has.
+
+    A token that only one side has is never part of a common subsequence, so long texts come without most of these.
+    """
+    if len(expected) + len(actual) in LONG:
+        return coded(expected, actual)
+    wanted, given = words(expected), words(actual)
+    return wanted, given, (len(wanted), len(given))
+
+
+class TokenF1(Scored, frozen=True, kw_only=True):
+    """Token F1 as in SQuAD: 2·common/(m + n), for the multisets of tokens of both sides.
+
+    Reads `expected_output` (text, or a list of which the best counts) and the output's text. Tokens: lower case,
+    punctuation dropped, `a an the` dropped, split on white space. No token on either side scores 1, on one side 0.
+    Details: common, expected_tokens, actual_tokens, precision, recall.
+
+    Options:
+        articles: `drop` (the default) or `keep`.
+
+    Example: `token-f1` gives `Eiffel Tower in Paris` for `the Eiffel Tower` 4/6 = 0.6667.
+    """
+
+    alias: ClassVar[str] = "token-f1"
+    family: ClassVar[str] = "lexical"
+
+    articles: str = "drop"
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        one_of(self.articles, ARTICLES, option="articles", metric=self.alias)
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The accepted texts."""
+        return expected_texts(sample)
+
+    def grade(self, expected: Sequence[str], actual: str) -> Mark:
+        """Compare with each accepted text and keep the best, the first of equals."""
+        dropped = _ARTICLE_WORDS if self.articles == "drop" else frozenset[str]()
+        given = bare_words(actual, dropped=dropped)
+        n = len(given)
+        best: tuple[float, int, int] = (-1.0, 0, 0)
+        for text in expected:
+            wanted = bare_words(text, dropped=dropped)
+            m = len(wanted)
+            common = _common(wanted, given)
+            score = 2 * common / (m + n) if m or n else 1.0
+            if score > best[0]:
+                best = (score, common, m)
+        score, common, m = best
+        return self.mark(
+            score,
+            {
+                "common": common,
+                "expected_tokens": m,
+                "actual_tokens": n,
+                "precision": common / n if n else None,
+                "recall": common / m if m else None,
+            },
+        )
+
+
+class _WithoutPunctuation(dict[int, int | None]):
+    """A table for `str.translate` that drops ASCII and Unicode punctuation and learns characters as they come."""
+
+    def __missing__(self, code: int) -> int | None:
+        kept = None if unicodedata.category(chr(code)).startswith("P") else code
+        self[code] = kept
+        return kept
+
+
+_BARE = _WithoutPunctuation((ord(character), None) for character in string.punctuation)
+
+
+def bare_words(text: str, *, dropped: frozenset[str] = _ARTICLE_WORDS) -> list[str]:
+    """Words as SQuAD compares answers: lower case, without punctuation, without articles.
+
+    >>> bare_words("The U.S.A., a country")
+    ['usa', 'country']
+    """
+    return [word for word in text.lower().translate(_BARE).split() if word not in dropped]
+
+
+def _common(first: Sequence[Any], second: Sequence[Any]) -> int:
+    if not first or not second:
+        return 0
+    if first == second:
+        return len(first)
+    left: dict[Any, int] = {}
+    for token in first:
+        left[token] = left.get(token, 0) + 1
+    common = 0
+    for token in second:
+        count = left.get(token)
+        if count:
+            left[token] = count - 1
+            common += 1
+    return common

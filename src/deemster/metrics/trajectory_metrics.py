@@ -1,0 +1,338 @@
+"""What an agent did on its way: tools, their arguments and order, steps, approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from rapidfuzz.distance import LCSseq
+
+from deemster.errors import ConfigurationError
+from deemster.metrics._expected_trajectory import (
+    Call,
+    calls_of,
+    expectation,
+    expectations,
+    expected_names,
+    fits,
+    is_limit,
+    settle_names,
+    share,
+    tools_called,
+    trajectory_of,
+)
+from deemster.metrics.metric_contract import Scored, malformed, quoted, shown
+from deemster.metrics.option_checks import flag, one_of
+from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
+
+CREDITS = ("all", "fraction")
+
+
+class OfTrajectory(Scored, frozen=True, kw_only=True):
+    """A metric of what an agent did on its way to an output."""
+
+    family: ClassVar[str] = "trajectory"
+    reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
+    reads_expected: ClassVar[bool] = False
+
+    def read(self, output: Output) -> Trajectory:
+        """The trajectory.
+
+        Raises:
+            Fault: None was recorded.
+        """
+        return trajectory_of(output)
+
+
+class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
+    """The share of required tools that the agent called.
+
+    Reads the output's trajectory and `metadata.trajectory.tools`, else the option `tools`: a name or a list of distinct
+    ones. An empty list scores 1.
+    Details: required, called, missing.
+    Example: tools search, book against the calls search, pay scores 0.5.
+    """
+
+    alias: ClassVar[str] = "tool-called"
+    quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
+
+    tools: Sequence[str] | None = None
+
+    def validate(self) -> None:
+        """Refuse `tools` that are not distinct names.
+
+        Raises:
+            ConfigurationError: They are something else.
+        """
+        settle_names(self, "tools")
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The required tools.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        return expected_names(sample, "tools", given=self.tools)
+
+    def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
+        """Count the tools that were called."""
+        made = tools_called(actual)
+        missing = [name for name in expected if name not in made]
+        called = len(expected) - len(missing)
+        return self.mark(
+            share(called, len(expected)), {"required": len(expected), "called": called, **quoted("missing", missing)}
+        )
+
+
+class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
+    """The share of forbidden tools that the agent never called; only all of them is a success.
+
+    Reads the output's trajectory and `metadata.trajectory.forbidden_tools`, else the option `forbidden_tools`: a name
+    or a list of distinct ones. An empty list scores 1. The threshold is 1.0: half a prohibition kept is no success.
+    Details: forbidden, violations.
+    Example: forbidden pay, delete against the calls search, pay scores 0.5.
+    """
+
+    alias: ClassVar[str] = "tool-not-called"
+    quotes: ClassVar[frozenset[str]] = frozenset({"violations"})
+    pass_mark: ClassVar[float] = 1.0
+
+    forbidden_tools: Sequence[str] | None = None
+
+    def validate(self) -> None:
+        """Refuse `forbidden_tools` that are not distinct names.
+
+        Raises:
+            ConfigurationError: They are something else.
+        """
+        settle_names(self, "forbidden_tools")
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The forbidden tools.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        return expected_names(sample, "forbidden_tools", given=self.forbidden_tools)
+
+    def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
+        """Count the tools that were left alone."""
+        made = tools_called(actual)
+        violations = [name for name in expected if name in made]
+        forbidden = len(expected)
+        details = {"forbidden": forbidden, **quoted("violations", violations)}
+        return self.mark(share(forbidden - len(violations), forbidden), details)
+
+
+class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
+    """The share of expected calls, tool and arguments, that some call of the agent meets.
+
+    Reads the output's trajectory and `metadata.trajectory.tool_arguments`, else the option `tool_arguments`: a list of
+    `{tool, arguments}`. Arguments match by subset: expected keys are present and match, lists by length and element,
+    numbers by value, everything else strictly. An empty list scores 1.
+    Options: `tool_arguments`; `coerce_numbers`, true to let the text "5" equal 5.
+    Details: required, met, unmet (names of the tools).
+    Example: `{tool: search, arguments: {q: rome}}` is met by the call `search(q="rome", limit=5)`.
+    """
+
+    alias: ClassVar[str] = "tool-called-with"
+    quotes: ClassVar[frozenset[str]] = frozenset({"unmet"})
+
+    tool_arguments: Sequence[Mapping[str, Any]] | None = None
+    coerce_numbers: bool = False
+
+    def validate(self) -> None:
+        """Refuse expectations without tool or arguments.
+
+        Raises:
+            ConfigurationError: `tool_arguments` or `coerce_numbers` is not what it should be.
+        """
+        flag(self.coerce_numbers, option="coerce_numbers", metric=self.alias)
+        if self.tool_arguments is not None:
+            try:
+                calls_of(self.tool_arguments)
+                settled = freeze(self.tool_arguments, path="tool_arguments")
+            except ValueError as error:
+                raise ConfigurationError(f"`tool_arguments` of {self.alias} {error}.") from None
+            msgspec.structs.force_setattr(self, "tool_arguments", settled)
+
+    def expect(self, sample: Sample) -> tuple[Call, ...]:
+        """The expected calls.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        value, where = expectation(sample, "tool_arguments", given=self.tool_arguments)
+        try:
+            return calls_of(value)
+        except ValueError as error:
+            raise malformed(f"`{where}` {error}.") from None
+
+    def grade(self, expected: tuple[Call, ...], actual: Trajectory) -> MetricScore:
+        """Count the expectations that a call meets."""
+        unmet = [
+            call.tool
+            for call in expected
+            if not any(
+                made.name == call.tool and fits(call.arguments, made.arguments, coerce_numbers=self.coerce_numbers)
+                for made in actual.tool_calls
+            )
+        ]
+        required, met = len(expected), len(expected) - len(unmet)
+        return self.mark(share(met, required), {"required": required, "met": met, **quoted("unmet", unmet)})
+
+
+class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
+    """1 if the expected order of tools is a subsequence of the agent's calls, else 0.
+
+    Reads the output's trajectory and `metadata.trajectory.order`, else the option `order`: a name or a list, where
+    names may repeat. An empty list scores 1.
+    Options: `order`; `credit`, `all` or `fraction` (longest common subsequence over the length of the order).
+    Details: required, followed (length of the longest common subsequence), calls.
+    Example: in the calls search, pay, book the order search, book scores 1; book, search 0, with `fraction` 0.5.
+    """
+
+    alias: ClassVar[str] = "tool-call-order"
+
+    order: Sequence[str] | None = None
+    credit: str = "all"
+
+    def validate(self) -> None:
+        """Refuse an `order` that is not made of names, and unknown words.
+
+        Raises:
+            ConfigurationError: `order` or `credit` is not what it should be.
+        """
+        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
+        settle_names(self, "order", distinct=False)
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The tools in the order they should be called.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        return expected_names(sample, "order", given=self.order, distinct=False)
+
+    def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
+        """Follow the order as far as it goes."""
+        calls = [call.name for call in actual.tool_calls]
+        followed = LCSseq.similarity(expected, calls)
+        required = len(expected)
+        whole = 1.0 if followed == required else 0.0
+        details = {"required": required, "followed": followed, "calls": len(calls)}
+        return self.mark(whole if self.credit == "all" else share(followed, required), details)
+
+
+class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
+    """1 if the agent took no more steps than a limit, else 0.
+
+    Reads the output's trajectory (`steps`, else the number of calls) and `metadata.trajectory.max_steps`, else the
+    option `max_steps`: a whole number of at least 1.
+    Details: steps, max_steps.
+    Example: 4 calls with `max_steps: 4` scores 1.
+    """
+
+    alias: ClassVar[str] = "steps-below"
+
+    max_steps: int | None = None
+
+    def validate(self) -> None:
+        """Refuse a limit below 1.
+
+        Raises:
+            ConfigurationError: `max_steps` is not what it should be.
+        """
+        if self.max_steps is not None and not is_limit(self.max_steps):
+            raise ConfigurationError(
+                f"`max_steps` of {self.alias} is a whole number of at least 1, not {shown(self.max_steps)}."
+            )
+
+    def expect(self, sample: Sample) -> int:
+        """The limit.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        limit, where = expectation(sample, "max_steps", given=self.max_steps)
+        if not is_limit(limit):
+            raise malformed(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
+        return int(limit)
+
+    def grade(self, expected: int, actual: Trajectory) -> MetricScore:
+        """1 up to the limit, else 0."""
+        steps = len(actual.tool_calls) if actual.steps is None else actual.steps
+        return self.mark(1.0 if steps <= expected else 0.0, {"steps": steps, "max_steps": expected})
+
+
+class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
+    """1 if no approval was still waiting at the end, else 0.
+
+    Reads the output's trajectory; it expects nothing of the sample.
+    Details: pending_approvals.
+    Example: a trajectory with `pending_approvals: 1` scores 0.
+    """
+
+    alias: ClassVar[str] = "no-pending-approvals"
+
+    def expect(self, sample: Sample) -> None:
+        """Nothing, but a misspelt expectation is still one.
+
+        Raises:
+            Fault: `metadata.trajectory` has an unknown key.
+        """
+        expectations(sample)
+
+    def grade(self, expected: None, actual: Trajectory) -> MetricScore:  # noqa: ARG002 - nothing is expected
+        """1 if none is pending, else 0."""
+        pending = actual.pending_approvals
+        return self.mark(0.0 if pending else 1.0, {"pending_approvals": pending})
+
+
+class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
+    """The share of tools needing approval that were approved; only all of them is a success.
+
+    Reads the output's trajectory (`approvals`) and `metadata.trajectory.requires_approval`, else the option
+    `requires_approval`: a name or a list of distinct ones. An empty list scores 1. The threshold is 1.0.
+    Options: `requires_approval`; `only_if_called`, true to accept tools that were never called too.
+    Details: required, approved, ungated.
+    Example: pay and delete required, pay approved scores 0.5; with `only_if_called` 1 if delete was not called.
+    """
+
+    alias: ClassVar[str] = "approval-gated"
+    quotes: ClassVar[frozenset[str]] = frozenset({"ungated"})
+    pass_mark: ClassVar[float] = 1.0
+
+    requires_approval: Sequence[str] | None = None
+    only_if_called: bool = False
+
+    def validate(self) -> None:
+        """Refuse `requires_approval` that is not made of distinct names.
+
+        Raises:
+            ConfigurationError: `requires_approval` or `only_if_called` is not what it should be.
+        """
+        flag(self.only_if_called, option="only_if_called", metric=self.alias)
+        settle_names(self, "requires_approval")
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The tools that need approval.
+
+        Raises:
+            Fault: There is no expectation, or an unreadable one.
+        """
+        return expected_names(sample, "requires_approval", given=self.requires_approval)
+
+    def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
+        """Count the tools that were approved, or need not be."""
+        approved = sum(name in actual.approvals for name in expected)
+        called = tools_called(actual)
+        ungated = [
+            name
+            for name in expected
+            if name not in actual.approvals and not (self.only_if_called and name not in called)
+        ]
+        required = len(expected)
+        details = {"required": required, "approved": approved, **quoted("ungated", ungated)}
+        return self.mark(share(required - len(ungated), required), details)

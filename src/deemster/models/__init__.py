@@ -1,0 +1,26 @@
+"""Everything that talks to a chat or embedding model: clients, and the gateway through which every request goes."""
+
+from deemster.models.answer_cache import Cache
+from deemster.models.budget import Budget
+from deemster.models.client_protocols import ChatClient, EmbeddingClient, Trouble
+from deemster.models.fake_models import FakeChat, FakeEmbedding
+from deemster.models.gateway import Gateway
+from deemster.models.model_roles import Role, missing_role, role_of
+from deemster.models.models_section import read_models
+from deemster.models.price import Price
+
+__all__ = [
+    "Budget",
+    "Cache",
+    "ChatClient",
+    "EmbeddingClient",
+    "FakeChat",
+    "FakeEmbedding",
+    "Gateway",
+    "Price",
+    "Role",
+    "Trouble",
+    "missing_role",
+    "read_models",
+    "role_of",
+]

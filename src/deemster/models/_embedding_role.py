@@ -1,0 +1,323 @@
+"""The desk of a role that embeds: texts of all scripts together, in full batches, each distinct text once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from deemster.errors import ConfigurationError
+from deemster.formats.json_values import SURROGATE
+from deemster.models._cache_keys import text_key
+from deemster.models._record_replay import Recording, text_name
+from deemster.models._stored_answers import stored_vector
+from deemster.models.client_protocols import Trouble
+from deemster.models.model_call import OF_THE_REQUEST, Answered, Caller, Failed, Reading, Weight, checked_usage
+from deemster.models.usage_account import Planned, Rules
+from deemster.records import Call, Embed, Silence, Usage, Vectors
+from deemster.records.usage import added, cached, divided
+
+KEPT_BYTES = 128 << 20
+Rows = npt.NDArray[np.float32]
+
+
+def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
+    """What an embedding client gave, read: one finite vector a text, all of one dimension.
+
+    Raises:
+        Trouble: It is anything else.
+    """
+    if isinstance(raw, Vectors):
+        checked_usage(raw)
+    usage, model = (raw.usage, raw.model) if isinstance(raw, Vectors) else (None, None)
+    values = raw.values if isinstance(raw, Vectors) else raw
+    wrong = ""
+    try:
+        found = np.asarray(values)
+        if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "fiu":
+            wrong = "Vectors are lists of numbers of one length above 0."
+        elif found.shape[0] != len(texts):
+            wrong = f"{found.shape[0]} vectors came for {len(texts)} texts."
+        else:
+            with np.errstate(over="ignore"):
+                rows = np.ascontiguousarray(found, dtype=np.float32)
+            if np.isfinite(rows).all():
+                return Reading(rows, usage, model)
+            wrong = "A vector holds a number that is not finite."
+    except (ValueError, TypeError, OverflowError):
+        wrong = "Vectors are lists of numbers of one length above 0."
+    raise Trouble("shape", wrong, usage=usage, may_cost=True)
+
+
+class _Batch:
+    """Texts that go in one request, and what came of it."""
+
+    __slots__ = ("calls", "done", "lost", "model", "owners", "shares", "silences", "texts", "vectors")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.owners: list[object] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.vectors: dict[str, Rows] = {}
+        self.silences: dict[str, Silence] = {}
+        self.shares: dict[int, Usage | None] = {}
+        self.calls: dict[str, Call] = {}
+        self.lost: dict[int, Usage | None] = {}
+        self.model: str | None = None
+
+    def add(self, text: str, owner: object) -> None:
+        self.texts.append(text)
+        if not self.owners or self.owners[-1] is not owner:
+            self.owners.append(owner)
+
+
+class EmbeddingDesk:
+    """Gives texts their vectors: from memory, the recording, the cache, or the model.
+
+    Args:
+        name: The role's name.
+        caller: Makes its calls.
+        prefix: Stands before its texts in what is hashed.
+        is_cached: Whether its vectors are kept in the cache.
+        may_call: Whether its model may be asked.
+        recording: Its recording.
+        rules: What the gateway's desks share.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        caller: Caller[Rows],
+        *,
+        prefix: bytes,
+        is_cached: bool,
+        may_call: bool,
+        recording: Recording | None,
+        rules: Rules,
+    ) -> None:
+        self.caller = caller
+        self.planned = Planned()
+        self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
+        self._cache = rules.cache if is_cached else None
+        self._may_call = may_call
+        self._size = caller.role.batch_size
+        # What a model of this process uses is nobody's bill, and a text's part of a batch would be made up.
+        self._counts = not caller.role.is_local
+        self._kept: dict[str, Rows] = {}
+        self._calls: dict[str, Call] = {}
+        self._dimensions: int | None = None
+        self._model: str | None = caller.role.model
+        self._flying: dict[str, _Batch] = {}
+        self._open: _Batch | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def reply(self, embed: Embed) -> Vectors | Silence:
+        """The vectors of texts, or why there are none.
+
+        Args:
+            embed: The texts.
+        """
+        if not embed.texts:
+            return Vectors(values=np.empty((0, self._dimensions or 0), dtype=np.float32), model=self._model)
+        if any(not text.isascii() and SURROGATE.search(text) for text in embed.texts):
+            return Silence(cause="model_failed", message="A text holds a lone surrogate, which is no character.")
+        owner = object()
+        vectors: dict[str, Rows] = {}
+        calls: dict[str, Call] = {}
+        awaited: dict[str, _Batch] = {}
+        for text in dict.fromkeys(embed.texts):
+            if (row := self._known(text)) is not None:
+                vectors[text] = row
+                if (call := self._calls.get(text)) is not None:
+                    calls[text] = call
+                continue
+            batch = self._flying.get(text)
+            if batch is None:
+                if not self._rules.dry_run and not self._may_call:
+                    return self._missing(text)
+                batch = self._joined(text, owner)
+            awaited[text] = batch
+        batches = dict.fromkeys(awaited.values())
+        for batch in batches:
+            if not batch.done.done():
+                await asyncio.shield(batch.done)
+        usage = self._usage(batches, owner)
+        for text, batch in awaited.items():
+            if (silence := batch.silences.get(text)) is not None:
+                return msgspec.structs.replace(silence, usage=usage)
+            vectors[text] = batch.vectors[text]
+            if self._counts:
+                calls[text] = batch.calls[text]
+        model = next((batch.model for batch in batches), None) or self._model
+        values = np.stack([vectors[text] for text in embed.texts])
+        lost = [Call(0, share) for batch in batches if (share := batch.lost.get(id(owner))) is not None]
+        return Vectors(values=values, usage=usage, model=model, calls=(*calls.values(), *lost))
+
+    def _usage(self, batches: dict[_Batch, None], owner: object) -> Usage | None:
+        """What was used for one request: its part of the batches that hold texts it was the first to bring."""
+        if not self._counts:
+            return None
+        if any(id(owner) in batch.shares for batch in batches):
+            return added([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
+        usage = cached(model=self._model)
+        self.caller.account.add(usage)
+        return usage
+
+    def _known(self, text: str) -> Rows | None:
+        if (row := self._kept.get(text)) is not None:
+            return row
+        if self._recording is not None and (found := self._recording.vector(self._name, text)) is not None:
+            return self._remembered(text, found[0], found[1])
+        if self._cache is not None:
+            stored = self._cache.vector(text_key(self._prefix, text))
+            if stored is not None:
+                call = self._rules.found(stored.call, stored.usage)
+                if (row := self._remembered(text, stored.values(), stored.model, call)) is not None:
+                    self._record(text, row, stored.model)
+                    return row
+        return None
+
+    def _record(self, text: str, row: Rows, model: str | None) -> None:
+        if self._recording is not None and not self._rules.dry_run:
+            try:
+                self._recording.keep_vector(self._name, text, row, model=model)
+            except ConfigurationError as error:
+                self._rules.refuse(str(error))
+
+    def _remembered(self, text: str, row: Rows, model: str | None, call: Call | None = None) -> Rows | None:
+        """A vector, kept in memory; None where its dimension is not that of the others."""
+        if self._dimensions is None:
+            self._dimensions = len(row)
+        if len(row) != self._dimensions:
+            return None
+        self._model = self._model or model
+        if len(self._kept) * row.nbytes >= KEPT_BYTES:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._calls.pop(oldest, None)
+        self._kept[text] = row
+        if call is not None:
+            self._calls[text] = call
+        return row
+
+    def _joined(self, text: str, owner: object) -> _Batch:
+        """The open batch with one text more; it leaves when it is full, or when this turn of the loop is over."""
+        if self._open is None:
+            self._open = _Batch()
+            asyncio.get_running_loop().call_soon(self._leave, self._open)
+        batch = self._flying[text] = self._open
+        batch.add(text, owner)
+        if len(batch.texts) >= self._size:
+            self._leave(batch)
+        return batch
+
+    def _leave(self, batch: _Batch) -> None:
+        if batch is self._open:
+            self._open = None
+            task = asyncio.get_running_loop().create_task(self._embedded(batch))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _embedded(self, batch: _Batch) -> None:
+        spent: list[Usage] = []
+        lost: list[Usage] = []
+        try:
+            await self._fill(batch, batch.texts, spent, lost)
+        finally:
+            owners = [id(owner) for owner in batch.owners]
+            batch.shares = dict(zip(owners, divided(added(spent + lost), len(owners)), strict=True))
+            batch.lost = dict(zip(owners, divided(added(lost), len(owners)), strict=True))
+            for text in batch.texts:
+                del self._flying[text]
+                if text not in batch.vectors and text not in batch.silences:
+                    batch.silences[text] = Silence(cause="not_run", message="The request was cancelled.")
+            if not batch.done.done():
+                batch.done.set_result(None)
+
+    async def _fill(self, batch: _Batch, texts: list[str], spent: list[Usage], lost: list[Usage]) -> None:
+        """Embed some texts of a batch. Where they are refused for what they hold, find the one it is.
+
+        One text must not cost the others their vectors: they belong to other samples.
+        """
+        weight = _weight(texts) if self.caller.weighs or self._rules.dry_run else Weight()
+        if self._rules.dry_run:
+            self._plan(weight)
+            silence = Silence(cause="not_run", message="This is a dry run: no model is asked.")
+            batch.silences.update(dict.fromkeys(texts, silence))
+            return
+        key = hashlib.sha256("\x00".join(texts).encode()).digest()
+        done = await self.caller.call(texts, key=key, weight=weight)
+        if isinstance(done, Answered):
+            spent.append(done.usage)
+            self._keep(batch, texts, done)
+            return
+        if done.silence.usage is not None:
+            lost.append(done.silence.usage)
+        if len(texts) > 1 and _may_be_of_one(done, batch):
+            middle = len(texts) // 2
+            await self._fill(batch, texts[:middle], spent, lost)
+            await self._fill(batch, texts[middle:], spent, lost)
+        else:
+            batch.silences.update(dict.fromkeys(texts, msgspec.structs.replace(done.silence, usage=None)))
+
+    def _keep(self, batch: _Batch, texts: list[str], done: Answered[Rows]) -> None:
+        rows, model = done.value, done.usage.model
+        batch.model = model
+        shares = divided(done.usage, len(texts)) if self._counts else [None] * len(texts)
+        for text, row, share in zip(texts, rows, shares, strict=True):
+            call = None if share is None else self._rules.called(share)
+            kept = self._remembered(text, row.copy(), model, call)
+            if call is not None:
+                batch.calls[text] = call
+            if kept is None:
+                message = f"A vector has {len(row)} parts where others have {self._dimensions}."
+                batch.silences[text] = Silence(cause="unreadable", message=message)
+                continue
+            batch.vectors[text] = kept
+            self._record(text, kept, model)
+            if self._cache is not None:
+                stored = stored_vector(kept, model, call=call, run=self._rules.run)
+                self._cache.keep(text_key(self._prefix, text), stored)
+
+    def _missing(self, text: str) -> Silence:
+        if self.caller.role.client is None or self._recording is not None:
+            message = f"There is no recording of the request {text_name(self._name, text)}. Record it first."
+        else:
+            name = text_name(self._name, text)
+            message = f"`{self._name}` needs the network, and this run is offline: the request {name}."
+        self._rules.refuse(message)
+        return Silence(cause="not_run", message=message)
+
+    def _plan(self, weight: Weight) -> None:
+        self.planned.calls += 1
+        self.planned.prompt_tokens += weight.prompt
+        price = self.caller.role.price_table.find(self.caller.role.model)
+        if price is None or self.planned.cost_usd is None:
+            self.planned.cost_usd = None
+        else:
+            self.planned.cost_usd += price.of(weight.prompt, 0)
+
+    async def close(self) -> None:
+        """Let go of what is under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _may_be_of_one(done: Failed, batch: _Batch) -> bool:
+    """Whether one text may have spoilt the request for the others: refused for what it holds, or oddly embedded."""
+    trouble = done.trouble
+    if trouble is None:
+        return False
+    return trouble.status in OF_THE_REQUEST or (trouble.kind == "shape" and len(batch.owners) > 1)
+
+
+def _weight(texts: Sequence[str]) -> Weight:
+    sizes = [len(text.encode()) for text in texts]
+    return Weight(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))

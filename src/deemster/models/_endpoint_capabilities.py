@@ -1,0 +1,89 @@
+"""What one endpoint has shown that it does not understand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from deemster.models.http_endpoint import complaint
+from deemster.records import Ask
+
+FORMATS = ("json_schema", "json_object", "plain")
+_FORMAT = re.compile(r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar", re.IGNORECASE)
+_LOGPROBS = re.compile(r"log.?probs?|logprobs", re.IGNORECASE)
+_SEED = re.compile(r"['\"`(]seed\b|\bseed['\"`)]|\bparameter:? seed\b", re.IGNORECASE)
+_COMPLAINTS = frozenset({400, 422})
+
+
+class Dialect:
+    """How an endpoint is spoken to: begins with everything, and drops what the endpoint refuses.
+
+    A refusal is taken for one of these only where it names the parameter; any other stays a refusal.
+
+    Attributes:
+        form: Which of `FORMATS` an answer with a schema is asked for in.
+        offers_logprobs: Whether log-probabilities are asked for.
+        offers_seed: Whether a seed is sent.
+        longest: The parameter for the longest answer.
+    """
+
+    def __init__(self) -> None:
+        self.form = 0
+        self.offers_logprobs = True
+        self.offers_seed = True
+        self.longest = "max_tokens"
+
+    def fields(self, ask: Ask, *, model: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a request; an extra parameter that is None takes the field out."""
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": role, "content": content} for role, content in ask.messages],
+            "temperature": ask.temperature,
+        }
+        if ask.seed is not None and self.offers_seed:
+            # Several answers to one question must be free to differ.
+            body["seed"] = ask.seed + ask.sample
+        if ask.max_tokens is not None:
+            body[self.longest] = ask.max_tokens
+        if ask.schema is not None:
+            if FORMATS[self.form] == "json_schema":
+                schema = {"name": "answer", "strict": True, "schema": ask.schema}
+                body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            elif FORMATS[self.form] == "json_object":
+                body["response_format"] = {"type": "json_object"}
+        if ask.logprobs and self.offers_logprobs:
+            body["logprobs"] = True
+            body["top_logprobs"] = ask.logprobs
+        for name, value in extra.items():
+            if value is None:
+                body.pop(name, None)
+            else:
+                body[name] = value
+        return body
+
+    def adapts(self, status: int, body: bytes, *, sent: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
+        """Learn from a refusal; whether there is something to be sent differently.
+
+        Args:
+            status: The status of the refusal.
+            body: Its body.
+            sent: The fields of the refused request.
+            extra: The parameters the user set, which stay as they are.
+        """
+        if status not in _COMPLAINTS:
+            return False
+        said = complaint(body)
+        if "max_tokens" in sent and "max_tokens" not in extra and "max_completion_tokens" in said:
+            self.longest = "max_completion_tokens"
+            return True
+        if "logprobs" in sent and "logprobs" not in extra and _LOGPROBS.search(said):
+            self.offers_logprobs = False
+            return True
+        if "response_format" in sent and "response_format" not in extra and _FORMAT.search(said):
+            self.form = max(self.form, FORMATS.index(sent["response_format"]["type"]) + 1)
+            return True
+        if "seed" in sent and "seed" not in extra and _SEED.search(said):
+            self.offers_seed = False
+            return True
+        return False

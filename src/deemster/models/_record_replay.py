@@ -1,0 +1,222 @@
+"""Answers recorded once and replayed ever after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from deemster.errors import ConfigurationError, Fault, visible
+from deemster.formats.atomic_write import write_aside
+from deemster.formats.json_values import SURROGATE
+from deemster.models._cache_keys import ask_key, text_key
+from deemster.models._stored_answers import RecordedAnswer, as_recorded
+from deemster.models.secret_redaction import Secrets
+from deemster.records import Answer, Ask
+
+_END = 80
+_encode = msgspec.json.Encoder().encode
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One recorded answer.
+
+    Attributes:
+        key: The hash of the request.
+        request: The request, for people; only its hash is looked at.
+        answer: What a chat model said.
+        vector: What an embedding model gave for one text.
+        model: The model that gave the vector.
+    """
+
+    key: str
+    request: dict[str, Any]
+    answer: RecordedAnswer | None = None
+    vector: list[float] | None = None
+    model: str | None = None
+
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+class Recording:
+    """A file of recorded answers: JSON lines, sorted by the hash of the request when it is closed, secrets removed.
+
+    Args:
+        path: The file; one that is not there yet holds nothing.
+        secrets: Values that must not be written.
+
+    Attributes:
+        notes: What a person should know about the file.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or a line of it is no recording.
+    """
+
+    def __init__(self, path: str | Path, *, secrets: Secrets) -> None:
+        self.path = Path(path)
+        self.notes: list[str] = []
+        self._secrets = secrets
+        self._file: BinaryIO | None = None
+        self._is_torn = False
+        self._lines: dict[str, Line] = self._read()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def answer(self, ask: Ask) -> Answer | None:
+        """The answer recorded for a question, or None."""
+        line = self._lines.get(_ask_name(ask))
+        return None if line is None or line.answer is None else line.answer.answer
+
+    def vector(self, role: str, text: str) -> tuple[npt.NDArray[np.float32], str | None] | None:
+        """The vector recorded for a text, and the model that gave it; or None."""
+        line = self._lines.get(_text_name(role, text))
+        if line is None or line.vector is None:
+            return None
+        with np.errstate(over="ignore"):
+            return np.array(line.vector, dtype=np.float32), line.model
+
+    def keep(self, ask: Ask, answer: Answer) -> Answer:
+        """Record an answer.
+
+        Args:
+            ask: The question.
+            answer: The answer.
+
+        Returns:
+            The answer as the recording has it, with the usage it came with.
+
+        Raises:
+            ConfigurationError: The file cannot be written.
+        """
+        request = msgspec.to_builtins(ask)
+        del request["once"]
+        name = _ask_name(ask)
+        self._append(Line(key=name, request=request, answer=as_recorded(answer)))
+        kept = self._lines[name].answer
+        if kept is None:
+            return answer
+        return msgspec.structs.replace(kept.answer, usage=answer.usage, call=answer.call)
+
+    def keep_vector(self, role: str, text: str, values: npt.NDArray[np.float32], *, model: str | None) -> None:
+        """Record the vector of a text.
+
+        Args:
+            role: The role that was asked.
+            text: The text.
+            values: Its vector.
+            model: The model that gave it.
+
+        Raises:
+            ConfigurationError: The file cannot be written.
+        """
+        # The shortest decimals that give the same 32-bit floats, so that a difference shows what changed.
+        vector = [float(str(value)) for value in values.astype(np.float32)]
+        request = {"role": role, "text": text}
+        self._append(Line(key=_text_name(role, text), request=request, vector=vector, model=model))
+
+    def close(self) -> None:
+        """Put the lines in order.
+
+        Raises:
+            ConfigurationError: The file cannot be read or written; what was appended to it stays.
+        """
+        if self._file is None:
+            return
+        self._file.close()
+        self._file = None
+        # Others may have recorded into the same file meanwhile.
+        self._lines = self._read() | self._lines
+        try:
+            write_aside(self.path, self._in_order())
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def _append(self, line: Line) -> None:
+        # Value by value, for in the text of the line a quotation mark could be taken along with its escape.
+        data = _encode(_cleaned(msgspec.to_builtins(line), self._secrets))
+        try:
+            if self._file is None:
+                self._file = self._opened()
+            self._file.write(data + b"\n")
+        except OSError as error:
+            raise self._refused(error) from None
+        self._lines[line.key] = _decode(data)
+
+    def _opened(self) -> BinaryIO:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_torn:
+            # What is appended behind half a line would make it a damaged one.
+            write_aside(self.path, self._in_order())
+            self._is_torn = False
+        return self.path.open("ab", buffering=0)
+
+    def _in_order(self) -> Iterator[bytes]:
+        return (_encode(self._lines[key]) + b"\n" for key in sorted(self._lines))
+
+    def _refused(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(Fault(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
+
+    def _read(self) -> dict[str, Line]:
+        try:
+            data = self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            message = f"The recording cannot be read: {error.strerror or error}."
+            raise ConfigurationError(Fault(message, str(self.path))) from None
+        lines: dict[str, Line] = {}
+        pieces = data.split(b"\n")
+        self._is_torn = bool(pieces[-1].strip())
+        faults = []
+        for number, piece in enumerate(pieces, 1):
+            if not piece.strip():
+                continue
+            try:
+                line = _decode(piece)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                if number == len(pieces):
+                    self.notes.append(f"{self.path}:{number}: the last line is incomplete and is passed over.")
+                else:
+                    faults.append(Fault(f"This is no recorded answer: {error}.", f"{self.path}:{number}"))
+                continue
+            lines[line.key] = line
+        if faults:
+            raise ConfigurationError(faults)
+        return lines
+
+
+def _cleaned(value: Any, secrets: Secrets) -> Any:
+    if isinstance(value, str):
+        return secrets.removed(SURROGATE.sub("\ufffd", value), shapes=True)
+    if isinstance(value, dict):
+        return {key: _cleaned(entry, secrets) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(entry, secrets) for entry in value]
+    return value
+
+
+def request_name(ask: Ask) -> str:
+    """How a message names a question: by the beginning of its hash, and both ends of its last message."""
+    last = ask.messages[-1].content if ask.messages else ""
+    name = f"{_ask_name(ask)[:12]} to `{ask.role}`"
+    if len(last) <= 2 * _END:
+        return f"{name}, which says {visible(last)!r}"
+    # Some prompts hold the case at their beginning and some at their end; the rest is alike in all of them.
+    return f"{name}, which begins {visible(last[:_END])!r} and ends {visible(last[-_END:])!r}"
+
+
+def text_name(role: str, text: str) -> str:
+    """How a message names a text to be embedded."""
+    return f"{_text_name(role, text)[:12]} to `{role}`, the text {visible(text, limit=60)!r}"
+
+
+def _ask_name(ask: Ask) -> str:
+    return ask_key(ask.role.encode() + b"\x00", ask).hex()
+
+
+def _text_name(role: str, text: str) -> str:
+    return text_key(role.encode() + b"\x00", text).hex()

@@ -1,0 +1,362 @@
+"""Chat and embeddings of any server that speaks the OpenAI API."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from deemster.models._endpoint_capabilities import Dialect
+from deemster.models.client_protocols import Trouble
+from deemster.models.http_connection import Posted
+from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, complaint
+from deemster.models.provider_usage import Used, usage_of
+from deemster.models.secret_redaction import cleaned, named_secrets, without_named_secrets
+from deemster.records import Answer, Ask, Token, Usage, Vectors
+
+# A vector of 4,096 numbers of 20 characters, and as much again for spaces.
+_LONGEST_VECTOR = 160 * 1024
+# Every mark names the model that answered; a server must not swell the report by that.
+_LONGEST_NAME = 256
+
+_NOTHING = msgspec.Raw(b"null")
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+class _Alternative(msgspec.Struct, gc=False):
+    token: str
+    logprob: float
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
+class _Part(msgspec.Struct):
+    type: str = "text"
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw = _NOTHING
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: msgspec.Raw = _NOTHING
+
+
+class _Entry(msgspec.Struct):
+    embedding: list[float] | str
+    index: int | None = None
+
+
+class _Embeddings(msgspec.Struct):
+    data: list[_Entry]
+    model: str | None = None
+    usage: msgspec.Raw = _NOTHING
+
+
+class _Spent(msgspec.Struct):
+    usage: msgspec.Raw = _NOTHING
+
+
+_COMPLETION = msgspec.json.Decoder(_Completion)
+_EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
+_USED = msgspec.json.Decoder(Used | None)
+_LOGPROBS = msgspec.json.Decoder(_Logprobs | None)
+_SPENT = msgspec.json.Decoder(_Spent)
+_ENCODER = msgspec.json.Encoder()
+
+
+class OpenAIChat:
+    """A chat model behind `/chat/completions`, one attempt a call; retries and limits are the gateway's.
+
+    An answer with a schema is asked for as `json_schema`; where the endpoint refuses that, as `json_object`, then in
+    plain words. What an endpoint refused once is not sent to it again.
+
+    Args:
+        base_url: Where the API lives, such as `https://api.openai.com/v1`.
+        model: The model's name.
+        api_key: The key; it appears in no message, name or identity.
+        extra: Further parameters, sent as given; None takes a field out.
+        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+
+    Attributes:
+        identity: What can change an answer beside the question.
+        secrets: What must be shown nowhere.
+
+    Raises:
+        ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
+    """
+
+    # No answer leaves with a secret in it.
+    is_clean = True
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.model = model
+        self._extra = dict(extra or {})
+        self._endpoint = Endpoint(
+            base_url, "chat/completions", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
+        )
+        self._dialect = Dialect()
+        self.secrets = self._endpoint.secrets
+        self.identity: Mapping[str, Any] = _identity("openai-chat", self._endpoint, model, self._extra)
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat({self._endpoint.url!r}, {self.model!r})"
+
+    @property
+    def dialect(self) -> Dialect:
+        """What its endpoint has turned out to understand."""
+        return self._dialect
+
+    async def complete(self, ask: Ask) -> Answer:
+        """Answer one question.
+
+        Raises:
+            Trouble: The attempt failed.
+        """
+        while True:
+            sent = self._dialect.fields(ask, model=self.model, extra=self._extra)
+            posted = await self._endpoint.post(_ENCODER.encode(sent))
+            if posted.status < 300:
+                return self._answer(posted)
+            if not self._dialect.adapts(posted.status, posted.body, sent=sent, extra=self._extra):
+                raise self._endpoint.refusal(posted)
+
+    def most_tokens(self, ask: Ask) -> int | None:
+        """The most tokens that the answer to a question can have, `extra` considered; None where nobody limits it."""
+        named = [self._extra[name] for name in _LIMITS if name in self._extra]
+        known = [limit for limit in named if type(limit) is int]
+        longest = (max(known) if known else None) if named else ask.max_tokens
+        count = self._extra.get("n")
+        return longest * count if longest is not None and type(count) is int and count > 1 else longest
+
+    async def close(self) -> None:
+        """Give back the connections of this event loop."""
+        await self._endpoint.close()
+
+    def _answer(self, posted: Posted) -> Answer:
+        reply: _Completion = _decoded(_COMPLETION, posted, self._endpoint)
+        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
+        usage = _usage(reply.usage, model)
+        choice = reply.choices[0] if reply.choices else None
+        text = None if choice is None else _text(choice.message)
+        if choice is None or text is None:
+            missing = "no choices" if choice is None else f"no content (finish_reason: {choice.finish_reason})"
+            # Mostly a model that reasons, and had no room left for what it was asked for.
+            hint = " It was cut off: raise `max_tokens`." if choice and choice.finish_reason == "length" else ""
+            raise _misshapen(self._endpoint, f"The reply has {missing}.{hint}", usage)
+        message = choice.message
+        thinking = message.reasoning_content or message.reasoning
+        answer = Answer(
+            text=text,
+            usage=usage,
+            model=model,
+            tokens=None if choice.logprobs is _NOTHING else _tokens(choice.logprobs),
+            thinking=thinking if isinstance(thinking, str) else None,
+            finish=choice.finish_reason,
+        )
+        return cleaned(answer, self.secrets)
+
+
+class OpenAIEmbedding:
+    """An embedding model behind `/embeddings`, one attempt a call; retries, batches and limits are the gateway's.
+
+    Args:
+        base_url: Where the API lives, such as `https://api.openai.com/v1`.
+        model: The model's name.
+        api_key: The key; it appears in no message, name or identity.
+        extra: Further parameters, sent as given, such as `dimensions`.
+        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+
+    Attributes:
+        identity: What can change a vector beside its text.
+        secrets: What must be shown nowhere.
+
+    Raises:
+        ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.model = model
+        self._extra = dict(extra or {})
+        self._endpoint = Endpoint(
+            base_url, "embeddings", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
+        )
+        self.secrets = self._endpoint.secrets
+        self.identity: Mapping[str, Any] = _identity("openai-embedding", self._endpoint, model, self._extra)
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedding({self._endpoint.url!r}, {self.model!r})"
+
+    async def embed_many(self, texts: Sequence[str]) -> Vectors:
+        """One vector a text, in order; no text makes no call.
+
+        Raises:
+            Trouble: The attempt failed, or the vectors are not one a text, finite, and of one dimension.
+        """
+        if not texts:
+            return Vectors(values=np.empty((0, 0), np.float32))
+        body = {"model": self.model, "input": list(texts), **self._extra}
+        longest = LONGEST_REPLY + len(texts) * _LONGEST_VECTOR
+        posted = await self._endpoint.post(_ENCODER.encode(body), longest=longest)
+        if posted.status >= 300:
+            raise self._endpoint.refusal(posted)
+        reply: _Embeddings = _decoded(_EMBEDDINGS, posted, self._endpoint)
+        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
+        usage = _usage(reply.usage, model)
+        values, fault = _matrix(reply.data, len(texts))
+        if fault is not None:
+            raise _misshapen(self._endpoint, fault, usage)
+        return Vectors(values=values, usage=usage, model=model)
+
+    async def close(self) -> None:
+        """Give back the connections of this event loop."""
+        await self._endpoint.close()
+
+
+def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": without_named_secrets(extra)}
+    # What the shown address hides tells two addresses apart all the same.
+    return identity if endpoint.query is None else {**identity, "query": endpoint.query}
+
+
+def _decoded(decoder: Any, posted: Posted, endpoint: Endpoint) -> Any:
+    """A reply as its type.
+
+    Raises:
+        Trouble: The body is no JSON, or JSON of another shape.
+    """
+    try:
+        return decoder.decode(posted.body)
+    except msgspec.ValidationError as error:
+        said = complaint(posted.body) if b'"error"' in posted.body[:200] else ""
+        trouble = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(posted.body))
+    except RecursionError:
+        trouble = endpoint.trouble("shape", "The reply is nested too deep.", may_cost=True)
+    except ValueError as error:
+        trouble = endpoint.trouble("transport", f"The reply is no JSON: {error}.", may_cost=True)
+    # Outside the handlers, as everywhere that trouble is raised: nothing of the reply hangs on to it.
+    raise trouble
+
+
+def _misshapen(endpoint: Endpoint, message: str, usage: Usage | None) -> Trouble:
+    return Trouble("shape", f"{endpoint.host}: {message}", usage=usage, may_cost=True, secrets=endpoint.secrets)
+
+
+def _spent(body: bytes) -> Usage | None:
+    """What a reply that cannot be read says it used."""
+    try:
+        told = _SPENT.decode(body)
+    except (ValueError, RecursionError):
+        return None
+    return None if told.usage is _NOTHING else _usage(told.usage, None)
+
+
+def _usage(raw: msgspec.Raw, model: str | None) -> Usage:
+    """What was used; counts that make no sense are not reported ones."""
+    try:
+        used = _USED.decode(raw)
+        if used is None:
+            return Usage(model=model)
+        return usage_of(used, model)
+    except ValueError:
+        return Usage(model=model)
+
+
+def _text(message: _Message) -> str | None:
+    content = message.content
+    if isinstance(content, list):
+        return "".join(part.text or "" for part in content if part.type == "text")
+    # A refusal is what the model said; whoever reads the answer will quote it.
+    return message.refusal if content is None else content
+
+
+def _tokens(raw: msgspec.Raw) -> tuple[Token, ...] | None:
+    try:
+        told = _LOGPROBS.decode(raw)
+    except ValueError:
+        return None
+    if told is None or not told.content:
+        return None
+    return tuple(
+        Token(
+            token.token,
+            token.logprob,
+            tuple((other.token, other.logprob) for other in token.top_logprobs or ()),
+        )
+        for token in told.content
+    )
+
+
+def _matrix(entries: Sequence[_Entry], count: int) -> tuple[Any, str | None]:
+    """The vectors in the order of the texts, or what is wrong with them."""
+    if len(entries) != count:
+        return None, f"The reply has {len(entries)} vectors for {count} texts."
+    indexed = [entry for entry in entries if entry.index is not None]
+    if indexed:
+        if len(indexed) != count:
+            return None, f"Only {len(indexed)} of {count} vectors have an index."
+        entries = sorted(indexed, key=_index)
+        if [entry.index for entry in entries] != list(range(count)):
+            return None, f"The vectors are not numbered from 0 to {count - 1}."
+    try:
+        rows = [_row(entry.embedding) for entry in entries]
+    except (binascii.Error, ValueError):
+        return None, "A vector is text, but not base64 of 32-bit floats."
+    dimensions = {len(row) for row in rows}
+    if len(dimensions) != 1 or 0 in dimensions:
+        return None, f"The vectors have the dimensions {', '.join(map(str, sorted(dimensions)))}; one above 0 is right."
+    with np.errstate(over="ignore"):
+        values = np.asarray(rows, dtype=np.float32)
+    if not np.isfinite(values).all():
+        return None, "A vector holds a number that is not finite."
+    return values, None
+
+
+def _index(entry: _Entry) -> int:
+    return -1 if entry.index is None else entry.index
+
+
+def _row(embedding: list[float] | str) -> Any:
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
+    return embedding

@@ -1,0 +1,205 @@
+"""Removes API keys from everything that is shown or written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from deemster.records import Answer, Token
+
+# How a message ends that was too long.
+_CUT = "…"
+REMOVED = "[removed]"
+SHORTEST = 8
+_SHAPES = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {REMOVED}"),
+    (re.compile(r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}"), REMOVED),
+    (re.compile(r"\bAIza[A-Za-z0-9_-]{20,}"), REMOVED),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@?#]+@"), rf"\1{REMOVED}@"),
+    (re.compile(r"(?i)([?&](?:api[-_]?key|key|token|access_token|sig|signature)=)[^\s&#\"']+"), rf"\1{REMOVED}"),
+    (re.compile(r"(?i)((?:api[-_]?key|x-api-key|authorization)[\"']?\s*[:=]\s*[\"']?)(?!bearer\b|basic\b)[^\s\"',}&]{6,}"),
+     rf"\1{REMOVED}"),
+)  # fmt: skip
+_NAMES = re.compile(
+    r"(?i)(?:^|[^a-z])(?:(?:api|access|secret|private)?key|token|secret|passw(?:or)?d|passphrase|credentials?|auth"
+    r"|authorization|cookie|signature)(?![a-z])"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a header or a variable of that name holds a secret, going by its words.
+
+    >>> is_secret_name("X-Api-Key"), is_secret_name("OPENAI_API_KEY"), is_secret_name("GIT_AUTHOR_NAME")
+    (True, True, False)
+    """
+    return _NAMES.search(name) is not None
+
+
+# No word of a variable's name is as long as this and has digits in it; a key is one such word.
+_LONGEST_WORD = 16
+
+
+def is_like_a_key(name: str) -> bool:
+    """Whether what should be the name of a variable looks more like the key itself.
+
+    >>> is_like_a_key("gsk_Zq8T0vXw2LmN4pRs"), is_like_a_key("MY_COMPANYS_OPENAI_KEY_2")
+    (True, False)
+    """
+    words = [word for word in name.split("_") if len(word) >= _LONGEST_WORD]
+    return any(map(str.isdigit, "".join(words))) or any(shape.search(name) for shape, _ in _SHAPES)
+
+
+def named_secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
+    """The texts in plain data that stand under a name that tells of a secret, at any depth.
+
+    Args:
+        value: Plain data.
+        inside: Whether it stands under such a name itself.
+
+    >>> list(named_secrets({"api_key": "hush-hush", "top_k": 3, "more": [{"headers": {"Cookie": "crumbs"}}]}))
+    ['hush-hush', 'crumbs']
+    """
+    if isinstance(value, Mapping):
+        for name, entry in value.items():
+            yield from named_secrets(entry, inside=inside or is_secret_name(str(name)))
+    elif isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from named_secrets(entry, inside=inside)
+    elif inside and isinstance(value, str):
+        yield value
+        scheme, _, rest = value.partition(" ")
+        if scheme.lower() in ("bearer", "basic"):
+            yield rest
+
+
+def without_named_secrets(value: Any, *, inside: bool = False) -> Any:
+    """Plain data with a hash in place of each text of `named_secrets`, so that two of them are still told apart.
+
+    Args:
+        value: Plain data.
+        inside: Whether it stands under such a name itself.
+
+    >>> without_named_secrets({"api_key": "hush-hush", "top_k": 3})
+    {'api_key': '[removed] fbdc077454d782ba', 'top_k': 3}
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: without_named_secrets(entry, inside=inside or is_secret_name(str(name)))
+            for name, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_named_secrets(entry, inside=inside) for entry in value]
+    if inside and isinstance(value, str):
+        return f"{REMOVED} {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return value
+
+
+class Secrets:
+    """Values that must appear nowhere, such as API keys.
+
+    A value of fewer than 8 characters is a placeholder for servers that want none, and no secret.
+
+    Args:
+        values: The secrets.
+    """
+
+    __slots__ = ("_forms",)
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        forms: set[str] = set()
+        for value in values:
+            if len(value.strip()) >= SHORTEST:
+                forms |= {value, value.strip(), quote(value, safe=""), json.dumps(value)[1:-1]}
+        # The longest first, so that no tail of one is left where another is part of it.
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self._forms)} hidden)"
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def __add__(self, other: Secrets) -> Secrets:
+        return Secrets({*self._forms, *other._forms})
+
+    def within(self, text: str) -> bool:
+        """Whether a text holds one of them."""
+        for form in self._forms:  # noqa: SIM110 - an expression takes three times as long, and every answer comes by
+            if form in text:
+                return True
+        return False
+
+    def removed(self, text: str, *, shapes: bool = False) -> str:
+        """A text without them.
+
+        Args:
+            text: Anything.
+            shapes: Whether what looks like a key, a bearer token or the credentials of a URL goes too. Right for
+                messages, wrong for answers, which must stay as the model gave them.
+
+        >>> Secrets(["hunter2-hunter2"]).removed("key hunter2-hunter2 is wrong")
+        'key [removed] is wrong'
+        >>> Secrets().removed("GET https://me:pass@host/ with Bearer abcdef123", shapes=True)
+        'GET https://[removed]@host/ with Bearer [removed]'
+        >>> Secrets(["hunter2-hunter2"]).removed("refused: hunter2-hun…", shapes=True)
+        'refused: [removed]…'
+        """
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, REMOVED)
+        if shapes:
+            text = self._without_beginning(text)
+            for shape, instead in _SHAPES:
+                text = shape.sub(instead, text)
+        return text
+
+    def _without_beginning(self, text: str) -> str:
+        """A message without the beginning of a secret that was cut in the middle."""
+        if not text.endswith(_CUT):
+            return text
+        kept = text.removesuffix(_CUT)
+        for form in self._forms:
+            for size in range(min(len(form), len(kept)), SHORTEST // 2 - 1, -1):
+                if kept.endswith(form[:size]):
+                    return f"{kept[:-size]}{REMOVED}{_CUT}"
+        return text
+
+
+NO_SECRETS = Secrets()
+
+
+def cleaned(answer: Answer, secrets: Secrets) -> Answer:
+    """An answer in which no field holds a secret; its tokens go altogether where one is in them.
+
+    Args:
+        answer: What a model said.
+        secrets: What must not be in it.
+
+    >>> cleaned(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
+    'Your key is [removed].'
+    """
+    fields = (answer.text, answer.model, answer.thinking, answer.finish)
+    told = "\0".join([field for field in fields if isinstance(field, str)])
+    if not (secrets.within(told) or (answer.tokens is not None and _tell(answer.tokens, secrets))):
+        return answer
+    changes: dict[str, Any] = {
+        name: clean
+        for name in ("text", "model", "thinking", "finish")
+        if isinstance(told := getattr(answer, name), str) and (clean := secrets.removed(told)) != told
+    }
+    if answer.tokens is not None and _tell(answer.tokens, secrets):
+        changes["tokens"] = None
+    return msgspec.structs.replace(answer, **changes)
+
+
+def _tell(tokens: tuple[Token, ...], secrets: Secrets) -> bool:
+    """Whether tokens, one by one or in a row, hold a secret."""
+    row = "".join(token.text for token in tokens)
+    others = "\n".join(text for token in tokens for text, _ in token.alternatives)
+    return secrets.within(row) or secrets.within(others)

@@ -1,0 +1,105 @@
+"""Marks: a score, or the reason why there is none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from deemster.records.frozen_json import FrozenDict, freeze
+from deemster.records.usage import Call, Usage
+
+Cause: TypeAlias = Literal[
+    "no_expected",
+    "bad_sample",
+    "bad_output",
+    "no_trajectory",
+    "no_usage",
+    "too_large",
+    "unreadable",
+    "model_failed",
+    "rate_limited",
+    "no_quorum",
+    "target_failed",
+    "metric_failed",
+    "not_run",
+]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+_CAUSES = frozenset(CAUSES)
+_EMPTY: Mapping[str, Any] = FrozenDict()
+
+
+class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defaults=True):
+    """How well one output did by one metric, 0 worst to 1 best.
+
+    Attributes:
+        score: Finite and within [0, 1]; nothing is clamped.
+        details: Finite JSON values, frozen.
+        rubric_score: The value on the metric's own scale, where it has one.
+        threshold: The pass mark.
+        higher_is_better: Whether a higher score is a better one.
+        usage: Tokens, cost and latency of the model calls behind this mark.
+        calls: Those of them that other marks of the run may stand on too; the engine's to say.
+
+    Raises:
+        ValueError: The score is outside [0, 1] or not finite, or a detail is not finite JSON.
+    """
+
+    score: float
+    details: Mapping[str, Any] = _EMPTY
+    rubric_score: float | None = None
+    threshold: float = 0.5
+    higher_is_better: bool = True
+    usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
+
+    def __post_init__(self) -> None:
+        score = self.score
+        if type(score) is not float:
+            score = _number(score)
+            msgspec.structs.force_setattr(self, "score", score)
+        if not 0.0 <= score <= 1.0:
+            raise ValueError(f"A score is a finite number between 0 and 1, not {score!r}.")
+        if type(self.details) is not FrozenDict:
+            msgspec.structs.force_setattr(self, "details", freeze(self.details))
+
+    @property
+    def success(self) -> bool:
+        """Whether the score reaches the threshold from the good side."""
+        return self.score >= self.threshold if self.higher_is_better else self.score <= self.threshold
+
+
+def _number(value: object) -> float:
+    # Text is no number here, though float() would read it.
+    if not isinstance(value, (str, bytes, bytearray)):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)  # type: ignore[arg-type]
+    raise ValueError(f"A score is a finite number between 0 and 1, not {type(value).__name__} {value!r:.80}.")
+
+
+class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defaults=True):
+    """Why there is no score. It is not a 0, and it stays in every denominator.
+
+    Attributes:
+        cause: One of ``CAUSES``.
+        message: What happened, for a person.
+        usage: What was spent before it failed.
+        calls: Those of the calls behind it that other marks of the run may stand on too; the engine's to say.
+
+    Raises:
+        ValueError: The cause is not a known one.
+    """
+
+    cause: Cause
+    message: str
+    usage: Usage | None = None
+    calls: tuple[Call, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cause not in _CAUSES:
+            raise ValueError(f"`{self.cause}` is no cause. Known: {', '.join(CAUSES)}.")
+
+
+Mark: TypeAlias = MetricScore | Unscored

@@ -1,0 +1,160 @@
+"""What scripts ask of models, and what they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from deemster.records.frozen_json import FrozenDict, freeze
+from deemster.records.marks import Cause, Mark
+from deemster.records.output import Output
+from deemster.records.sample import Sample
+from deemster.records.usage import Call, Usage
+
+JUDGE = "judge"
+EMBEDDING = "embedding"
+
+
+class Message(NamedTuple):
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A question to a chat model.
+
+    Attributes:
+        messages: The chat so far.
+        schema: JSON schema of the answer; None where free text is wanted.
+        role: Which of the suite's models is asked.
+        temperature: How freely the model chooses.
+        seed: Makes the model's choice repeatable, where it supports that.
+        max_tokens: The longest answer.
+        logprobs: How many alternatives with their log-probabilities are wanted for each token; 0 for none.
+        sample: Which of several answers to the same question this is.
+        again: 1 where an answer could not be read and the question is put once more; higher where a run that is resumed
+            puts it anew.
+        once: Whether one answer serves all repetitions of a run, as what a judge judges by does. It changes no answer.
+    """
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None = None
+    role: str = JUDGE
+    temperature: float = 0.0
+    seed: int | None = 42
+    max_tokens: int | None = 1024
+    logprobs: int = 0
+    sample: int = 0
+    again: int = 0
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and not isinstance(self.schema, FrozenDict):
+            msgspec.structs.force_setattr(self, "schema", freeze(self.schema))
+
+
+class Embed(msgspec.Struct, frozen=True, kw_only=True):
+    """Texts to be embedded.
+
+    Attributes:
+        texts: Each gets one vector, in order.
+        role: Which of the suite's models is asked.
+    """
+
+    texts: tuple[str, ...]
+    role: str = EMBEDDING
+
+
+class Token(NamedTuple):
+    """A token of an answer, and what else the model might have written in its place.
+
+    Attributes:
+        text: The token.
+        logprob: Its log-probability.
+        alternatives: The likeliest tokens at this place with their log-probabilities, the chosen one among them.
+    """
+
+    text: str
+    logprob: float
+    alternatives: tuple[tuple[str, float], ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a chat model said.
+
+    Attributes:
+        text: The answer.
+        usage: Tokens, money and time; 0 calls and 1 cached call where it comes from the cache.
+        model: The model that says it answered.
+        tokens: The answer token by token, where log-probabilities were asked for and offered.
+        thinking: The model's reasoning, where it is told apart from the answer.
+        finish: Why the model stopped, in the provider's word.
+        call: The call it comes from, where others of the same run may be answered from that too; the gateway's to say.
+    """
+
+    text: str
+    usage: Usage | None = None
+    model: str | None = None
+    tokens: tuple[Token, ...] | None = None
+    thinking: str | None = None
+    finish: str | None = None
+    call: Call | None = None
+
+
+class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Vectors of texts.
+
+    Attributes:
+        values: One row a text, as an array of float32.
+        usage: Tokens, money and time.
+        model: The model that embedded them.
+        calls: What each distinct text used, where others of the same run may be given its vector too; the gateway's to
+            say.
+    """
+
+    values: Any
+    usage: Usage | None = None
+    model: str | None = None
+    calls: tuple[Call, ...] = ()
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True):
+    """No answer came.
+
+    Attributes:
+        cause: `model_failed`, `rate_limited`, `unreadable` or `not_run`.
+        message: What happened, for a person.
+        usage: What was spent all the same.
+    """
+
+    cause: Cause
+    message: str
+    usage: Usage | None = None
+
+
+Request: TypeAlias = Ask | Embed
+Reply: TypeAlias = Answer | Vectors | Silence
+Script: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Mark]
+Scripts: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Sequence[Mark]]
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Scores an output by asking a model: its script yields rounds of requests and is sent the replies.
+
+    A scorer may also have ``script_many(samples, outputs)``, one script for a batch that ends with a mark for each,
+    and everything a ``Metric`` may have beside ``score``.
+    """
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        ...
+
+    def script(self, sample: Sample, output: Output) -> Script:
+        """Mark one output, asking as it goes."""
+        ...

@@ -1,0 +1,65 @@
+"""The roles that user code can play."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from deemster.records.marks import Mark
+from deemster.records.output import Output
+from deemster.records.sample import Sample
+
+
+class Problem(NamedTuple):
+    """What a metric finds wrong with a sample before anything runs.
+
+    Attributes:
+        message: What is wrong and what was expected.
+        malformed: True stops the run; False is a warning, and the mark will be unscored.
+    """
+
+    message: str
+    malformed: bool = True
+
+
+class MetricCard(NamedTuple):
+    """What reports say of a metric beside its numbers.
+
+    Attributes:
+        name: How reports call it.
+        spec: The canonical spec, or the import path of user code.
+        identity: Spec and version: two runs compare a metric only where it is the same.
+        family: One of the families, or `custom`.
+        quotes: Details that may repeat text of a sample or output; None where nobody said, so that all may.
+        threshold: Its pass mark, where it has one for all marks.
+        higher_is_better: Whether a higher score is a better one.
+        parts: The criteria that its marks tell of, where it judges by several.
+    """
+
+    name: str
+    spec: str
+    identity: str
+    family: str
+    quotes: frozenset[str] | None
+    threshold: float | None = None
+    higher_is_better: bool = True
+    parts: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Scores an output without a judge.
+
+    A metric may also have ``score_many(samples, outputs)``, which equals ``score`` pair by pair; ``check(sample)``,
+    which returns problems before anything runs; ``version``, part of its identity; ``quotes``, the names of details
+    that may repeat text of a sample or output; and ``parts``, the names of criteria that its marks tell of in the
+    detail `criteria`: a map of each to its `value`, `agreement`, `abstained` and `failed`.
+    """
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        ...
+
+    def score(self, sample: Sample, output: Output) -> Mark:
+        """Mark one output."""
+        ...

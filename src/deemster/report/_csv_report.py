@@ -1,0 +1,68 @@
+"""Every mark of a report as a line of CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from deemster.report._escaping import cell
+from deemster.report._report_json import number
+from deemster.report.report_document import Report
+from deemster.report.report_entries import MarkEntry, SampleEntry, Score
+
+COLUMNS = (
+    "sample_id",
+    "row_hash",
+    "repetition",
+    "tags",
+    "metric",
+    "score",
+    "threshold",
+    "success",
+    "cause",
+    "message",
+)
+AGGREGATE = ("aggregate_success", "aggregate_score")
+
+
+def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
+    """The lines of the table, the header first, each with its line end.
+
+    Args:
+        report: What to write.
+        raw: Leave cells that a spreadsheet would take for a formula as they are.
+    """
+    yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
+    executions = iter(report.executions)
+    for sample in report.samples:
+        whole = [_truth(sample.aggregate.success), number(sample.aggregate.score)] if sample.aggregate else []
+        for _ in range(sample.repetitions):
+            execution = next(executions)
+            for name in report.metric_order:
+                yield _row([*_cells(sample, execution.repetition, name, execution.marks[name], raw=raw), *whole])
+
+
+def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *, raw: bool) -> list[str]:
+    tags = json.dumps(sample.tags, ensure_ascii=False)
+    row = [
+        cell(sample.id, raw=raw),
+        cell(sample.row_hash or "", raw=raw),
+        str(repetition),
+        cell(tags, raw=raw),
+        cell(metric, raw=raw),
+    ]
+    if isinstance(mark, Score):
+        return [*row, number(mark.score), number(mark.threshold), _truth(mark.success), "", ""]
+    return [*row, "", "", "", mark.unscored.cause, cell(mark.unscored.message or "", raw=raw)]
+
+
+def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written
+    return "true" if value else "false"
+
+
+def _row(cells: list[str]) -> str:
+    return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if _is_special(text) else text for text in cells) + "\n"
+
+
+def _is_special(text: str) -> bool:
+    return any(char in text for char in ',"\r\n')

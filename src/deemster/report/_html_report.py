@@ -1,0 +1,74 @@
+"""A report as one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deemster.report._escaping import code, entities
+from deemster.report.report_document import Report
+from deemster.report.report_sections import Data, Line, Section, Sentence, Table, sections
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --dim: #888; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { vertical-align: top; }
+td.text { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
+th { color: var(--dim); font-weight: 500; }
+code { font-size: .92em; }
+.pass { color: #1a7f37; } .fail { color: #cf222e; font-weight: 600; } .inconclusive { color: #9a6700; }
+.skipped { color: var(--dim); } .warning { border-left: 4px solid #9a6700; padding-left: .8rem; font-weight: 600; }
+"""
+_STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
+
+
+def page(report: Report) -> str:
+    """The whole report as a page; text from data is escaped and stands inside code elements."""
+    body = "\n".join(block for level, section in enumerate(sections(report)) for block in _blocks(section, level))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>deemster report: {entities(report.dataset.name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _blocks(section: Section, level: int) -> Iterator[str]:
+    heading = "h1" if level == 0 else "h2"
+    yield f"<{heading}>{_joined(section.title)}</{heading}>"
+    for line in section.lines:
+        yield f"<p{_kind(line[0])}>{_joined(line)}</p>"
+    if section.table is not None:
+        yield _table(section.table)
+    for line in section.after:
+        yield f"<p>{_joined(line)}</p>"
+
+
+def _kind(opening: str) -> str:
+    """The class of a paragraph that a reader looks for first: a warning, or the gate's verdict."""
+    word = opening.partition(" (")[0].removeprefix("Gate: ")
+    kind = "warning" if opening.startswith("Warning:") else word
+    return f' class="{kind}"' if kind == "warning" or (opening.startswith("Gate: ") and kind in _STATUSES) else ""
+
+
+def _joined(line: Line) -> str:
+    return "".join(code(part) if isinstance(part, Data) else entities(part) for part in line)
+
+
+def _table(content: Table) -> str:
+    head = "".join(f'<th scope="col">{entities(name)}</th>' for name in content.head)
+    rows = "\n".join(f"<tr>{''.join(_cell(part) for part in row)}</tr>" for row in content.rows)
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>'
+
+
+def _cell(part: str) -> str:
+    if isinstance(part, Sentence):
+        return f"<td>{entities(part)}</td>"
+    if isinstance(part, Data):
+        return f'<td class="text">{code(part)}</td>'
+    kind = f' class="{part}"' if part in _STATUSES else ""
+    return f"<td{kind}>{entities(part)}</td>"

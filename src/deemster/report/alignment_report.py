@@ -1,0 +1,500 @@
+"""An alignment result for people: Markdown, and tables on a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from deemster.alignment.metrics_result import (
+    AnyCriterion,
+    BootstrapResult,
+    CalibrationMetrics,
+    ConfidenceInterval,
+    CorrectedMeans,
+    CriterionMetrics,
+    HumanAgreement,
+    ItemMetrics,
+    JudgeConsistency,
+    MetricsResult,
+    PooledScaleMetrics,
+    SliceMetrics,
+)
+from deemster.alignment.result_summary import ALPHA_NOTE, DEGENERATE, FLEISS_NOTE, NO_PAIRS, PHI_NOTE, kinds
+from deemster.alignment.text_layout import criteria_counted, number, p_shown, percent
+from deemster.alignment.trust_verdict import (
+    ENOUGH_ITEMS,
+    FULL_ENOUGH,
+    MODERATE,
+    SUBSTANTIAL,
+    kappa_ends,
+    kappa_of,
+    undefined_criteria,
+    weak_criteria,
+)
+from deemster.errors import counted
+from deemster.report._escaping import LIMIT
+from deemster.report._markdown_report import markdown_of
+from deemster.report.report_sections import Data, Line, Section, Table
+from deemster.report.terminal_report import show_sections
+from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
+
+
+def additions(result: MetricsResult) -> list[Section]:
+    """The sections of what a result has beyond agreement."""
+    parts: list[Section] = []
+    if result.pooled_by_scale:
+        parts.append(_pooled(result.pooled_by_scale))
+    if result.slices:
+        parts.append(_slices(result.slices))
+    if result.human is not None:
+        parts.append(_people(result.human, several=result.n_judges > 1))
+    if result.consistency:
+        parts.append(_consistency(result.consistency))
+    if result.calibration:
+        parts.append(_calibration(result.calibration))
+    if result.corrected is not None:
+        parts.append(_corrected(result.corrected))
+    if result.items:
+        parts.append(_items(result.items))
+    return parts
+
+
+def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> Section:
+    rows = [
+        (
+            part.scale_type,
+            f"{part.n_points:,}",
+            percent(part.exact_accuracy),
+            number(part.kappa),
+            number(part.value_rmse),
+            number(part.value_spearman),
+        )
+        for part in scales
+    ]
+    return Section(("Pooled by kind",), (), Table(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows))
+
+
+def _slices(slices: tuple[SliceMetrics, ...]) -> Section:
+    ends = [_kappa_ends(part) for part in slices]
+    resampled = any(found is not None for found in ends)
+    rows = [
+        (
+            Data(part.tag),
+            f"{part.n_items:,}",
+            f"{part.n_samples:,}",
+            percent(part.criterion_accuracy),
+            number(part.mean_kappa),
+            _signed(part.kappa_difference),
+            *[_between(found)] * resampled,
+            number(part.score_rmse),
+            number(part.bias),
+        )
+        for part, found in zip(slices, ends, strict=True)
+    ]
+    between = ["interval"] * resampled
+    head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
+    return Section(("Slices",), (), Table(head, rows, ("pairs", "bias")))
+
+
+def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
+    """The interval of what kappa is here minus what it is elsewhere."""
+    found = (part.intervals or {}).get("kappa_difference")
+    return None if found is None else found.ci
+
+
+def _people(human: HumanAgreement, *, several: bool) -> Section:
+    whole = "panel" if several else "judge"
+    together = [("panel", human.panel)]
+    if not several:
+        # A panel of one is that judge, unless verdicts were recorded or checked otherwise.
+        together = [("final", human.panel)] if _differs(human) else []
+    people = [("person", part) for part in human.annotators]
+    judges = [("judge", part) for part in human.judges]
+    rows = [
+        (
+            kind,
+            Data(part.name) if kind != "final" else "verdicts",
+            f"{part.n_samples:,}",
+            percent(part.accuracy),
+            number(part.mean_kappa),
+        )
+        for kind, part in (*people, *together, *judges)
+    ]
+    many = f"{counted(human.n_annotators, 'annotator')}, {counted(human.n_items, 'item')} with two or more"
+    ceiling = f"a kappa of {number(human.ceiling_kappa)} and an accuracy of {percent(human.ceiling_accuracy)}"
+    lines: list[Line] = [
+        (f"{many}; alpha among them {number(human.krippendorff_alpha)}.",),
+        (f"The ceiling is {ceiling}; the {whole}'s gap is {_signed(human.kappa_gap)} in kappa.",),
+    ]
+    head = ("who", "name", "n", "accuracy", "mean kappa")
+    return Section(("Judges and people against the other people",), lines, Table(head, rows))
+
+
+def _differs(human: HumanAgreement) -> bool:
+    """Whether the final verdicts are others than those of a single judge."""
+    final = human.panel
+    return any(
+        (part.accuracy, part.mean_kappa, part.n_samples) != (final.accuracy, final.mean_kappa, final.n_samples)
+        for part in human.judges
+    )
+
+
+def _consistency(judges: tuple[JudgeConsistency, ...]) -> Section:
+    rows = [
+        (
+            Data(part.judge_id),
+            f"{part.n_cells:,}",
+            f"{part.n_repeats:,}",
+            percent(part.stable_share),
+            percent(part.pairwise_agreement),
+            number(part.krippendorff_alpha),
+        )
+        for part in judges
+    ]
+    head = ("judge", "cells", "repeats", "all equal", "equal pairs", "alpha")
+    return Section(("Does a judge repeat itself?",), (), Table(head, rows))
+
+
+def _calibration(figures: tuple[CalibrationMetrics, ...]) -> Section:
+    rows = [
+        (
+            "all judges" if part.judge_id is None else Data(part.judge_id),
+            part.scale,
+            f"{part.n_samples:,}",
+            number(part.brier),
+            number(part.calibration_error),
+        )
+        for part in figures
+    ]
+    head = ("judge", "kind", "n", "Brier", "calibration error")
+    return Section(("Do probabilities mean what they say?",), (), Table(head, rows))
+
+
+def _corrected(corrected: CorrectedMeans) -> Section:
+    rows: list[Line] = []
+    if corrected.score is not None:
+        part = corrected.score
+        n = f"{part.n_labelled:,} + {part.n_unlabelled:,}"
+        rows.append(("mean score", number(part.predicted_mean), number(part.value), _between(part.ci), n))
+    for rate in corrected.met_rates:
+        shown = (number(rate.observed_rate), number(rate.value), _between(rate.ci), f"{rate.n_samples:,}")
+        rows.append((Data(rate.name), *shown))
+    lines: list[Line] = [
+        ("The mean score of all items, labelled or not, and the MET rate of each binary criterion.",),
+        ("Right only where the labelled items were drawn at random.",),
+    ]
+    head = ("what", "as judged", "corrected", "interval", "n")
+    return Section(("Corrected for the judge's errors",), lines, Table(head, rows) if rows else None)
+
+
+def _items(items: tuple[ItemMetrics, ...]) -> Section:
+    rows = [(Data(part.id), number(part.dispute), number(part.difficulty), f"{part.n_votes:,}") for part in items]
+    head = ("item", "dispute", "difficulty", "votes")
+    return Section(("Items to look at",), [("The most disputed first, then the hardest.",)], Table(head, rows))
+
+
+def _between(ci: ConfidenceInterval | None) -> str:
+    return "n/a" if ci is None else f"{number(ci.lower)} to {number(ci.upper)}"
+
+
+def _signed(value: float | None) -> str:
+    text = number(value)
+    return text if value is None or text.startswith("-") else f"+{text}"
+
+
+_FEW = 3
+# How many pieces of a warning are shown.
+_LONGEST = 5
+_ANSWERS = {
+    "yes": "Yes, as far as these labels show.",
+    "with care": "With care.",
+    "not yet": "Not yet.",
+    None: "These labels give no answer.",
+}
+_RULE = (
+    f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
+    f'at {MODERATE} or above. "With care" is also the most that is said without an interval, with fewer than '
+    f"{ENOUGH_ITEMS} items or 20 clusters, with a criterion below {MODERATE} or without a kappa, with a significant "
+    f"bias of medium size or more, or with a coverage below {percent(FULL_ENOUGH)}."
+)
+
+
+def alignment_markdown(result: MetricsResult) -> str:
+    """The result as Markdown: whether the judge can be trusted, then the numbers, the weakest criteria first."""
+    return markdown_of(alignment_sections(result))
+
+
+def alignment_console(result: MetricsResult, console: Console) -> None:
+    """Print the result as tables; what the Markdown says, it says too."""
+    show_sections(alignment_sections(result), console)
+
+
+def alignment_sections(result: MetricsResult) -> list[Section]:
+    """What a result says to people, in order."""
+    parts = [_headline(result), _agreement(result), _scores(result), _criteria(result)]
+    if result.per_judge is not None:
+        parts.append(_judges(result))
+    if result.na_stats is not None or result.cannot_assess_stats is not None:
+        parts.append(_abstentions(result))
+    parts += additions(result)
+    parts.append(_reading(result))
+    return parts
+
+
+def _headline(result: MetricsResult) -> Section:
+    lines: list[Line] = [
+        (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",),
+        (f"Why: {why(result)}.",),
+        *((sentence,) for sentence in _findings(result)),
+        *_reservations(result),
+    ]
+    lines += [("Warning: ", *_pieces(warning)) for warning in result.warnings]
+    return Section(("Judge alignment",), lines)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A long text in pieces that no renderer cuts, up to a length that nobody reads."""
+    for place, piece in enumerate(textwrap.wrap(text, LIMIT)[:_LONGEST]):
+        yield " " if place else ""
+        yield Data(piece)
+
+
+def why(result: MetricsResult) -> str:
+    """What the answer rests on, as half a sentence."""
+    found = result.verdict
+    if found.answer == "yes":
+        return f"the interval of mean kappa begins at {number(found.floor)}, and nothing speaks against it"
+    return "; ".join(reason.partition(": ")[2] for reason in found.reasons)
+
+
+def _findings(result: MetricsResult) -> Iterator[str]:
+    """What the numbers come to, in words."""
+    mix = kinds(result)
+    by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
+    judges = counted(result.n_judges, "judge")
+    basis = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, {judges}"
+    yield f"The numbers rest on {counted(result.n_samples, 'pair')} of truth and verdict: {basis}."
+    ends, kappa = kappa_ends(result), result.mean_kappa
+    if kappa is None:
+        yield "Agreement beyond chance is undefined: no criterion has a kappa."
+    elif ends is None:
+        yield f"Agreement beyond chance is {_word(kappa)}: mean kappa {number(kappa)}, without an interval."
+    else:
+        low, high = (_word(end) for end in ends)
+        reach = f"all of it {low}" if low == high else f"from {low} to {high}"
+        yield (
+            f"Agreement beyond chance is {_word(kappa)}: mean kappa {number(kappa)}, interval {_span(ends)}, {reach}."
+        )
+    if result.human is not None and result.human.ceiling_kappa is not None:
+        human, whole = result.human, "panel" if result.n_judges > 1 else "judge"
+        yield (
+            f"People among themselves reach a kappa of {number(human.ceiling_kappa)}, "
+            f"the {whole} {number(human.panel.mean_kappa)} against the same people."
+        )
+    yield _bias(result)
+    cover = result.coverage_stats
+    if cover is not None and cover.n_total:
+        errored = f", {counted(cover.n_errored, 'pair')} by errors" if cover.n_errored else ""
+        out = cover.n_total - cover.n_covered
+        lost = f"; {out:,} are left out{errored}" if out else ""
+        yield f"Coverage is {percent(cover.coverage)}: {cover.n_covered:,} of {cover.n_total:,} labelled pairs{lost}."
+
+
+def _bias(result: MetricsResult) -> str:
+    bias = result.bias
+    if bias.mean_bias is None:
+        return "There is no pair of scores, so nothing is known about bias."
+    place = {"positive": "above", "negative": "below"}.get(bias.direction)
+    if place is None:
+        return (
+            f"The judge's scores lie where people's do: mean difference {number(bias.mean_bias)}, n {bias.n_samples:,}."
+        )
+    size = "" if bias.effect_size is None else f", {interpret_effect_size(bias.effect_size)} effect"
+    shown = "not tested" if bias.p_value is None else p_shown(bias.p_value)
+    doubt = "" if bias.is_significant or bias.p_value is None else ", so that it may be chance"
+    return (
+        f"The judge's scores lie {number(abs(bias.mean_bias))} {place} people's on average "
+        f"({shown}{size}, n {bias.n_samples:,}){doubt}."
+    )
+
+
+def _reservations(result: MetricsResult) -> Iterator[Line]:
+    weak, undefined = weak_criteria(result), undefined_criteria(result)
+    if weak:
+        yield (f"Do not rely on {criteria_counted(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
+    if undefined:
+        about = f"Nothing is known about {criteria_counted(len(undefined))} without a kappa: "
+        yield (about, *_named(undefined), ".")
+    if kappa_ends(result) is None and result.mean_kappa is not None:
+        yield ("Without an interval nobody knows how much of this is chance: ask for a bootstrap.",)
+
+
+def _named(criteria: Sequence[AnyCriterion]) -> Iterator[str]:
+    for place, part in enumerate(criteria[:_FEW]):
+        kappa = kappa_of(part)
+        yield ", " if place else ""
+        yield Data(part.name)
+        yield "" if kappa is None else f" ({number(kappa)})"
+    if len(criteria) > _FEW:
+        yield f" and {len(criteria) - _FEW} more"
+
+
+def _word(kappa: float) -> str:
+    return interpret_kappa(kappa).removesuffix(" (worse than chance)")
+
+
+def _span(ends: tuple[float, float] | None) -> str:
+    return "n/a" if ends is None else f"{number(ends[0])} to {number(ends[1])}"
+
+
+def _interval(found: BootstrapResult | None) -> str:
+    return "n/a" if found is None or found.ci is None else _span((found.ci.lower, found.ci.upper))
+
+
+def _agreement(result: MetricsResult) -> Section:
+    entries: list[tuple[str, str, str]] = [
+        ("accuracy (micro)", percent(result.criterion_accuracy), "criterion_accuracy"),
+        ("accuracy (macro)", percent(result.macro_accuracy), "macro_accuracy"),
+    ]
+    if result.n_binary_criteria:
+        if len(kinds(result)) > 1:
+            entries.append(("accuracy (binary)", percent(result.binary_accuracy), "binary_accuracy"))
+        entries += [
+            ("precision (micro)", number(result.criterion_precision), "criterion_precision"),
+            ("recall (micro)", number(result.criterion_recall), "criterion_recall"),
+            ("F1 (micro)", number(result.criterion_f1), "criterion_f1"),
+            ("kappa (micro, binary)", number(result.micro_kappa), "micro_kappa"),
+            ("phi (micro, binary)", number(result.criterion_phi), "criterion_phi"),
+        ]
+    entries.append(("mean kappa (macro)", number(result.mean_kappa), "mean_kappa"))
+    for kind in sorted(result.mean_kappa_by_kind):
+        if len(result.mean_kappa_by_kind) > 1 and kind in ("binary", "ordinal", "nominal"):
+            value = result.mean_kappa_by_kind[kind]
+            entries.append((f"mean kappa ({kind})", number(value), f"mean_kappa_by_kind.{kind}"))
+    entries.append(("mean alpha (macro)", number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
+    return Section(("Agreement",), (), _with_intervals(entries, result))
+
+
+def _scores(result: MetricsResult) -> Section:
+    entries = [
+        ("RMSE", number(result.score_rmse), "score_rmse"),
+        ("MAE", number(result.score_mae), "score_mae"),
+        ("bias", number(result.bias.mean_bias), "bias"),
+        ("Spearman", number(result.score_spearman.coefficient), "score_spearman"),
+        ("Kendall", number(result.score_kendall.coefficient), "score_kendall"),
+        ("Pearson", number(result.score_pearson.coefficient), "score_pearson"),
+        ("concordance", number(result.score_concordance), "score_concordance"),
+        ("alpha of the judges' scores", number(result.score_alpha), "score_alpha"),
+    ]
+    if result.score_icc is not None:
+        icc = result.score_icc
+        entries.append(("ICC(2,1) of the judges' scores", number(icc.icc_2_1), "score_icc.icc_2_1"))
+        entries.append(("ICC(2,k) of the judges' scores", number(icc.icc_2_k), "score_icc.icc_2_k"))
+    lines: list[Line] = [(f"{counted(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
+    limits = result.score_limits
+    if limits is not None and limits.lower is not None and limits.upper is not None:
+        between = _span((limits.lower, limits.upper))
+        lines.append((f"Limits of agreement: a single item's score is mostly within {between} of people's.",))
+    return Section(("Scores",), lines, _with_intervals(entries, result))
+
+
+def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> Table:
+    known = result.intervals or {}
+    if not any(field in known for _, _, field in entries):
+        return Table(("number", "value"), [(name, value) for name, value, _ in entries])
+    return Table(
+        ("number", "value", "interval"), [(name, value, _interval(known.get(field))) for name, value, field in entries]
+    )
+
+
+def _criteria(result: MetricsResult) -> Section:
+    ranked = sorted(result.per_criterion, key=_weakness)
+    resampled = any(part.intervals for part in ranked)
+    rows = []
+    for part in ranked:
+        accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
+        field = "weighted_kappa" if part.criterion_type == "ordinal" else "kappa"
+        between = [_interval((part.intervals or {}).get(field))] * resampled
+        shown = [f"{part.n_samples:,}", percent(accuracy), number(kappa_of(part)), *between]
+        rows.append((Data(part.name), part.criterion_type, *shown, number(part.krippendorff_alpha), _remark(part)))
+    head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
+    return Section(("Criteria, the weakest first",), (), Table(head, rows, ("alpha", "kind")) if rows else None)
+
+
+def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
+    kappa = kappa_of(part)
+    return kappa is None, kappa or 0.0, part.index
+
+
+def _remark(part: AnyCriterion) -> str:
+    if part.is_degenerate:
+        return DEGENERATE.partition(":")[0]
+    kappa = kappa_of(part)
+    if kappa is None:
+        return "undefined" if part.n_samples else NO_PAIRS
+    return f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
+
+
+def _judges(result: MetricsResult) -> Section:
+    judges = [(result.per_judge or {})[key] for key in sorted(result.per_judge or {})]
+    resampled = any(judge.intervals for judge in judges)
+    rows = [
+        (
+            Data(judge.judge_id),
+            f"{judge.n_samples:,}",
+            percent(judge.criterion_accuracy),
+            number(judge.mean_kappa),
+            *[_interval((judge.intervals or {}).get("mean_kappa"))] * resampled,
+            number(judge.phi),
+            number(judge.score_rmse),
+            number(judge.bias.mean_bias),
+            f"{judge.n_failed:,}",
+            f"{judge.n_abstained:,}",
+        )
+        for judge in judges
+    ]
+    between = ["interval"] * resampled
+    head = ("judge", "n", "accuracy", "mean kappa", *between, "phi", "RMSE", "bias", "failed", "abstained")
+    return Section(("Judges",), (), Table(head, rows, ("phi", "abstained", "failed")) if rows else None)
+
+
+def _abstentions(result: MetricsResult) -> Section:
+    rows: list[Line] = []
+    ca, na = result.cannot_assess_stats, result.na_stats
+    if ca is not None:
+        counts = (ca.ca_count_true, ca.ca_count_pred, ca.ca_false_positive, ca.ca_false_negative)
+        rows.append(("CANNOT_ASSESS", *(f"{count:,}" for count in counts), number(ca.ca_kappa)))
+    if na is not None:
+        counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
+        rows.append(("not applicable", *(f"{count:,}" for count in counts), number(na.na_kappa)))
+    head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
+    return Section(("Abstentions",), (), Table(head, rows))
+
+
+def _reading(result: MetricsResult) -> Section:
+    lines: list[Line] = [(_RULE,)]
+    how = f"CANNOT_ASSESS is handled by {result.cannot_assess_mode}, NA by {result.na_mode}."
+    drawn = result.bootstrap
+    if drawn is not None:
+        level = number(drawn.confidence_level * 100, places=1).removesuffix(".0")
+        lines.append(
+            (
+                f"{how} Intervals: {level} %, {counted(drawn.n_bootstrap, 'replicate')}, seed {drawn.seed}, ",
+                Data(drawn.method),
+                ", drawn by ",
+                Data(drawn.unit),
+                ".",
+            )
+        )
+    else:
+        lines.append((how,))
+    alphas = {part.criterion_type for part in result.per_criterion if part.krippendorff_alpha is not None}
+    if result.n_binary_criteria:
+        lines.append((PHI_NOTE,))
+    if "ordinal" in alphas:
+        lines.append((FLEISS_NOTE,))
+    if alphas - {"ordinal"}:
+        lines.append((ALPHA_NOTE,))
+    return Section(("How to read this",), lines)

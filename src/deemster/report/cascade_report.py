@@ -1,0 +1,114 @@
+"""The calibration of a cascade for people: what to choose, what it promises, and every threshold."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
+from deemster.alignment.text_layout import percent
+from deemster.errors import counted
+from deemster.report._markdown_report import markdown_of
+from deemster.report.report_sections import Data, Line, Section, Table
+from deemster.report.terminal_report import show_sections
+from deemster.stats.proportion_intervals import ConfidenceInterval
+
+# Rows of the table; of more thresholds evenly many are shown, and always the best and the chosen one.
+_ROWS = 21
+
+
+def cascade_markdown(result: CascadeCalibration) -> str:
+    """The calibration as Markdown."""
+    return markdown_of(cascade_sections(result))
+
+
+def cascade_console(result: CascadeCalibration, console: Console) -> None:
+    """Print the calibration as a table; what the Markdown says, it says too."""
+    show_sections(cascade_sections(result), console)
+
+
+def cascade_sections(result: CascadeCalibration) -> list[Section]:
+    """What a calibration says to people, in order."""
+    return [Section(("Cascade",), _lines(result)), _table(result)]
+
+
+def _lines(result: CascadeCalibration) -> list[Line]:
+    choice = result.choice
+    strong: list[str] = []
+    for judge in result.strong:
+        strong += [", " if strong else "", Data(judge)]
+    basis = f"{counted(result.n_items, 'item')}, {counted(result.n_cells, 'verdict')} with a truth"
+    promised = (
+        f"Promised: an accuracy of {percent(result.expected_accuracy)} ({_shares(choice.accuracy_ci)}), a cost of "
+        f"{_cost(choice.cost_per_item)} per item ({_costs(choice.cost_ci)}), {percent(choice.escalation_share)} "
+        f"escalated ({_shares(choice.escalation_ci)}), {_span(result)}."
+    )
+    seen = (
+        f"On these items the accuracy is {percent(choice.accuracy)}; choosing on them overstates it by about "
+        f"{result.optimism:.4f}. The {result.confidence:.0%} intervals hold at all thresholds at once: "
+        f"{result.factor:.2f} standard errors."
+    )
+    alone = f" {percent(result.cheap_only)} for {_cost(result.cheap_cost)} per item, the strong panel "
+    alone += f"{percent(result.strong_only)} for {_cost(result.strong_cost)}."
+    lines: list[Line] = [
+        ("First ", Data(result.cheap), ", then ", *strong, f": {basis}."),
+        (_advice(result),),
+        (promised,),
+        (seen,),
+        ("Alone: ", Data(result.cheap), alone),
+    ]
+    if result.n_forced:
+        why = "the cheap judge abstained, failed or did not say how sure it is"
+        lines.append((f"{counted(result.n_forced, 'verdict')} always escalate: {why}.",))
+    if result.n_left_out:
+        lines.append((f"{counted(result.n_left_out, 'labelled verdict')} left out: one side was not asked.",))
+    return lines
+
+
+def _advice(result: CascadeCalibration) -> str:
+    within = f"within {percent(result.tolerance)} of the best accuracy"
+    if result.choice.threshold is None:
+        return f"No threshold is {within} but asking the strong panel always: leave the cheap judge out."
+    if not result.pays:
+        return f"The cascade does not pay: the cheapest threshold {within} costs no less than the strong panel alone."
+    return f"Escalate below a confidence of {result.choice.threshold:.4g}: the cheapest threshold {within}."
+
+
+def _span(result: CascadeCalibration) -> str:
+    return "in the long run" if result.fresh_items is None else f"on {counted(result.fresh_items, 'fresh item')}"
+
+
+def _table(result: CascadeCalibration) -> Section:
+    many = len(result.points)
+    places = set(range(many))
+    if many > _ROWS:
+        places = {round(step * (many - 1) / (_ROWS - 1)) for step in range(_ROWS)} | {result.best, result.chosen}
+    rows = [_row(result, place) for place in sorted(places)]
+    head = ("threshold", "accuracy", "interval", "cost per item", "interval of cost", "escalated", "")
+    lines: list[Line] = [("The cheap judge's verdict stands where its confidence reaches the threshold.",)]
+    return Section(("Thresholds",), lines, Table(head, rows, ("interval of cost",)))
+
+
+def _row(result: CascadeCalibration, place: int) -> Line:
+    point: CascadePoint = result.points[place]
+    marks = ["chosen"] * (place == result.chosen) + ["best"] * (place == result.best)
+    return (
+        "always escalate" if point.threshold is None else f"{point.threshold:.4g}",
+        percent(point.accuracy),
+        _shares(point.accuracy_ci),
+        _cost(point.cost_per_item),
+        _costs(point.cost_ci),
+        percent(point.escalation_share),
+        ", ".join(marks),
+    )
+
+
+def _shares(ci: ConfidenceInterval) -> str:
+    return f"{percent(ci.lower)} to {percent(ci.upper)}"
+
+
+def _costs(ci: ConfidenceInterval) -> str:
+    return f"{_cost(ci.lower)} to {_cost(ci.upper)}"
+
+
+def _cost(value: float) -> str:
+    return f"{value:.4g}"

@@ -1,0 +1,82 @@
+"""Reading a JSON report back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from deemster.errors import Fault, ReportError, listing
+from deemster.formats import read_value
+from deemster.formats.json_values import kind_of
+from deemster.report.privacy_levels import LEVELS, REMOVABLE
+from deemster.report.report_document import SCHEMA, Report
+from deemster.report.report_entries import ExecutionEntry, Failure, MarkEntry, NoScore, SampleEntry, Score
+
+
+def load_report(path: str | Path) -> Report:
+    """Read a report that was written as JSON.
+
+    Raises:
+        ReportError: The file cannot be read or is no report.
+    """
+    value = read_value(path, error=ReportError)
+    where = str(path)
+    if not isinstance(value, dict):
+        raise ReportError(Fault(f"A report is a map, not {kind_of(value)}.", where))
+    version = value.get("schema_version")
+    if version != SCHEMA:
+        found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
+        raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
+    if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
+        raise ReportError(Fault(f"The report is not whole; missing: {listing(missing)}.", where))
+    try:
+        lists = {
+            "samples": msgspec.convert(value["samples"], list[SampleEntry]),
+            "executions": [_execution(entry) for entry in value["executions"]],
+            "failures": msgspec.convert(value["failures"], list[Failure]),
+        }
+        report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
+    except KeyError as error:
+        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: no {error}.", where)) from None
+    except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:
+        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}.", where)) from None
+    loaded = msgspec.structs.replace(report, **lists)
+    _refuse_gaps(loaded, where)
+    return loaded
+
+
+def _execution(value: dict[str, Any]) -> ExecutionEntry:
+    marks = {name: _mark(mark) for name, mark in value["marks"].items()}
+    entry = msgspec.convert({**value, "marks": {}}, ExecutionEntry)
+    return msgspec.structs.replace(entry, marks=marks)
+
+
+def _mark(value: dict[str, Any]) -> MarkEntry:
+    return msgspec.convert(value, NoScore) if "unscored" in value else msgspec.convert(value, Score)
+
+
+def _refuse_gaps(report: Report, where: str) -> None:
+    """Refuse a report whose parts do not belong together, so that no renderer trips over it."""
+    names = set(report.metric_order)
+    complete = names == set(report.metrics) == set(report.histograms)
+    complete = complete and all(set(cohort.metrics) == names for cohort in report.cohort_list)
+    complete = complete and all(len(bars) == 10 for bars in report.histograms.values())
+    complete = complete and all(set(entry.marks) == names for entry in report.executions)
+    # Counted first: a number of repetitions may be anything.
+    counts = [entry.repetitions for entry in report.samples]
+    complete = complete and min(counts, default=0) >= 0 and sum(counts) == len(report.executions)
+    complete = complete and report.totals.executions == len(report.executions)
+    order = ((entry.id, place) for entry in report.samples for place in range(entry.repetitions))
+    complete = complete and all(
+        pair == (entry.id, entry.repetition) for pair, entry in zip(order, report.executions, strict=False)
+    )
+    bare = report.aggregate is None
+    complete = complete and all((cohort.aggregate is None) is bare for cohort in report.cohort_list)
+    complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)
+    if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
+        message = f"`privacy` names a level ({listing(LEVELS)}) and what it removed; this report names something else."
+        raise ReportError(Fault(message, where))
+    if not complete:
+        raise ReportError(Fault("The report's metrics, cohorts, samples and executions do not fit each other.", where))

@@ -1,0 +1,86 @@
+"""A pass rate over time, for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from deemster.errors import counted
+from deemster.report._markdown_report import markdown_of
+from deemster.report.report_sections import Data, Line, Section, Table, decimals
+from deemster.report.terminal_report import show_sections
+from deemster.results.metric_figures import Interval
+from deemster.results.pass_rate_over_time import Monitoring, Period
+
+# Cells of the small chart of a rate.
+_CELLS = 20
+
+
+def monitoring_markdown(shown: Monitoring, *, name: str) -> str:
+    """The pass rate over time as Markdown."""
+    return markdown_of(monitoring_sections(shown, name=name))
+
+
+def monitoring_console(shown: Monitoring, console: Console, *, name: str) -> None:
+    """Print the pass rate over time as a table."""
+    show_sections(monitoring_sections(shown, name=name), console)
+
+
+def monitoring_sections(shown: Monitoring, *, name: str) -> list[Section]:
+    """What the numbers say to people, in order."""
+    head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "0 to 1", "")
+    rows = [_row(period) for period in shown.periods]
+    return [
+        Section(("Pass-rate of ", Data(name)), [(line,) for line in _lines(shown)], Table(head, rows, ("0 to 1", ""))),
+    ]
+
+
+def drift_words(shown: Monitoring) -> str:
+    """What the test of drift says."""
+    drift = shown.drift
+    if drift is None:
+        scored = shown.n - shown.unscored
+        return f"No test yet: {scored:,} of the {counted(shown.baseline, 'scored record')} of the baseline are there."
+    evidence = f"evidence {drift.evidence_down:.3g} for a lower and {drift.evidence_up:.3g} for a higher rate"
+    rule = f"{drift.needed:.3g} is needed, and at most {drift.alpha:.0%} of all steady processes ever reach it"
+    if drift.direction is None:
+        return f"No drift is shown: {evidence}; {rule}."
+    way = "dropped" if drift.direction == "down" else "risen"
+    return f"The pass-rate has {way}: {evidence}; {rule}."
+
+
+def _lines(shown: Monitoring) -> list[str]:
+    lines = [f"{counted(shown.n, 'record')}, {shown.unscored:,} without a score."]
+    if shown.baseline_rate is not None:
+        lines.append(
+            f"Baseline: of the first {shown.baseline:,} scored records {decimals(shown.baseline_rate)} passed."
+        )
+    return [*lines, drift_words(shown)]
+
+
+def _row(period: Period) -> Line:
+    return (
+        period.start[:16].replace("T", " "),
+        f"{period.n:,}",
+        f"{period.unscored:,}",
+        decimals(period.pass_rate),
+        _ends(period.interval),
+        _ends(period.limits),
+        _chart(period),
+        "outside" if period.outside else "",
+    )
+
+
+def _ends(interval: Interval | None) -> str:
+    return "n/a" if interval is None else f"{interval.low:.4f} - {interval.high:.4f}"
+
+
+def _chart(period: Period) -> str:
+    """The rate as a dot between its limits on a line from 0 to 1."""
+    cells = [" "] * (_CELLS + 1)
+    if period.limits is not None:
+        low, high = (round(end * _CELLS) for end in period.limits)
+        cells[low : high + 1] = "-" * (high + 1 - low)
+        cells[low] = cells[high] = "|"
+    if period.pass_rate is not None:
+        cells[round(period.pass_rate * _CELLS)] = "o"
+    return "".join(cells)

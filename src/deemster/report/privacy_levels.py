@@ -1,0 +1,102 @@
+"""Levels of privacy: what a rendered report leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from deemster.report.report_document import Report, Stream
+from deemster.report.report_entries import ExecutionEntry, Failure, MarkEntry, NoScore, Privacy, SampleEntry, Score, Why
+
+DEFAULT = "default"
+PUBLISH_SAFE = "publish-safe"
+LEVELS = (DEFAULT, "outputs", "expected", "all", PUBLISH_SAFE)
+
+_OUTPUT = ("executions.output", "executions.retrieved", "executions.trajectory")
+_EXPECTED = ("samples.expected_output",)
+_QUOTING = ("quoting details", "messages")
+_HASHES = ("samples.row_hash", "dataset.fingerprint")
+_WORDS = ("other details than numbers and booleans",)
+_REMOVED: dict[str, tuple[str, ...]] = {
+    DEFAULT: (),
+    "outputs": (*_OUTPUT, *_QUOTING),
+    "expected": (*_EXPECTED, *_QUOTING),
+    "all": (*_EXPECTED, *_OUTPUT, *_QUOTING),
+    PUBLISH_SAFE: (*_HASHES, *_EXPECTED, *_OUTPUT, *_QUOTING, *_WORDS),
+}
+REMOVABLE = frozenset(_REMOVED[PUBLISH_SAFE])
+
+Quotes: TypeAlias = Callable[[str], frozenset[str] | None]
+
+
+def redacted(report: Report, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes) -> Report:
+    """A report that shows what a level allows.
+
+    Args:
+        report: The report with everything in it, or one that already left something out.
+        level: One of ``LEVELS``.
+        include_input: Whether the samples' input is shown; never at `publish-safe`.
+        quotes: Says by a metric's name which of its details may repeat text of a sample or output; None for all.
+    """
+    before = report.privacy
+    removed = tuple(name for name in _REMOVED[PUBLISH_SAFE] if name in _REMOVED[level] or name in before.removed)
+    level = next(name for name in LEVELS if set(removed) <= set(_REMOVED[name]))
+    keep_input = include_input and level != PUBLISH_SAFE
+    view = _View(frozenset(removed), quotes, keep_input=keep_input)
+    samples, executions, failures = report.samples, report.executions, report.failures
+    return msgspec.structs.replace(
+        report,
+        privacy=Privacy(level, removed),
+        dataset=msgspec.structs.replace(report.dataset, fingerprint=None)
+        if "dataset.fingerprint" in removed
+        else report.dataset,
+        samples=Stream(lambda: map(view.sample, samples)),
+        executions=Stream(lambda: map(view.execution, executions)) if removed else executions,
+        failures=Stream(lambda: map(view.failure, failures)) if removed else failures,
+    )
+
+
+class _View:
+    """Copies entries without what was removed."""
+
+    def __init__(self, removed: frozenset[str], quotes: Quotes, *, keep_input: bool) -> None:
+        self.removed = removed
+        self.quotes = quotes
+        self.keep_input = keep_input
+
+    def sample(self, entry: SampleEntry) -> SampleEntry:
+        changes: dict[str, Any] = {} if self.keep_input else {"input": None}
+        if "samples.expected_output" in self.removed:
+            changes["expected_output"] = None
+        if "samples.row_hash" in self.removed:
+            changes["row_hash"] = None
+        return msgspec.structs.replace(entry, **changes)
+
+    def execution(self, entry: ExecutionEntry) -> ExecutionEntry:
+        changes: dict[str, Any] = {"marks": {name: self._mark(name, mark) for name, mark in entry.marks.items()}}
+        if "executions.output" in self.removed:
+            changes |= {"output": None, "retrieved": None, "trajectory": None}
+        return msgspec.structs.replace(entry, **changes)
+
+    def failure(self, entry: Failure) -> Failure:
+        return msgspec.structs.replace(entry, message=None) if "messages" in self.removed else entry
+
+    def _mark(self, name: str, mark: MarkEntry) -> MarkEntry:
+        if isinstance(mark, Score):
+            return msgspec.structs.replace(mark, details=dict(self._details(name, mark.details)))
+        return NoScore(unscored=Why(mark.unscored.cause, None), usage=mark.usage)
+
+    def _details(self, name: str, details: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        quotes = self.quotes(name)
+        words = _WORDS[0] in self.removed
+        if words and quotes is None:
+            # Nobody said what this metric's details repeat, and even their names may be text from data.
+            return
+        for key, value in details.items():
+            wordy = isinstance(value, (str, list, tuple, Mapping))
+            quoting = wordy if quotes is None else key in quotes
+            if quoting or (words and not isinstance(value, (bool, int, float))):
+                continue
+            yield key, value

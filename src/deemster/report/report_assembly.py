@@ -1,0 +1,273 @@
+"""Assembles a report from the facts of a run. Texts above 64 KiB are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from deemster import __version__
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
+from deemster.report.report_document import SCHEMA, Report, Stream
+from deemster.report.report_entries import (
+    AggregateMark,
+    DatasetNote,
+    ExecutionEntry,
+    Failure,
+    MarkEntry,
+    NoScore,
+    Privacy,
+    RunNote,
+    SampleEntry,
+    Score,
+    Why,
+)
+from deemster.results import DECIMALS, Decision, Summary, Tally, sample_figures
+
+LONGEST = 64 * 1024
+# A store leaves out what is larger; a report that was never stored shows the same.
+LARGEST = 1 << 20
+# A character takes at most four bytes.
+_SURELY = LONGEST // 4
+_T = TypeVar("_T")
+_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
+
+
+def cut(text: str) -> str:
+    """Text of at most 64 KiB of UTF-8, cut between characters."""
+    if len(text) <= _SURELY:
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    return text if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore")
+
+
+def shortened(value: Any) -> Any:
+    """A JSON value in which every text has at most 64 KiB; the very same one where none has more.
+
+    >>> shortened({"a": ["b"]})
+    {'a': ['b']}
+    """
+    if _is_short(value):
+        return value
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, Mapping):
+        return {key: shortened(entry) for key, entry in value.items()}
+    return [shortened(entry) for entry in value]
+
+
+def _is_short(value: Any) -> bool:
+    """Whether no text in a JSON value has more than 64 KiB."""
+    if isinstance(value, str):
+        return cut(value) is value
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    # Most are texts of a few words; a list of answers takes less time than answers one by one.
+    return all([(type(entry) is str and len(entry) <= _SURELY) or _is_short(entry) for entry in entries])  # noqa: C419
+
+
+def attached(value: _T) -> _T | None:
+    """What came with an output: its texts cut, or nothing where it is above 1 MiB as a whole.
+
+    Args:
+        value: The passages or the trajectory; None where there are none.
+    """
+    if value is None:
+        return None
+    try:
+        size = len(_encode(value))
+    except (UnicodeEncodeError, OverflowError, ValueError):
+        return value
+    if size <= LONGEST:
+        return value
+    if size > LARGEST:
+        return None
+    if isinstance(value, msgspec.Struct):
+        plain = msgspec.to_builtins(value)
+        less = shortened(plain)
+        return value if less is plain else msgspec.convert(less, type(value))
+    short: _T = shortened(value)
+    return short
+
+
+_WHOLE = (1.0, 0.0)
+_NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
+
+
+class Samples(Protocol):
+    """The samples of a run: a dataset, or what is kept of one."""
+
+    name: str
+    schema_version: str
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The dataset's fingerprint, where it has one."""
+        ...
+
+    @property
+    def duplicates(self) -> Sequence[Sequence[str]]:
+        """Ids of samples that are equal, group by group."""
+        ...
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order."""
+        ...
+
+
+def assemble(
+    *,
+    run: RunNote,
+    dataset: Samples,
+    tally: Tally,
+    summary: Summary,
+    executions: Iterable[Execution | None],
+    gate: Decision | None,
+    tool_version: str = __version__,
+) -> Report:
+    """The report of a run, with everything in it; what is left out on purpose is left out of a copy.
+
+    Args:
+        run: Which run it is.
+        dataset: The samples.
+        tally: The marks.
+        summary: The numbers.
+        executions: Every execution in the order of the dataset, then repetition; None where there was none.
+        gate: The gate's decision.
+        tool_version: The version that ran it.
+    """
+    entries = Stream(lambda: _executions(dataset, tally.cards, executions, repetitions=tally.repetitions))
+    return Report(
+        schema_version=SCHEMA,
+        tool_version=tool_version,
+        run=run,
+        privacy=Privacy(),
+        dataset=DatasetNote(
+            name=dataset.name,
+            schema_version=dataset.schema_version,
+            fingerprint=dataset.fingerprint,
+            duplicates=tuple(tuple(ids) for ids in dataset.duplicates),
+        ),
+        totals=summary.totals,
+        macro_f1=summary.macro_f1,
+        macro_f1_interval=summary.macro_f1_interval,
+        pass_rate=summary.pass_rate,
+        pass_rate_interval=summary.pass_rate_interval,
+        metric_order=summary.metric_order,
+        metrics=summary.metrics,
+        histograms=summary.histograms,
+        cohort_list=summary.cohorts,
+        aggregate=summary.aggregate,
+        precision=summary.precision,
+        samples=Stream(lambda: _samples(dataset, tally)),
+        executions=entries,
+        failures=Stream(lambda: _failures(entries)) if summary.totals.unscored else (),
+        usage=summary.usage,
+        cost=summary.cost,
+        gate=gate,
+    )
+
+
+def _samples(dataset: Samples, tally: Tally) -> Iterator[SampleEntry]:
+    for (sample, row_hash), figures in zip(_hashed(dataset), sample_figures(tally), strict=True):
+        yield SampleEntry(
+            id=sample.id,
+            row_hash=row_hash,
+            tags=sample.tags,
+            repetitions=figures.repetitions,
+            passed=figures.passed,
+            unscored=figures.unscored,
+            pass_rate=figures.pass_rate,
+            interval=figures.interval,
+            unstable=figures.unstable,
+            score_mean=figures.score_mean,
+            score_stdev=figures.score_stdev,
+            metrics=figures.metrics,
+            aggregate=None if figures.aggregate is None else AggregateMark(*figures.aggregate),
+            expected_output=shortened(sample.expected_output),
+            input=shortened(sample.input),
+        )
+
+
+def _hashed(dataset: Samples) -> Iterator[tuple[Sample, str]]:
+    """Every sample with its row hash; what is kept in a store is read once for both."""
+    together = getattr(dataset, "hashed", None)
+    return zip(dataset, dataset.row_hashes, strict=True) if together is None else together()
+
+
+def _executions(
+    dataset: Samples, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
+) -> Iterator[ExecutionEntry]:
+    names = [card.name for card in cards]
+    # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
+    ids = enumerate(sample.id for sample in dataset)
+    at, name = -1, ""
+    for place, execution in enumerate(executions):
+        if execution is not None:
+            yield _execution(execution, names)
+            continue
+        position, repetition = divmod(place, repetitions)
+        while at < position:
+            at, name = next(ids)
+        yield _execution(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names)
+
+
+def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
+    answer = execution.answer
+    output = answer if isinstance(answer, Output) else None
+    text = output.text if output is not None else ""
+    kept = cut(text)
+    is_cut = len(kept) < len(text) or execution.cut is not None
+    retrieved = trajectory = None
+    if output is not None and (output.retrieved is not None or output.trajectory is not None):
+        retrieved, trajectory = attached(output.retrieved), attached(output.trajectory)
+        is_cut = is_cut or retrieved is not output.retrieved or trajectory is not output.trajectory
+    return ExecutionEntry(
+        id=execution.id,
+        repetition=execution.repetition,
+        output=kept if output is not None else None,
+        output_chars=len(text) if execution.cut is None else execution.cut.chars,
+        output_valid=execution.valid,
+        output_cut=is_cut,
+        retrieved=retrieved,
+        trajectory=trajectory,
+        marks={name: _mark(mark) for name, mark in zip(names, execution.marks, strict=True)},
+    )
+
+
+def _mark(mark: Mark) -> MarkEntry:
+    if isinstance(mark, MetricScore):
+        score = mark.score
+        return Score(
+            # Most scores are 0 or 1, and rounding to decimals is slow.
+            score=score if score in _WHOLE else round(score, DECIMALS),
+            success=mark.success,
+            threshold=mark.threshold,
+            rubric_score=mark.rubric_score,
+            details=mark.details,
+            usage=mark.usage,
+        )
+    return NoScore(unscored=Why(mark.cause, mark.message), usage=mark.usage)
+
+
+def _failures(entries: Iterable[ExecutionEntry]) -> Iterator[Failure]:
+    for entry in entries:
+        for name, mark in entry.marks.items():
+            if isinstance(mark, Score) or mark.unscored.cause == "not_run":
+                continue
+            why = mark.unscored
+            of_target = why.cause == "target_failed"
+            yield Failure(
+                id=entry.id,
+                repetition=entry.repetition,
+                metric=None if of_target else name,
+                cause=why.cause,
+                message=why.message,
+            )
+            if of_target:
+                break

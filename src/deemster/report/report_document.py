@@ -1,0 +1,156 @@
+"""A report: what a run came to, ready to be written in any format."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from deemster.errors import ReportError, counted, listing
+from deemster.report import _report_json as canonical
+from deemster.report.report_entries import Budget, DatasetNote, ExecutionEntry, Failure, Privacy, RunNote, SampleEntry
+from deemster.results import (
+    Aggregate,
+    Bin,
+    Cohort,
+    Cost,
+    Decision,
+    Interval,
+    MetricFigures,
+    Precision,
+    RunUsage,
+    Totals,
+)
+
+SCHEMA = "deemster.report.v1"
+EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
+_T = TypeVar("_T")
+
+
+class Stream(Sequence[_T]):
+    """A long list that is made again each time it is read, and never stands in memory.
+
+    Going through it is cheap; asking for its length or for one entry goes through it too.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[_T]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[_T]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice) or index < 0:
+            return list(self)[index]
+        for entry in islice(self, index, None):
+            return entry
+        raise IndexError(f"There is no entry {index}.")
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run came to: the numbers, and the facts they rest on.
+
+    The fields are those of `deemster.report.v1`, in its order. `samples`, `executions` and `failures` may be read any
+    number of times.
+    """
+
+    schema_version: str
+    tool_version: str
+    run: RunNote
+    privacy: Privacy
+    dataset: DatasetNote
+    totals: Totals
+    macro_f1: float
+    macro_f1_interval: Interval
+    pass_rate: float
+    pass_rate_interval: Interval
+    metric_order: tuple[str, ...]
+    metrics: dict[str, MetricFigures]
+    histograms: dict[str, tuple[Bin, ...]]
+    cohort_list: tuple[Cohort, ...] = msgspec.field(name="cohorts")
+    aggregate: Aggregate | None = None
+    precision: Precision | None = None
+    samples: Sequence[SampleEntry]
+    executions: Sequence[ExecutionEntry]
+    failures: Sequence[Failure]
+    usage: RunUsage
+    cost: Cost | None = None
+    budget: Budget | None = None
+    gate: Decision | None = None
+    adversarial: Any = None
+
+    @property
+    def cohorts(self) -> dict[str, Cohort]:
+        """The cohorts by label; samples without tags are `(untagged)`."""
+        return {cohort.label: cohort for cohort in reversed(self.cohort_list)}
+
+    def pieces(self) -> Iterator[bytes]:
+        """The canonical JSON of the report, in pieces, for a report of any length."""
+        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return canonical.document((name, self._part(field)) for name, field in names)
+
+    def _part(self, field: str) -> Any:
+        value = getattr(self, field)
+        return iter(value) if field in ("samples", "executions", "failures") else value
+
+    def to_json(self) -> str:
+        """The report as canonical JSON: the same run is the same bytes."""
+        return b"".join(self.pieces()).decode()
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        from deemster.report._markdown_report import markdown  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        return markdown(self)
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """Every mark as a line of CSV.
+
+        Args:
+            raw: Leave cells that a spreadsheet would take for a formula as they are.
+        """
+        from deemster.report._csv_report import rows  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        text = io.StringIO(newline="")
+        for row in rows(self, raw=raw):
+            text.write(row)
+        return text.getvalue()
+
+    def to_html(self) -> str:
+        """The report as one HTML page that loads nothing."""
+        from deemster.report._html_report import page  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        return page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report, in the format its extension says: .json, .md, .csv, .html or .xml (JUnit).
+
+        Raises:
+            ReportError: The extension is none of these, or the file cannot be written.
+        """
+        from deemster.report.report_files import Destination, written  # noqa: PLC0415 - a renderer is loaded where it is used
+
+        suffix = Path(path).suffix.lower()
+        if suffix not in EXTENSIONS:
+            raise ReportError(f"A report is written as {listing(EXTENSIONS)}, not as `{suffix}`.")
+        written(self, Destination(EXTENSIONS[suffix], str(path)))
+
+    def __repr__(self) -> str:
+        totals = self.totals
+        return (
+            f"<Report {self.run.id}: {counted(totals.samples, 'sample')}, {counted(totals.metrics, 'metric')}, "
+            f"macro-F1 {self.macro_f1:.4f}, {totals.unscored} unscored>"
+        )

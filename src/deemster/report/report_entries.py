@@ -1,0 +1,134 @@
+"""The parts of a report as records: `deemster.report.v1`, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from deemster.records import Cause, Trajectory, Usage
+from deemster.results import Interval, MetricSpread
+
+
+class RunNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run this is and how it ended."""
+
+    id: str
+    suite: str | None
+    status: Literal["complete", "incomplete", "mixed"]
+    reason: str | None
+    started_at: str
+    finished_at: str
+    duration_s: float
+    seed: int
+    varied: Literal["target", "scoring"] | None
+
+
+class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was left out on purpose."""
+
+    level: str = "default"
+    removed: tuple[str, ...] = ()
+
+
+class DatasetNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dataset it was."""
+
+    name: str
+    schema_version: str
+    fingerprint: str | None
+    duplicates: tuple[tuple[str, ...], ...]
+
+
+class AggregateMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an aggregator makes of one sample."""
+
+    success: bool
+    score: float
+
+
+class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """One sample of the report."""
+
+    id: str
+    row_hash: str | None
+    tags: tuple[str, ...]
+    repetitions: int
+    passed: int
+    unscored: int
+    pass_rate: float
+    interval: Interval
+    unstable: bool
+    score_mean: float | None
+    score_stdev: float | None
+    metrics: dict[str, MetricSpread]
+    aggregate: AggregateMark | None
+    expected_output: Any
+    input: Any
+
+
+class Score(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A mark with a score."""
+
+    score: float
+    success: bool
+    threshold: float
+    rubric_score: float | None
+    details: Mapping[str, Any]
+    usage: Usage | None
+
+
+class Why(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """Why a mark has no score."""
+
+    cause: Cause
+    message: str | None
+
+
+class NoScore(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A mark without a score."""
+
+    unscored: Why
+    usage: Usage | None
+
+
+MarkEntry: TypeAlias = Score | NoScore
+
+
+class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """One sample in one repetition."""
+
+    id: str
+    repetition: int
+    output: str | None
+    output_chars: int
+    output_valid: bool
+    output_cut: bool
+    retrieved: Any
+    trajectory: Trajectory | None
+    marks: Mapping[str, Any]  # of MarkEntry; msgspec cannot tell two untagged records apart
+
+
+class Failure(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A mark that could not be made; `metric` is None where the target failed."""
+
+    id: str
+    repetition: int
+    metric: str | None
+    cause: Cause
+    message: str | None
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run was allowed to spend, and where that stopped it."""
+
+    limit_usd: Decimal | None
+    limit_tokens: int | None
+    spent_usd: Decimal
+    spent_tokens: int
+    halted: bool
+    completed: int
+    remaining: int
+    reason: str | None

@@ -1,0 +1,415 @@
+"""The sections of a report, before they become Markdown, HTML or terminal tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from deemster.errors import counted
+from deemster.report.report_document import Report
+from deemster.report.report_entries import ExecutionEntry, Failure, SampleEntry, Score
+from deemster.results import Aggregate, CriterionFigures, Decision, Interval, MetricFigures, UsageTotals
+
+SHOWN = 50
+FEW = 20
+
+
+class Data(str):
+    """Text that came from data, so every renderer must make it harmless."""
+
+    __slots__ = ()
+
+
+class MetricName(Data):
+    """A metric's name: from data, but mostly a plain word."""
+
+    __slots__ = ()
+
+
+class Sentence(Data):
+    """A sentence of ours that was read back from a file, where anybody may have changed it."""
+
+    __slots__ = ()
+
+
+Line: TypeAlias = tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """A table; where there is no room, the spare columns are left out, the first of them first."""
+
+    head: Line
+    rows: Sequence[Line]
+    spare: Line = ()
+
+
+class Section(NamedTuple):
+    """One part of a report, under its heading."""
+
+    title: Line
+    lines: Sequence[Line] = ()
+    table: Table | None = None
+    after: Sequence[Line] = ()
+
+
+def sections(report: Report) -> list[Section]:
+    """The parts of a report, in order."""
+    parts = [
+        _headline(report),
+        _metrics(report),
+        *criteria_sections(report),
+        _macro_f1(report),
+        *(() if report.aggregate is None else (_aggregate(report, report.aggregate), _aggregate_samples(report))),
+        _cohorts(report),
+        _histograms(report),
+        _usage(report),
+        _unstable(report),
+        _failures(report),
+    ]
+    if report.gate is not None:
+        parts.append(_gate(report.gate))
+    parts.append(_not_passed(report))
+    return parts
+
+
+def decimals(value: float | None) -> str:
+    """A number with four decimals, or `n/a` where it is undefined."""
+    return "n/a" if value is None else f"{value:.4f}"
+
+
+def span(interval: Interval | None) -> str:
+    """An interval as its two ends, or `n/a`."""
+    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"
+
+
+def _headline(report: Report) -> Section:
+    totals, run = report.totals, report.run
+    lines: list[Line] = []
+    if run.status != "complete":
+        reason: Line = (": ", Data(run.reason)) if run.reason else (".",)
+        lines.append((f"Warning: this run is {run.status}", *reason))
+    parts = [
+        counted(totals.samples, "sample"),
+        counted(totals.repetitions, "repetition"),
+        f"{totals.scored:,} scored",
+        f"{totals.unscored:,} unscored",
+    ]
+    if totals.not_run:
+        parts.append(f"{totals.not_run:,} not run")
+    if totals.target_failures:
+        parts.append(counted(totals.target_failures, "target failure"))
+    lines.append(("Dataset ", Data(report.dataset.name), ": " + ", ".join(parts) + "; run ", Data(run.id), "."))
+    if report.gate is not None:
+        lines.append((verdict(report.gate),))
+    if report.privacy.removed:
+        lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
+    return Section(("deemster report", *((": ", Data(run.suite)) if run.suite else ())), lines)
+
+
+def verdict(gate: Decision) -> str:
+    """The gate's decision in one sentence."""
+    if not gate.checks:
+        return "Gate: no rule is declared, so nothing was gated."
+    counts = [
+        (sum(check.status == status for check in gate.checks), word)
+        for status, word in (
+            ("pass", "passed"),
+            ("fail", "failed"),
+            ("inconclusive", "inconclusive"),
+            ("skipped", "skipped"),
+        )
+    ]
+    return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)})."
+
+
+def _metrics(report: Report) -> Section:
+    figures = [(name, report.metrics[name]) for name in report.metric_order]
+    marks = {_pass_mark(entry) for _, entry in figures}
+    same = len(marks) == 1 and None not in marks
+    head = ["metric", "mean", "p5", "p50", "p95", f"pass-rate ({next(iter(marks))})" if same else "pass-rate"]
+    head += [*([] if same else ["threshold"]), "95% interval", "scored", "unscored"]
+    head += ["not run"] if report.totals.not_run else []
+    rows = []
+    for name, entry in figures:
+        row = [MetricName(name), *map(decimals, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
+        row += [] if same else [_pass_mark(entry) or "differs"]
+        row += [span(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
+        row += [str(entry.n_not_run)] if report.totals.not_run else []
+        rows.append(tuple(row))
+    spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
+    return Section(("Per-metric aggregates",), table=Table(tuple(head), rows, spare))
+
+
+def _pass_mark(figures: MetricFigures) -> str | None:
+    if figures.threshold is None:
+        return None if figures.n_scored else "n/a"
+    return f"{'>=' if figures.higher_is_better else '<='} {figures.threshold:.4g}"
+
+
+def _macro_f1(report: Report) -> Section:
+    whole = span(report.pass_rate_interval)
+    return Section(
+        (f"Macro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}",),
+        [
+            ("95% interval ", span(report.macro_f1_interval), "."),
+            (f"Run pass-rate (every metric passed): {report.pass_rate:.4f}", f", 95% interval {whole}."),
+        ],
+    )
+
+
+def _aggregate(report: Report, whole: Aggregate) -> Section:
+    rows = [
+        (
+            Data(cohort.label),
+            str(cohort.samples),
+            decimals(cohort.aggregate.success_rate),
+            span(cohort.aggregate.interval),
+            decimals(cohort.aggregate.mean_score),
+        )
+        for cohort in report.cohort_list
+        if cohort.aggregate is not None
+    ]
+    mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {span(whole.mean_score_interval)}."
+    return Section(
+        (f"Aggregate success-rate: {whole.success_rate:.4f}",),
+        [("95% interval ", span(whole.interval), "."), (mean,), ("Aggregator: ", Data(whole.aggregator), ".")],
+        Table(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
+    )
+
+
+def _aggregate_samples(report: Report) -> Section:
+    """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
+    found: dict[str, list[Line]] = {"fail": [], "pass": []}
+    for entry in report.samples:
+        if entry.aggregate is not None:
+            status = "pass" if entry.aggregate.success else "fail"
+            if len(found[status]) < SHOWN:
+                found[status].append((Data(entry.id), status, decimals(entry.aggregate.score)))
+    rows = [*found["fail"], *found["pass"]][:SHOWN]
+    after = _rest(report.totals.samples, rows)
+    return Section(("Aggregate by sample",), table=Table(("sample", "aggregate", "score"), rows), after=after)
+
+
+def _cohorts(report: Report) -> Section:
+    rows = [
+        (
+            Data(cohort.label),
+            str(cohort.samples),
+            MetricName(name),
+            decimals(cohort.metrics[name].mean),
+            decimals(cohort.metrics[name].pass_rate),
+            span(cohort.metrics[name].pass_rate_interval),
+        )
+        for cohort in report.cohort_list
+        for name in report.metric_order
+    ]
+    return Section(
+        ("Cohorts by metadata.tags",),
+        table=Table(("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows, ("samples", "mean")),
+    )
+
+
+def _histograms(report: Report) -> Section:
+    head = ("metric", *(f"{place / 10:.1f}" for place in range(10)))
+    rows = [(MetricName(name), *(str(bar.count) for bar in report.histograms[name])) for name in report.metric_order]
+    return Section(
+        ("Score histograms",),
+        [("Scores from each number up to the next; the last column holds 1 too.",)],
+        Table(head, rows),
+    )
+
+
+def _usage(report: Report) -> Section:
+    usage, cost = report.usage, report.cost
+    title = ("Usage and cost",)
+    if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
+        return Section(title, [("No model call was recorded.",), *_halt(report)])
+    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "p50 ms", "p95 ms")
+    rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
+    after: list[Line] = []
+    if cost is not None:
+        floor = "" if cost.complete else "at least "
+        is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
+        total = f"{floor}{_money(cost.total_usd)} USD" if is_known else "not known"
+        after.append((f"Cost: {total} for {counted(cost.calls, 'call')}.",))
+        for model in cost.models:
+            price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
+            tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
+            after.append(("- ", Data(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
+    return Section(title, table=Table(head, rows), after=[*after, *_halt(report)])
+
+
+def _halt(report: Report) -> list[Line]:
+    if report.budget is None or not report.budget.halted:
+        return []
+    return [("The budget stopped the run: ", Data(report.budget.reason or "spent"), ".")]
+
+
+def _usage_row(part: str, totals: UsageTotals) -> Line:
+    latency = totals.latency_ms
+    return (
+        part,
+        str(totals.calls),
+        str(totals.cached_calls),
+        _whole(totals.prompt_tokens),
+        _whole(totals.completion_tokens),
+        "n/a" if latency is None else f"{latency.p50:.1f}",
+        "n/a" if latency is None else f"{latency.p95:.1f}",
+    )
+
+
+def _whole(count: int | None) -> str:
+    return "n/a" if count is None else f"{count:,}"
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:.4f}"
+
+
+def _unstable(report: Report) -> Section:
+    title = ("Unstable samples",)
+    precision = report.precision
+    if precision is None:
+        return Section(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
+    run = precision.run
+    seen = (
+        f"With {counted(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
+        f"from {precision.resolution:.4f} in one sample's pass-rate, from {run.resolution:.4f} in the run's. "
+    )
+    needed = (
+        f"To see a difference of {precision.target_delta:.4g}, one sample needs "
+        f"{counted(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
+    )
+    lines: list[Line] = [(seen, needed)]
+    if not precision.unstable:
+        return Section(title, [*lines, ("No sample passed in some repetitions and failed in others.",)])
+    unstable = (entry for entry in report.samples if entry.unstable)
+    rows = [
+        (Data(entry.id), f"{entry.passed} of {entry.repetitions}", span(entry.interval))
+        for entry in islice(unstable, SHOWN)
+    ]
+    return Section(title, lines, Table(("sample", "passed", "95% interval"), rows), _rest(precision.unstable, rows))
+
+
+def _failures(report: Report) -> Section:
+    failures: Iterable[Failure] = iter(report.failures)
+    rows: list[Line] = [
+        (
+            Data(failure.id),
+            str(failure.repetition),
+            "(target)" if failure.metric is None else MetricName(failure.metric),
+            failure.cause,
+            "" if failure.message is None else Data(failure.message),
+        )
+        for failure in islice(failures, SHOWN)
+    ]
+    if not rows:
+        which = "every mark that was made" if report.totals.not_run else "every mark"
+        return Section(("Failures",), [(f"None: {which} has a score.",)])
+    count = len(rows) + sum(1 for _ in failures)
+    table = Table(("sample", "repetition", "metric", "cause", "message"), rows)
+    return Section(("Failures",), table=table, after=_rest(count, rows))
+
+
+def _not_passed(report: Report) -> Section:
+    """The first executions in which a metric did not pass, with what was asked, expected and said where shown."""
+    title = ("Samples that did not pass",)
+    passed = round(report.pass_rate * report.totals.executions)
+    count = report.totals.executions - passed
+    if not count:
+        return Section(title, [("None: every metric passed everywhere.",)])
+    found = list(islice(_failing(report), FEW))
+    columns: list[tuple[str, list[str]]] = [
+        ("sample", [Data(sample.id) for sample, _ in found]),
+        ("repetition", [str(execution.repetition) for _, execution in found]),
+        ("below the threshold", [_shortfalls(report, execution) for _, execution in found]),
+        ("input", [_quoted(sample.input) for sample, _ in found]),
+        ("expected", [_quoted(sample.expected_output) for sample, _ in found]),
+        ("output", [_quoted(execution.output) for _, execution in found]),
+    ]
+    shown = [
+        (name, cells)
+        for name, cells in columns
+        if any(cells) and not (name == "repetition" and report.totals.repetitions == 1)
+    ]
+    rows = list(zip(*(cells for _, cells in shown), strict=True))
+    return Section(title, table=Table(tuple(name for name, _ in shown), rows), after=_rest(count, rows))
+
+
+def _failing(report: Report) -> Iterator[tuple[SampleEntry, ExecutionEntry]]:
+    executions = iter(report.executions)
+    for sample in report.samples:
+        for execution in islice(executions, sample.repetitions):
+            if any(not isinstance(mark, Score) or not mark.success for mark in execution.marks.values()):
+                yield sample, execution
+
+
+def _shortfalls(report: Report, execution: ExecutionEntry) -> str:
+    causes = {mark.unscored.cause for mark in execution.marks.values() if not isinstance(mark, Score)}
+    if causes & {"target_failed", "not_run"}:
+        return " and ".join(sorted(causes))
+    parts = []
+    for name in report.metric_order:
+        mark = execution.marks[name]
+        if not isinstance(mark, Score):
+            parts.append(f"{name} ({mark.unscored.cause})")
+        elif not mark.success:
+            parts.append(f"{name} {mark.score:.4f}")
+    return Data(", ".join(parts))
+
+
+def _quoted(value: Any) -> str:
+    """What a sample or output says, as one cell; nothing where it is not shown."""
+    if value is None:
+        return ""
+    return Data(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict))
+
+
+def _rest(count: int, rows: Sequence[Line]) -> list[Line]:
+    return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
+
+
+def _gate(gate: Decision) -> Section:
+    rows = [
+        (
+            check.status,
+            Data(check.name),
+            decimals(check.observed),
+            "n/a" if check.low is None or check.high is None else span(Interval(check.low, check.high)),
+            f"{check.required:.4g}",
+            Sentence(check.because),
+        )
+        for check in gate.checks
+    ]
+    head = ("status", "check", "observed", "95% interval", "required", "because")
+    spare = ("because", "95% interval")
+    return Section(("Gate",), [(verdict(gate),)], Table(head, rows, spare) if rows else None)
+
+
+_HEAD = ("metric", "criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
+
+
+def criteria_sections(report: Report) -> list[Section]:
+    """The figures of every criterion, in the order of the metrics; nothing where no metric has any."""
+    rows: list[Line] = [
+        (MetricName(name), Data(criterion), *row)
+        for name in report.metric_order
+        for criterion, row in criteria_table(report.metrics[name].criteria or {})
+    ]
+    if not rows:
+        return []
+    lines: list[Line] = [("The mean value of a criterion that is met or not is the share that met it.",)]
+    return [Section(("Criteria",), lines, Table(_HEAD, rows, ("agreement", "95% interval", "failed")))]
+
+
+def criteria_table(criteria: Mapping[str, CriterionFigures]) -> Iterator[tuple[str, Line]]:
+    """Each criterion with the cells of its row: mean, interval, judged, abstained, failed, agreement."""
+    for name, figures in criteria.items():
+        counts = (figures.n_judged, figures.n_abstained, figures.n_failed)
+        yield (
+            name,
+            (decimals(figures.mean), span(figures.mean_interval), *map(str, counts), decimals(figures.mean_agreement)),
+        )

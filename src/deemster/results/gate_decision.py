@@ -1,0 +1,268 @@
+"""Gate rules, the checks they yield, and the decision over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from deemster.errors import ConfigurationError, ExitCode, Fault, counted, did_you_mean
+from deemster.results.gate_rules import EVERY, Gate, Rule
+from deemster.results.metric_figures import CriterionFigures, Interval
+from deemster.results.run_summary import UNTAGGED, Cohort, Summary
+
+Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
+_AGGREGATES = ("aggregate_success", "aggregate_score")
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule found.
+
+    Attributes:
+        name: The rule, as its path in the suite.
+        observed: The number it looked at; None where it is undefined.
+        low: The lower end of its interval, where it has one.
+        high: The upper end.
+        required: The bound.
+        status: Whether the rule holds.
+        because: The reason, as a sentence.
+    """
+
+    name: str
+    observed: float | None
+    low: float | None
+    high: float | None
+    required: float
+    status: Status
+    because: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The gate's answer.
+
+    Attributes:
+        decision: `pass`, `fail`, or `inconclusive` (only where the gate asks for three ways).
+        mode: `two-way` or `three-way`.
+        checks: Every rule's check.
+    """
+
+    decision: Literal["pass", "fail", "inconclusive"]
+    mode: Literal["two-way", "three-way"]
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code this decision alone asks for."""
+        codes = {"pass": ExitCode.PASSED, "fail": ExitCode.GATE_FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
+        return codes[self.decision]
+
+
+class _Reading(NamedTuple):
+    """A number a rule looks at, why it is missing where it is, and what it leaves out where it does."""
+
+    observed: float | None
+    interval: Interval | None = None
+    missing: str = "it is undefined"
+    partial: str = ""
+
+
+def unknown_names(
+    gate: Gate,
+    *,
+    metrics: Mapping[str, str],
+    cohorts: list[str | None],
+    aggregates: bool = False,
+    parts: Iterable[str] = (),
+) -> None:
+    """Refuse rules about metrics, cohorts or an aggregate that the run does not have.
+
+    Args:
+        gate: The rules.
+        metrics: Names of the run's metrics, and other spellings of them, by name.
+        cohorts: The dataset's tags; None stands for samples without one.
+        aggregates: Whether the run has an aggregator.
+        parts: The criteria of metrics that have some, as `metric/criterion`.
+
+    Raises:
+        ConfigurationError: A rule names something unknown; all are listed.
+    """
+    labels = [UNTAGGED if name is None else name for name in cohorts]
+    faults: list[Fault] = []
+    told = frozenset(parts)
+    for rule in gate.rules:
+        if rule.metric in told and rule.metric not in metrics:
+            faults += _part_faults(rule)
+        elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
+            known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *told]))
+            faults.append(
+                Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
+            )
+        if rule.quantity in _AGGREGATES and not aggregates:
+            key = f"min_{rule.quantity}"
+            faults.append(Fault(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
+        if rule.cohort not in (None, EVERY, *labels):
+            known = did_you_mean(str(rule.cohort), labels)
+            faults.append(
+                Fault(
+                    f"The gate names the cohort `{rule.cohort}`, which the dataset does not have. {known}", rule.where
+                )
+            )
+    for cohort, (_, where) in gate.min_samples.items():
+        if cohort not in (EVERY, *labels):
+            known = did_you_mean(cohort, labels)
+            faults.append(
+                Fault(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
+            )
+    if faults:
+        raise ConfigurationError(dict.fromkeys(faults))
+
+
+def _part_faults(rule: Rule) -> Iterator[Fault]:
+    """What is wrong with a rule about one criterion of a metric."""
+    if rule.quantity != "mean":
+        message = f"`{rule.metric}` is a criterion, which has no pass-rate; hold it to `min_mean` or `max_mean`."
+        yield Fault(message, rule.where)
+    if rule.cohort is not None:
+        message = f"`{rule.metric}` is a criterion, whose figures are those of the whole run, not of a cohort."
+        yield Fault(message, rule.where)
+
+
+def _is_idle(name: str, gate: Gate) -> bool:
+    """Whether a name is that of a metric, or of a criterion of one, that this run was told to leave out."""
+    return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
+
+
+def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decision:
+    """Check every rule against a summary.
+
+    Args:
+        gate: The rules.
+        summary: The numbers.
+        metrics: Names of the run's metrics, and other spellings of them, by name.
+    """
+    checks = tuple(check for rule in gate.rules for check in _checks(rule, gate, summary, metrics))
+    statuses = {check.status for check in checks}
+    if "fail" in statuses:
+        decision: Literal["pass", "fail", "inconclusive"] = "fail"
+    elif "inconclusive" in statuses and gate.decision == "three-way":
+        decision = "inconclusive"
+    else:
+        decision = "pass"
+    return Decision(decision=decision, mode=gate.decision, checks=checks)
+
+
+def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
+    criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
+    if criterion is not None:
+        failed = f"{criterion.n_failed:,} of {counted(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
+        missing = "nobody judged this criterion"
+        yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
+        return
+    if rule.metric is not None and rule.metric not in metrics:
+        yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
+        return
+    if rule.cohort is None:
+        yield _check(rule, rule.name, _whole_reading(rule, summary) or _reading(rule, summary, metrics))
+        return
+    for cohort in summary.cohorts:
+        if rule.cohort not in (EVERY, cohort.label):
+            continue
+        if rule.cohort == EVERY and any(
+            other.cohort == cohort.label and other.quantity == rule.quantity and other.metric == rule.metric
+            for other in gate.rules
+        ):
+            continue
+        name = rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{cohort.label}", 1)
+        least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
+        reading = _reading(rule, cohort, metrics)
+        if cohort.samples < least:
+            because = f"{counted(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
+            yield _result(rule, name, reading, "skipped", because)
+        else:
+            yield _check(rule, name, reading)
+
+
+def _criterion(name: str, summary: Summary, metrics: Mapping[str, str]) -> CriterionFigures | None:
+    """The figures of a criterion that is named as `metric/criterion`; None where the run has none of that name."""
+    for spelling, metric in metrics.items():
+        if name.startswith(f"{spelling}/"):
+            found = (summary.metrics[metric].criteria or {}).get(name.removeprefix(f"{spelling}/"))
+            if found is not None:
+                return found
+    return None
+
+
+def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> _Reading:
+    """The quality that a rule looks at, of the run or of a cohort."""
+    if rule.metric is not None:
+        figures = part.metrics[metrics[rule.metric]]
+        if rule.quantity == "mean":
+            return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
+        return _Reading(figures.pass_rate, figures.pass_rate_interval)
+    if rule.quantity == "macro_f1":
+        return _Reading(part.macro_f1, part.macro_f1_interval)
+    if rule.quantity in _AGGREGATES:
+        return _aggregate_reading(rule, part)
+    return _Reading(part.pass_rate, part.pass_rate_interval)
+
+
+def _aggregate_reading(rule: Rule, part: Summary | Cohort) -> _Reading:
+    aggregate = part.aggregate
+    if aggregate is None:
+        return _Reading(None, missing="the run has no aggregator")
+    if rule.quantity == "aggregate_success":
+        return _Reading(aggregate.success_rate, aggregate.interval)
+    return _Reading(aggregate.mean_score, aggregate.mean_score_interval)
+
+
+def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:
+    """What only a run as a whole has: unscored marks, cost, latency. None where the rule is about a quality."""
+    if rule.quantity == "unscored":
+        totals = summary.totals
+        return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
+    if rule.quantity == "cost_usd":
+        cost = summary.cost
+        if cost is None:
+            return _Reading(None, missing="no cost was recorded")
+        partial = "" if cost.complete else "some calls have no price, so the cost is a floor"
+        if silent := summary.answers_without_usage:
+            partial = f"{counted(silent, 'answer')} without usage, so the cost is a floor"
+        return _Reading(float(cost.total_usd), partial=partial)
+    if rule.quantity == "p95_latency_s":
+        latency = summary.usage.target.latency_ms
+        if latency is None:
+            return _Reading(None, missing="no latency was recorded")
+        answered = summary.totals.executions - summary.totals.target_failures
+        partial = f"only {latency.count} of {answered} answers have a latency" if latency.count < answered else ""
+        return _Reading(latency.p95 / 1000, partial=partial)
+    return None
+
+
+def _check(rule: Rule, name: str, reading: _Reading) -> Check:
+    value = reading.observed
+    if value is None:
+        # A quality nobody measured is not reached; a cost nobody recorded may be anything.
+        unknown = rule.quantity in ("cost_usd", "p95_latency_s")
+        return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
+    word = "the estimate"
+    if rule.on == "lower":
+        if reading.interval is None:
+            return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
+        value, word = (
+            (reading.interval.high if rule.upper else reading.interval.low),
+            f"the interval's {'upper' if rule.upper else 'lower'} end",
+        )
+    holds = value <= rule.bound if rule.upper else value >= rule.bound
+    if holds and reading.partial:
+        return _result(rule, name, reading, "inconclusive", reading.partial)
+    does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")
+    because = f"{word} {does} the bound"
+    return _result(rule, name, reading, "pass" if holds else "fail", because)
+
+
+def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> Check:
+    low, high = reading.interval or (None, None)
+    return Check(
+        name=name, observed=reading.observed, low=low, high=high, required=rule.bound, status=status, because=because
+    )

@@ -1,0 +1,153 @@
+"""A grading in numbers: every criterion, every judge, and the score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from deemster.judges.grading_result import CriterionGrading, Grading, cost_of
+from deemster.results.metric_figures import CriterionFigures, Interval, mean_interval
+from deemster.stats import exact_mean
+
+
+class JudgeFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """How one judge fared.
+
+    Attributes:
+        id: Its id.
+        model: The model role it asks.
+        votes: How many votes it should have cast.
+        failed: How many of them failed.
+        not_run: How many of those it was never asked for.
+        mean_score: The mean of its own scores.
+        cost_usd: What its votes cost, in US dollars; None where nobody knows.
+    """
+
+    id: str
+    model: str
+    votes: int
+    failed: int
+    not_run: int
+    mean_score: float | None
+    cost_usd: str | None
+
+
+class GradingFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grading comes to.
+
+    Attributes:
+        n: Items.
+        n_scored: Items with a score.
+        n_failed: Items that could not be graded.
+        mean_score: The mean of the scores.
+        mean_score_interval: A 95 % interval of it, where scores lie in [0, 1]; None below two items.
+        mean_agreement: The mean of the items' agreements.
+        failed_fatal: Items that failed a fatal criterion.
+        criteria: Each criterion, in the order of the rubrics.
+        judges: Each judge.
+        calls: Requests that were answered by a model.
+        cached_calls: Requests that were answered from memory.
+        cost_usd: What all of it cost, in US dollars; None where nobody knows.
+    """
+
+    n: int
+    n_scored: int
+    n_failed: int
+    mean_score: float | None
+    mean_score_interval: Interval | None
+    mean_agreement: float | None
+    failed_fatal: int
+    criteria: dict[str, CriterionFigures]
+    judges: tuple[JudgeFigures, ...]
+    calls: int
+    cached_calls: int
+    cost_usd: str | None
+
+
+def grading_figures(grading: Grading) -> GradingFigures:
+    """The figures of a grading; its items are gone through once."""
+    # Most items share one rubric, and telling two apart by content takes its time.
+    rubrics = {id(rubric): rubric for rubric in grading.dataset.rubrics}.values()
+    criteria = {criterion.name: _Criterion() for rubric in rubrics for criterion in rubric.criteria}
+    scores: list[float] = []
+    agreements: list[float] = []
+    own: dict[str, list[float]] = {judge.id: [] for judge in grading.judges}
+    fatal = 0
+    for item in grading.items:
+        if item.score is not None:
+            scores.append(item.score)
+        if item.mean_agreement is not None:
+            agreements.append(item.mean_agreement)
+        fatal += bool(item.failed_fatal)
+        for judge, score in item.judge_scores.items():
+            if score is not None:
+                own[judge].append(score)
+        for each in item.criteria:
+            criteria[each.criterion].add(each)
+    usage = grading.usage
+    return GradingFigures(
+        n=len(grading),
+        n_scored=len(scores),
+        n_failed=grading.n_failed_items,
+        mean_score=_mean(scores),
+        mean_score_interval=mean_interval(np.array(scores)) if grading.settings["normalize"] else None,
+        mean_agreement=_mean(agreements),
+        failed_fatal=fatal,
+        criteria={name: found.figures() for name, found in criteria.items()},
+        judges=tuple(
+            JudgeFigures(
+                id=judge.id,
+                model=judge.model,
+                votes=judge.votes,
+                failed=sum(judge.failures.values()),
+                not_run=judge.not_run,
+                mean_score=_mean(own[judge.id]),
+                cost_usd=_money(judge.usage),
+            )
+            for judge in grading.judges
+        ),
+        calls=0 if usage is None else usage.calls,
+        cached_calls=0 if usage is None else usage.cached_calls,
+        cost_usd=_money(usage),
+    )
+
+
+class _Criterion:
+    """One criterion, counted item by item."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+        self._agreements: list[float] = []
+        self._n = self._failed = self._abstained = 0
+
+    def add(self, graded: CriterionGrading) -> None:
+        self._n += 1
+        self._failed += graded.failed
+        self._abstained += graded.abstained
+        if graded.value is not None:
+            self._values.append(graded.value)
+        if graded.agreement is not None:
+            self._agreements.append(graded.agreement)
+
+    def figures(self) -> CriterionFigures:
+        return CriterionFigures(
+            n=self._n,
+            n_judged=len(self._values),
+            n_abstained=self._abstained,
+            n_failed=self._failed,
+            mean=_mean(self._values),
+            mean_interval=mean_interval(np.array(self._values)),
+            mean_agreement=_mean(self._agreements),
+        )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return exact_mean(np.sort(np.array(values)))
+
+
+def _money(usage: Any) -> str | None:
+    cost = cost_of(usage)
+    return None if cost is None else f"{cost:f}"

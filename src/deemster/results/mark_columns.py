@@ -1,0 +1,189 @@
+"""Marks as columns: what a run keeps of every mark and of every aggregate, in any order of arrival."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.errors import ConfigurationError, Fault
+from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
+from deemster.results._criterion_figures import Criteria
+from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_of
+from deemster.results.metric_figures import NOT_RUN, SCORED
+from deemster.results.usage_totals import Spending
+
+
+class Outcomes:
+    """The aggregates of a run, as arrays of samples x repetitions.
+
+    An execution that never came has failed with a score of 0, like one whose marks are all errors.
+
+    Args:
+        aggregator: Makes one result of the marks of an execution.
+        names: The metrics, in the order of the marks.
+        samples: How many samples the dataset has.
+        repetitions: How often each is run.
+    """
+
+    def __init__(self, aggregator: Aggregator, names: Sequence[str], *, samples: int, repetitions: int) -> None:
+        self.aggregator = aggregator
+        self.name = aggregator_name(aggregator)
+        self.names = tuple(names)
+        self.successes: NDArray[np.bool_] = np.zeros((samples, repetitions), dtype=np.bool_)
+        self.scores: NDArray[np.float64] = np.zeros((samples, repetitions))
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Aggregate executions. The order in which they come changes nothing.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit a mark, or its score is outside [0, 1].
+        """
+        found = [self._outcome(execution) for execution in executions]
+        at = [execution.position for execution in executions], [execution.repetition for execution in executions]
+        self.successes[at] = [success for success, _ in found]
+        self.scores[at] = [score for _, score in found]
+
+    def _outcome(self, execution: Execution) -> tuple[bool, float]:
+        results = dict(zip(self.names, map(result_of, execution.marks), strict=True))
+        try:
+            found = self.aggregator.aggregate(results)
+        except ConfigurationError as error:
+            raise ConfigurationError(fault._replace(sample=execution.id) for fault in error.faults) from None
+        if not 0.0 <= found.aggregate_score <= 1.0:
+            message = f"The aggregator {self.name} gives the score {found.aggregate_score!r}; it lies between 0 and 1."
+            raise ConfigurationError(Fault(message, sample=execution.id))
+        return found.aggregate_success, found.aggregate_score
+
+
+_CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
+
+
+class Tally:
+    """The marks of a run, as arrays of samples x repetitions x metrics.
+
+    Args:
+        cards: The metrics, in the order of the suite.
+        samples: How many samples the dataset has.
+        repetitions: How often each is run.
+        aggregator: Makes one result of the marks of an execution, where the run has one.
+
+    Attributes:
+        counted: How many executions are in it.
+    """
+
+    def __init__(
+        self, cards: Sequence[MetricCard], *, samples: int, repetitions: int, aggregator: Aggregator | None = None
+    ) -> None:
+        shape = (samples, repetitions, len(cards))
+        self.cards = tuple(cards)
+        self.samples = samples
+        self.repetitions = repetitions
+        self.scores: NDArray[np.float64] = np.zeros(shape)
+        self.causes: NDArray[np.uint8] = np.full(shape, NOT_RUN, dtype=np.uint8)
+        self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
+        self.outcomes: Outcomes | None = None
+        if aggregator is not None:
+            names = [card.name for card in cards]
+            self.outcomes = Outcomes(aggregator, names, samples=samples, repetitions=repetitions)
+        self.counted = 0
+        self.target_failures = 0
+        self.without_usage = 0
+        self.thresholds: list[set[float]] = [set() for _ in cards]
+        self.criteria = {
+            place: Criteria(card.parts, samples=samples, repetitions=repetitions)
+            for place, card in enumerate(cards)
+            if card.parts
+        }
+        self.directions: list[set[bool]] = [set() for _ in cards]
+        self.target_spending = Spending()
+        self.scoring_spending = [Spending() for _ in cards]
+        self._tags: dict[str, array[int]] = {}
+        self._untagged = array("q")
+
+    def tag(self, position: int, tags: Iterable[str]) -> None:
+        """Note the tags of the sample at a position."""
+        noted = False
+        for tag in tags:
+            self._tags.setdefault(tag, array("q")).append(position)
+            noted = True
+        if not noted:
+            self._untagged.append(position)
+
+    @property
+    def cohorts(self) -> list[tuple[str | None, NDArray[np.int64]]]:
+        """The tags by code point with the positions of their samples; the untagged ones last, if there are any."""
+        found: list[tuple[str | None, NDArray[np.int64]]] = [
+            (tag, np.frombuffer(self._tags[tag], dtype=np.int64)) for tag in sorted(self._tags)
+        ]
+        if self._untagged:
+            found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
+        return found
+
+    def emptied(self) -> Tally:
+        """A tally of the same run in which nothing is counted, with the tags of its samples."""
+        aggregator = None if self.outcomes is None else self.outcomes.aggregator
+        empty = Tally(self.cards, samples=self.samples, repetitions=self.repetitions, aggregator=aggregator)
+        empty._tags, empty._untagged = self._tags, self._untagged
+        return empty
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Count executions. The order in which they come changes nothing.
+
+        They are as `Paid` gives them, so that no call counts twice.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit a mark.
+        """
+        at = (
+            np.fromiter((execution.position for execution in executions), np.int64, len(executions)),
+            np.fromiter((execution.repetition for execution in executions), np.int64, len(executions)),
+        )
+        for execution in executions:
+            self._add_answer(execution)
+        for column in range(len(self.cards)):
+            scores, causes, passed = self._column(executions, column)
+            self.scores[*at, column] = scores
+            self.causes[*at, column] = causes
+            self.passed[*at, column] = passed
+        for column, criteria in self.criteria.items():
+            criteria.add(executions, column)
+        if self.outcomes is not None:
+            self.outcomes.add(executions)
+        self.counted += len(executions)
+
+    def _add_answer(self, execution: Execution) -> None:
+        answer = execution.answer
+        if isinstance(answer, Output):
+            if answer.usage is not None:
+                self.target_spending.add(answer.usage, model=answer.model)
+            else:
+                self.without_usage += 1
+        elif isinstance(answer, TargetFailure):
+            self.target_failures += 1
+
+    def _column(self, executions: Sequence[Execution], column: int) -> tuple[list[float], bytearray, bytearray]:
+        scores = [0.0] * len(executions)
+        causes = bytearray(len(executions))
+        passed = bytearray(len(executions))
+        spending = self.scoring_spending[column]
+        threshold: float | None = None
+        upwards: bool | None = None
+        for place, execution in enumerate(executions):
+            mark = execution.marks[column]
+            usage: Usage | None = mark.usage
+            if usage is not None:
+                spending.add(usage)
+            if isinstance(mark, MetricScore):
+                scores[place] = mark.score
+                causes[place] = SCORED
+                passed[place] = mark.success
+                if mark.threshold != threshold or mark.higher_is_better is not upwards:
+                    threshold, upwards = mark.threshold, mark.higher_is_better
+                    self.thresholds[column].add(float(threshold))
+                    self.directions[column].add(upwards)
+            else:
+                causes[place] = _CODES[mark.cause]
+        return scores, causes, passed

@@ -1,0 +1,185 @@
+"""The figures of one metric over one set of samples: counts, mean, interval, histogram."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.records import CAUSES
+from deemster.stats import ConfidenceInterval, clustered_wilson, exact_mean, exact_stdev, quantile, student, wilson
+
+
+class Interval(NamedTuple):
+    """The two ends of a confidence interval."""
+
+    low: float
+    high: float
+
+
+def ends(interval: ConfidenceInterval | None) -> Interval | None:
+    """The ends of an interval; None stays None.
+
+    >>> ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
+    Interval(low=0.25, high=0.75)
+    """
+    return None if interval is None else Interval(interval.lower, interval.upper)
+
+
+SCORED = 0
+NOT_RUN = CAUSES.index("not_run") + 1
+BINS = 10
+
+
+class Corrected(msgspec.Struct, frozen=True):
+    """A pass rate corrected for the judge's errors."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the marks of one metric come to. Undefined is None; every share says how many it rests on."""
+
+    n: int
+    n_scored: int
+    n_unscored: int
+    n_not_run: int
+    n_passed: int
+    unscored_by_cause: dict[str, int]
+    mean: float | None
+    stdev: float | None
+    min: float | None
+    p5: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
+    mean_interval: Interval | None
+    pass_rate: float
+    pass_rate_worst: float
+    pass_rate_best: float
+    pass_rate_scored: float | None
+    pass_rate_interval: Interval
+    pass_rate_corrected: Corrected | None = None
+
+
+class CriterionFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What one criterion came to over the marks of its metric that have a score.
+
+    Attributes:
+        n: Marks that tell of it.
+        n_judged: Those with a verdict that has a value.
+        n_abstained: Those whose verdict is an abstention.
+        n_failed: Those where every vote on it failed.
+        mean: The mean value of what was judged; of a binary criterion, the share that was met.
+        mean_interval: A 95 % interval of it over per-sample means; None below two samples.
+        mean_agreement: The mean share of the votes that equal the verdict.
+    """
+
+    n: int
+    n_judged: int
+    n_abstained: int
+    n_failed: int
+    mean: float | None
+    mean_interval: Interval | None
+    mean_agreement: float | None
+
+
+class MetricFigures(Figures, frozen=True, kw_only=True):
+    """The figures of a metric over the whole run, and what the metric is."""
+
+    spec: str
+    identity: str
+    family: str
+    threshold: float | None
+    higher_is_better: bool
+    criteria: dict[str, CriterionFigures] | None = None
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """One bar of a histogram: scores from `low` up to, but not including, `high` (the last bin includes 1)."""
+
+    low: float
+    high: float
+    count: int
+
+
+def figures(scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDArray[np.bool_]) -> dict[str, Any]:
+    """The fields of ``Figures`` for marks laid out as samples x repetitions.
+
+    Args:
+        scores: Scores; what stands at unscored places is not read.
+        causes: 0 where scored, else 1 + the cause's place in ``CAUSES``.
+        passed: Whether the mark passed.
+
+    Raises:
+        ValueError: There is no mark.
+    """
+    repetitions = scores.shape[1]
+    scored = causes == SCORED
+    values = np.sort(scores[scored])
+    n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
+    counts = np.bincount(causes.ravel(), minlength=len(CAUSES) + 1)
+    n_not_run = int(counts[NOT_RUN])
+    interval = ends(clustered_wilson(passed.sum(axis=1), marks=repetitions).interval)
+    if interval is None:
+        raise ValueError("Figures need at least one sample.")
+    return {
+        "n": n,
+        "n_scored": n_scored,
+        "n_unscored": n - n_scored - n_not_run,
+        "n_not_run": n_not_run,
+        "n_passed": n_passed,
+        "unscored_by_cause": {
+            cause: int(count) for cause, count in zip(CAUSES, counts[1:], strict=True) if count and cause != "not_run"
+        },
+        "mean": exact_mean(values),
+        "stdev": exact_stdev(values),
+        "min": quantile(values, 0.0),
+        "p5": quantile(values, 0.05),
+        "p50": quantile(values, 0.50),
+        "p95": quantile(values, 0.95),
+        "max": quantile(values, 1.0),
+        "mean_interval": mean_interval(sample_means(scores, scored)),
+        "pass_rate": n_passed / n,
+        "pass_rate_worst": n_passed / n,
+        "pass_rate_best": (n_passed + n - n_scored) / n,
+        "pass_rate_scored": n_passed / n_scored if n_scored else None,
+        "pass_rate_interval": interval,
+    }
+
+
+def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The mean score of each sample that has one."""
+    if scores.shape[1] == 1:
+        return scores[scored]
+    counts = scored.sum(axis=1)
+    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    sums = np.sort(np.where(scored, scores, 0.0), axis=1).sum(axis=1)
+    return np.asarray(sums[counts > 0] / counts[counts > 0])
+
+
+def mean_interval(means: NDArray[np.float64]) -> Interval | None:
+    """A 95 % interval of the mean of per-sample means, cut to [0, 1]: Student's t, or Wilson's where nothing varies.
+
+    Undefined (None) below two samples.
+    """
+    if means.size < 2:
+        return None
+    if means.min() == means.max():
+        return ends(wilson(float(means[0]) * means.size, means.size).interval)
+    interval = ends(student(means).interval)
+    return interval and Interval(max(0.0, interval.low), min(1.0, interval.high))
+
+
+def histogram(scores: NDArray[np.float64], causes: NDArray[np.uint8]) -> tuple[Bin, ...]:
+    """Ten bins, [0, 0.1) to [0.9, 1.0]; empty ones are kept and unscored marks are in none.
+
+    Scores are rounded to ten decimals first, so that 1 - 0.9 falls into the second bin.
+    """
+    steps = np.rint(scores[causes == SCORED] * 1e10).astype(np.int64) // 10**9
+    counts = np.bincount(np.minimum(steps, BINS - 1), minlength=BINS)
+    return tuple(Bin(place / BINS, (place + 1) / BINS, int(count)) for place, count in enumerate(counts))

@@ -1,0 +1,117 @@
+"""What repeated sampling says: how far a result wobbles by itself, and which difference could be seen."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deemster.stats.proportion_intervals import normal_quantile
+
+# Upper 95 % bound on a rate that was never seen in R trials ("rule of three").
+_UNSEEN = 3
+
+
+class RunPrecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for the pass rate of the whole run on these samples."""
+
+    resolution: float
+    resolvable: bool
+    required_repetitions: int
+
+
+class Precision(msgspec.Struct, frozen=True, kw_only=True):
+    """How finely repeated runs can be told apart."""
+
+    within_sample_variance: float
+    resolution: float
+    target_delta: float
+    resolvable: bool
+    required_repetitions: int
+    unstable: int
+    run: RunPrecision
+
+
+def within_sample_variance(passed: ArrayLike, *, repetitions: int) -> float | None:
+    """Mean over samples of p(1 - p)·R/(R - 1), at most 0.25. Undefined (None) below two repetitions.
+
+    The factor is there because p(1 - p) of R draws is too small on average.
+
+    Args:
+        passed: In how many repetitions each sample passed.
+        repetitions: How many there were.
+
+    >>> within_sample_variance([5, 5, 3, 0], repetitions=5)
+    0.075
+    """
+    counts = np.asarray(passed, dtype=np.int64)
+    if repetitions < 2 or not counts.size:
+        return None
+    products = int((counts * (repetitions - counts)).sum())
+    return min(0.25, products / (repetitions * (repetitions - 1) * counts.size))
+
+
+def resolution(variance: float, repetitions: int) -> float:
+    """The smallest difference between two runs that is not noise: min(1, z·sqrt(2v/R)), or min(1, 3/R) where v is 0.
+
+    Raises:
+        ValueError: The variance is negative or there is no repetition.
+
+    >>> round(resolution(0.25, 30), 4)
+    0.253
+    """
+    if variance < 0 or repetitions < 1:
+        raise ValueError("A variance is at least 0, and there is at least one repetition.")
+    if variance == 0:
+        return min(1.0, _UNSEEN / repetitions)
+    return min(1.0, normal_quantile() * math.sqrt(2 * variance / repetitions))
+
+
+def required_repetitions(variance: float, delta: float, *, samples: int = 1) -> int:
+    """Repetitions that resolve a difference: ceil(2z²v/(N·d²)), or ceil(3/(N·d)) where v is 0.
+
+    Args:
+        variance: The within-sample variance.
+        delta: The difference to be seen.
+        samples: 1 for one sample's pass rate; the number of samples for the run's.
+
+    Raises:
+        ValueError: The difference is outside (0, 1], or the variance is negative.
+
+    >>> required_repetitions(0.25, 0.05), required_repetitions(0.0, 0.05)
+    (769, 60)
+    """
+    if not 0 < delta <= 1:
+        raise ValueError(f"A difference to be seen lies in (0, 1], not {delta!r}.")
+    if variance < 0:
+        raise ValueError("A variance is at least 0.")
+    needed = _UNSEEN / delta if variance == 0 else 2 * normal_quantile() ** 2 * variance / delta**2
+    return max(1, math.ceil(round(needed / samples, 9)))
+
+
+def precision(passed: ArrayLike, *, repetitions: int, delta: float) -> Precision | None:
+    """How finely this run resolves, per sample and as a whole. Undefined (None) below two repetitions.
+
+    Raises:
+        ValueError: The difference is outside (0, 1].
+    """
+    counts = np.asarray(passed, dtype=np.int64)
+    variance = within_sample_variance(counts, repetitions=repetitions)
+    if variance is None:
+        return None
+    one, whole = resolution(variance, repetitions), resolution(variance, repetitions * counts.size)
+    return Precision(
+        within_sample_variance=variance,
+        resolution=one,
+        target_delta=delta,
+        resolvable=one <= delta,
+        required_repetitions=required_repetitions(variance, delta),
+        unstable=int(np.count_nonzero((counts > 0) & (counts < repetitions))),
+        run=RunPrecision(
+            resolution=whole,
+            resolvable=whole <= delta,
+            required_repetitions=required_repetitions(variance, delta, samples=counts.size),
+        ),
+    )

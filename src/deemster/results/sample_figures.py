@@ -1,0 +1,139 @@
+"""The figures of single samples, computed in blocks as a report asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.results.mark_columns import Tally
+from deemster.results.metric_figures import SCORED, Interval, ends
+from deemster.stats import wilson
+
+# As many decimals as reports show; a million samples are written faster when nothing is left to round.
+DECIMALS = 9
+_BLOCK = 4096
+
+
+class MetricSpread(msgspec.Struct, frozen=True, gc=False):
+    """One metric over the repetitions of one sample."""
+
+    mean: float | None
+    stdev: float | None
+    min: float | None
+    max: float | None
+    n: int
+
+
+_NOTHING = MetricSpread(None, None, None, None, 0)
+
+
+class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One sample over its repetitions.
+
+    Attributes:
+        repetitions: How often it was run.
+        passed: Repetitions in which every metric passed.
+        unscored: Marks without a score, those not run included.
+        pass_rate: passed / repetitions.
+        interval: Wilson's 95 % interval of it.
+        unstable: Whether it passed sometimes but not always.
+        score_mean: Mean over repetitions of the mean score of the repetition's scored marks.
+        score_stdev: Their standard deviation; None below two repetitions.
+        metrics: Each metric over the repetitions.
+        aggregate: Whether the aggregate succeeded in every repetition, and its mean score; None without an aggregator.
+    """
+
+    repetitions: int
+    passed: int
+    unscored: int
+    pass_rate: float
+    interval: Interval
+    unstable: bool
+    score_mean: float | None
+    score_stdev: float | None
+    metrics: dict[str, MetricSpread]
+    aggregate: tuple[bool, float] | None = None
+
+
+def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
+    """The figures of every sample, in the order of the dataset."""
+    names = [card.name for card in tally.cards]
+    repetitions = tally.repetitions
+    intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
+    rates = [round(passed / repetitions, DECIMALS) for passed in range(repetitions + 1)]
+    for start in range(0, tally.samples, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        scores, scored = tally.scores[block], tally.causes[block] == SCORED
+        passed = tally.passed[block].all(axis=2).sum(axis=1).tolist()
+        unscored = (~scored).sum(axis=(1, 2)).tolist()
+        columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
+        wholes = _spreads(*_repetition_means(scores, scored))
+        aggregates = _aggregates(tally, block)
+        for place, (count, whole) in enumerate(zip(passed, wholes, strict=True)):
+            yield SampleFigures(
+                repetitions=repetitions,
+                passed=count,
+                unscored=unscored[place],
+                pass_rate=rates[count],
+                interval=intervals[count],
+                unstable=repetitions > 1 and 0 < count < repetitions,
+                score_mean=whole.mean,
+                score_stdev=whole.stdev,
+                metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
+                aggregate=None if aggregates is None else aggregates[place],
+            )
+
+
+def _aggregates(tally: Tally, block: slice) -> list[tuple[bool, float]] | None:
+    if tally.outcomes is None:
+        return None
+    successes, scores = tally.outcomes.successes[block], tally.outcomes.scores[block]
+    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    means = np.sort(scores, axis=1).sum(axis=1) / tally.repetitions
+    every: list[bool] = np.all(successes, axis=1).tolist()
+    return list(zip(every, _rounded(means), strict=True))
+
+
+def _interval(passed: int, repetitions: int) -> Interval:
+    interval = ends(wilson(passed, repetitions).interval)
+    if interval is None:
+        raise ValueError("A sample is run at least once.")
+    return Interval(*(round(end, DECIMALS) for end in interval))
+
+
+def _repetition_means(
+    scores: NDArray[np.float64], scored: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    counts = scored.sum(axis=2)
+    sums = np.where(scored, scores, 0.0).sum(axis=2)
+    return sums / np.maximum(counts, 1), counts > 0
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    # Scores repeat, most of all 0 and 1, and rounding to decimals is slow: each value is rounded once.
+    distinct, places = np.unique(values, return_inverse=True)
+    rounded = [round(value, DECIMALS) for value in distinct.tolist()]
+    return [rounded[place] for place in places.tolist()]
+
+
+def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[MetricSpread]:
+    if scores.shape[1] == 1:
+        only = zip(_rounded(scores[:, 0]), scored[:, 0].tolist(), strict=True)
+        return [MetricSpread(score, None, score, score, 1) if known else _NOTHING for score, known in only]
+    counts = scored.sum(axis=1)
+    known = np.maximum(counts, 1)
+    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    lows = np.sort(np.where(scored, scores, 0.0), axis=1)
+    means = lows.sum(axis=1) / known
+    squares = np.sort(np.where(scored, (scores - means[:, None]) ** 2, 0.0), axis=1).sum(axis=1)
+    stdevs = np.sqrt(squares / np.maximum(counts - 1, 1))
+    low = np.where(scored, scores, np.inf).min(axis=1)
+    high = np.where(scored, scores, -np.inf).max(axis=1)
+    stdevs[low == high] = 0.0
+    return [
+        MetricSpread(mean, stdev if n > 1 else None, least, most, n) if n else _NOTHING
+        for mean, stdev, least, most, n in zip(*map(_rounded, (means, stdevs, low, high)), counts.tolist(), strict=True)
+    ]

@@ -1,0 +1,280 @@
+"""Several votes on a criterion made one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deemster.errors import ConfigurationError, Fault, RubricError
+from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.criterion_faults import Faults, located, rule_faults
+from deemster.rubrics.verdicts import FAILED, FAILED_WORST, MISSING, Kind
+
+Codes = NDArray[np.int16]
+Floats = NDArray[np.float64]
+
+TIE: Final = 1e-9
+_KEYS: Final[dict[Kind, str]] = {
+    "binary": "aggregation",
+    "ordinal": "ordinal_aggregation",
+    "nominal": "nominal_aggregation",
+}
+_WEIGHTED: Final = frozenset({"weighted", "weighted_mean", "weighted_mode"})
+_LOWEST: Final = FAILED_WORST
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """How a panel's votes become one verdict, by kind of criterion.
+
+    Attributes:
+        aggregation: The rule of binary criteria.
+        ordinal_aggregation: The rule of ordinal criteria.
+        nominal_aggregation: The rule of nominal criteria.
+
+    Raises:
+        ConfigurationError: A rule is none of its kind.
+    """
+
+    aggregation: str = "majority"
+    ordinal_aggregation: str = "mean"
+    nominal_aggregation: str = "mode"
+
+    def __post_init__(self) -> None:
+        faults = rules_faults({key: getattr(self, key) for key in _KEYS.values()})
+        found = [Fault(located(path, message)) for path, message in faults]
+        if found:
+            raise ConfigurationError(found)
+
+    def of(self, criterion: Criterion) -> str:
+        """The rule of a criterion: its own, else that of its kind."""
+        rule: str = criterion.aggregation or getattr(self, _KEYS[criterion.kind])
+        return rule
+
+
+def rules_faults(fields: Mapping[str, Any]) -> Faults:
+    """What is wrong with the rules among some raw settings; what is absent is not looked at."""
+    for kind, key in _KEYS.items():
+        if key in fields:
+            yield from rule_faults(fields[key], kind, key)
+
+
+class Aggregated(NamedTuple):
+    """One verdict for each row of votes.
+
+    Attributes:
+        codes: A verdict; `MISSING` where no vote was asked for, `FAILED` or `FAILED_WORST` where every call failed.
+        values: The value before it was snapped to an option; NaN where the verdict has none.
+    """
+
+    codes: Codes
+    values: Floats
+
+
+def aggregate(
+    criterion: Criterion, codes: ArrayLike, *, rule: str, weights: Sequence[float] | Floats | None = None
+) -> Aggregated:
+    """Make the votes of each row one verdict.
+
+    Abstentions are set aside; where no vote is left the verdict is an abstention. A tie goes to the worst case by the
+    sign of the weight. A failed call votes by its stand-in unless every call of the row failed.
+
+    Args:
+        criterion: What was voted on.
+        codes: Votes, rows by voters.
+        rule: A rule of the criterion's kind.
+        weights: The weight of each voter, for the weighted rules; equal where absent.
+
+    Raises:
+        RubricError: The rule is none of this kind, a code is none of this criterion, or a weight is not positive.
+
+    >>> aggregate(Criterion("Is it right?"), [[0, 1, 0], [0, 1, 2]], rule="majority").codes.tolist()
+    [0, 1]
+    """
+    given = whole_numbers(codes)
+    faults = [Fault(message) for _, message in rule_faults(rule, criterion.kind)]
+    if faults:
+        raise RubricError(faults)
+    if given.ndim != 2:
+        raise RubricError(f"Votes are rows by voters, two dimensions, not {given.ndim}.")
+    confirm_codes(criterion, given)
+    votes = given.astype(np.int16, copy=False)
+    heads = _voter_weights(weights if rule in _WEIGHTED else None, votes.shape[1])
+    n, voters = votes.shape
+    kinds = len(criterion.labels) - _LOWEST
+    # Few voters and few verdicts: every row there can be is aggregated once, and the rows look theirs up.
+    if kinds**voters > n:
+        return _aggregated(criterion, votes, rule, heads)
+    powers = kinds ** np.arange(voters)[::-1]
+    every = (np.arange(kinds**voters)[:, None] // powers % kinds + _LOWEST).astype(np.int16)
+    table = _aggregated(criterion, every, rule, heads)
+    row = np.zeros(n, dtype=np.intp)
+    for column in votes.T:
+        row *= kinds
+        row += column
+        row -= _LOWEST
+    return Aggregated(table.codes.take(row), table.values.take(row))
+
+
+def merged_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
+    """Make the answers that one judge gave to one question one vote, row by row.
+
+    Failed answers are dropped and the rest follow the rule with equal weights; where all failed, the vote failed.
+
+    Args:
+        criterion: What was voted on.
+        codes: Answers, rows by repeats; `MISSING` where a row has fewer.
+        rule: A rule of the criterion's kind.
+
+    Raises:
+        RubricError: The rule is none of this kind, or a code is none of this criterion.
+
+    >>> answers = [[0, FAILED, 0], [FAILED, FAILED_WORST, MISSING]]
+    >>> merged_repeats(Criterion("Is it right?"), answers, rule="any").tolist()
+    [0, -3]
+    """
+    given = whole_numbers(codes)
+    failed, worst = (given == FAILED) | (given == FAILED_WORST), (given == FAILED_WORST).any(axis=1)
+    kept = np.where(failed, MISSING, given)
+    merged = aggregate(criterion, kept, rule=rule).codes
+    lost = failed.any(axis=1) & (kept == MISSING).all(axis=1)
+    found: Codes = np.where(lost, np.where(worst, FAILED_WORST, FAILED), merged).astype(np.int16)
+    return found
+
+
+def whole_numbers(codes: ArrayLike) -> NDArray[Any]:
+    """Codes as an array of whole numbers, as wide as they were given: a narrower one could turn a wrong code right.
+
+    Raises:
+        RubricError: They are something else.
+    """
+    found = np.asarray(codes)
+    if found.dtype.kind not in "iu":
+        if found.size:
+            raise RubricError(f"Codes are whole numbers, not of the type {found.dtype}.")
+        found = found.astype(np.int16)
+    return found
+
+
+def confirm_codes(criterion: Criterion, codes: NDArray[Any]) -> None:
+    """Refuse codes that the criterion does not have.
+
+    Raises:
+        RubricError: There is one.
+    """
+    if codes.size and not _LOWEST <= (low := int(codes.min())) <= (high := int(codes.max())) < len(criterion.labels):
+        wrong = low if low < _LOWEST else high
+        name = f" of `{criterion.name}`" if criterion.name else ""
+        raise RubricError(f"{wrong} is no code{name}; its verdicts are 0 to {len(criterion.labels) - 1}.")
+
+
+def _voter_weights(weights: Any, voters: int) -> Floats | None:
+    if weights is None:
+        return None
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (voters,):
+        raise RubricError(f"Each of the {voters} voters has one weight, and {found.size} were given.")
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise RubricError("The weight of a voter is finite and above 0.")
+    # Shares, so that what counts as a tie does not depend on the unit.
+    share: Floats = found / found.max()
+    return share / np.sort(share).sum() if voters else share
+
+
+def _aggregated(criterion: Criterion, votes: Codes, rule: str, heads: Floats | None) -> Aggregated:
+    there = votes != MISSING
+    failed = (votes == FAILED) | (votes == FAILED_WORST)
+    stood_in = np.where(votes == FAILED, criterion.abstention, votes)
+    stood_in = np.where(votes == FAILED_WORST, criterion.worst, stood_in)
+    mass = _mass(criterion, stood_in, heads)
+    place, raw = _by_rule(criterion, mass, rule)
+    scored = np.asarray(criterion.scored, dtype=np.int16)
+    values = np.asarray([criterion.values[code] for code in criterion.scored])
+    abstains = (place < 0) | ~mass.any(axis=1)
+    codes = np.where(abstains, criterion.abstention, scored[place]).astype(np.int16)
+    numbers = np.where(abstains, np.nan, raw)
+    if votes.shape[1]:
+        first = np.where(there, votes, len(criterion.labels)).min(axis=1)
+        last = np.where(there, votes, _LOWEST).max(axis=1)
+        # Options of equal value cannot be told apart by it, so what all agree on is not left to a snap.
+        agreed = (first == last) & (first >= 0)
+        codes[agreed] = first[agreed]
+        known = np.full(len(criterion.labels), np.nan)
+        known[scored] = values
+        numbers[agreed] = known[first[agreed]]
+    lost = there.any(axis=1) & ~(there & ~failed).any(axis=1)
+    codes[lost] = np.where((votes[lost] == FAILED_WORST).any(axis=1), FAILED_WORST, FAILED)
+    absent = ~there.any(axis=1)
+    codes[absent] = MISSING
+    numbers[lost | absent] = np.nan
+    return Aggregated(codes, numbers)
+
+
+def _mass(criterion: Criterion, votes: NDArray[Any], heads: Floats | None) -> Floats:
+    """How much of the vote each scored option has, rows by options; a sum that the order of voters cannot change."""
+    chosen = votes[:, :, None] == np.asarray(criterion.scored)
+    if heads is None:
+        return np.asarray(chosen.sum(axis=1), dtype=np.float64)
+    shares: Floats = np.sort(np.where(chosen, heads[None, :, None], 0.0), axis=1).sum(axis=1)
+    return shares
+
+
+def _by_rule(criterion: Criterion, mass: Floats, rule: str) -> tuple[NDArray[np.intp], Floats]:
+    """The place of the verdict among the scored options, -1 for an abstention, and the value before snapping."""
+    values = np.asarray([criterion.values[code] for code in criterion.scored])
+    worst = _from_worst(criterion, values)
+    voted = mass > 0
+    if rule in {"mean", "weighted_mean"}:
+        total = mass.sum(axis=1)
+        raw = np.divide(mass @ values, total, out=np.full(len(mass), np.nan), where=total > 0)
+        return _snapped(raw, values, worst), raw
+    if rule == "median":
+        raw = _median(mass, values)
+        return _snapped(raw, values, worst), raw
+    if criterion.kind == "nominal" and rule == "unanimous":
+        place = np.where(voted.sum(axis=1) == 1, voted.argmax(axis=1), -1)
+    elif rule in {"min", "max"}:
+        end = values if rule == "min" else -values
+        among = np.where(voted, end, np.inf)
+        place = _first(among <= among.min(axis=1, keepdims=True), worst)
+    elif rule == "unanimous":
+        place = np.where(voted[:, 1], 1, 0)
+    elif rule == "any":
+        place = np.where(voted[:, 0], 0, 1)
+    else:
+        place = _first(mass >= mass.max(axis=1, keepdims=True) - TIE, worst)
+    return place, values[place]
+
+
+def _from_worst(criterion: Criterion, values: Floats) -> NDArray[np.intp]:
+    """The places of the scored options, worst case first: as `Criterion.worst_among` would name them one by one."""
+    left = list(criterion.scored)
+    ranked = []
+    while left:
+        ranked.append(criterion.worst_among(left))
+        left.remove(ranked[-1])
+    place = {code: index for index, code in enumerate(criterion.scored)}
+    return np.asarray([place[code] for code in ranked], dtype=np.intp).reshape(len(values))
+
+
+def _first(candidates: NDArray[np.bool_], ranked: NDArray[np.intp]) -> NDArray[np.intp]:
+    found: NDArray[np.intp] = ranked[candidates[:, ranked].argmax(axis=1)]
+    return found
+
+
+def _snapped(raw: Floats, values: Floats, ranked: NDArray[np.intp]) -> NDArray[np.intp]:
+    distance = np.abs(np.nan_to_num(raw)[:, None] - values)
+    return _first(distance <= distance.min(axis=1, keepdims=True) + TIE, ranked)
+
+
+def _median(counts: Floats, values: Floats) -> Floats:
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(counts[:, order], axis=1)
+    total = reached[:, -1:]
+    low = (reached >= (total + 1) // 2).argmax(axis=1)
+    high = (reached >= total // 2 + 1).argmax(axis=1)
+    middle: Floats = (values[order][low] + values[order][high]) / 2
+    return np.where(total[:, 0] > 0, middle, np.nan)

@@ -1,1 +1,0 @@
-"""Suites, the catalog of metrics, and the engine that plays them."""

@@ -1,0 +1,143 @@
+"""Running a plan: the only concurrency. Samples stream through target and metrics to a sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from deemster.models.worker_threads import Threads
+from deemster.records import Execution
+from deemster.runs import stop_request as stopping
+from deemster.runs._execution_batch import Answer, Batch, Work, executions_of, work_of
+from deemster.runs._judge_pool import Judging
+from deemster.runs._pending_answers import Handing, Hold, Sink
+from deemster.runs._target_calls import BATCH, Calling
+from deemster.runs.clock import Clock
+from deemster.runs.play_scripts import Ask
+from deemster.runs.run_plan import Plan
+from deemster.runs.stop_request import Stop, deadline
+from deemster.targets.saved_outputs import SavedOutputs
+
+__all__ = ["Hold", "Sink", "perform"]
+
+
+async def perform(
+    plan: Plan,
+    *,
+    sink: Sink,
+    clock: Clock,
+    stop: Stop,
+    ask: Ask | None = None,
+    works: Iterable[Work] | None = None,
+    pools: Callable[[Any], bool] | None = None,
+    hold: Hold | None = None,
+) -> None:
+    """Run a plan to its end, or until it is asked to stop.
+
+    Executions reach the sink in batches, in the order in which they finish. What was not started when the run was asked
+    to stop never reaches it. A sink that takes its time slows the run down: what is not yet handed on is bounded.
+
+    Args:
+        plan: What to run.
+        sink: Takes finished executions; called in a thread, one call at a time.
+        clock: Measures how long the target takes.
+        stop: Asks the run to stop.
+        ask: Answers what scripts ask; needed where the plan has metrics with scripts.
+        works: What is to be done; everything where not given.
+        pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
+        hold: Keeps what a live target has said while it waits for its marks; it is lost with the run where not given.
+    """
+    answered: asyncio.Queue[Batch | None] = asyncio.Queue(maxsize=1)
+    threads = Threads("deemster-run", at_once=4)
+    rest = iter(work_of(plan) if works is None else works)
+    asks = ask is not None and bool(plan.scorers)
+    # Saved outputs can be read again: only what a live target said is kept before it is marked.
+    kept = None if isinstance(plan.target, SavedOutputs) else hold
+    handing = Handing(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
+    try:
+        with deadline(stop, plan.timeout_s):
+            async with asyncio.TaskGroup() as tasks:
+                if isinstance(plan.target, SavedOutputs):
+                    tasks.create_task(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
+                else:
+                    note = None if hold is None else handing.note
+                    calling = Calling(plan, plan.target, clock=clock, stop=stop, note=note)
+                    tasks.create_task(calling.call(rest, answered))
+                keeping = tasks.create_task(handing.keep_regularly())
+                if ask is None or not asks:
+                    work = _mark(plan, answered, handing.hand_on, stop=stop, threads=threads)
+                else:
+                    judging = Judging(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
+                    work = judging.judge(answered)
+                await asyncio.wait([tasks.create_task(work)])
+                # What was let go of is kept too.
+                await handing.keep()
+                keeping.cancel()
+    except BaseExceptionGroup as group:
+        # What a sink or a plug-in raised is told as itself, not as a group of one.
+        raise _first(group) from None
+    finally:
+        threads.close()
+
+
+def _first(group: BaseExceptionGroup) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _mark(
+    plan: Plan, answered: asyncio.Queue[Batch | None], hand_on: Any, *, stop: Stop, threads: Threads
+) -> None:
+    """Mark batches as they come, where no metric asks a model."""
+    marking: asyncio.Task[list[Execution]] | None = None
+    is_let_go = False
+
+    async def let_go() -> None:
+        # A metric that never returns must not keep a run that was asked to stop.
+        nonlocal is_let_go
+        await stop.wait()
+        await asyncio.sleep(stopping.DRAIN_S)
+        is_let_go = True
+        if marking is not None:
+            marking.cancel()
+
+    keeper = asyncio.ensure_future(let_go())
+    try:
+        while (batch := await answered.get()) is not None:
+            if is_let_go:
+                continue
+            marking = asyncio.ensure_future(threads.call(executions_of, plan, batch))
+            await asyncio.wait([marking])
+            if not marking.cancelled():
+                await hand_on(marking.result())
+    finally:
+        keeper.cancel()
+        if marking is not None:
+            marking.cancel()
+
+
+async def _replay(
+    plan: Plan,
+    saved: SavedOutputs,
+    works: Iterator[Work],
+    answered: asyncio.Queue[Batch | None],
+    *,
+    stop: Stop,
+    threads: Threads,
+) -> None:
+    while not stop.requested and (batch := list(islice(works, BATCH))):
+        await answered.put(await threads.call(_replayed, plan, saved, batch))
+    await answered.put(None)
+
+
+def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[Work]) -> Batch:
+    answers: list[Answer | None] = [work.answer for work in works]
+    for repetition in dict.fromkeys(work.repetition for work in works):
+        places = [place for place, work in enumerate(works) if work.repetition == repetition and work.answer is None]
+        ids = [works[place].sample.id for place in places]
+        found = saved.answers(ids, 0 if plan.varied == "scoring" else repetition) if ids else []
+        for place, answer in zip(places, found, strict=True):
+            answers[place] = answer
+    return Batch(works, [answer for answer in answers if answer is not None])

@@ -1,0 +1,278 @@
+"""The items of one grading, under way: many at once, each kept when its last vote is there."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import StoreError
+from deemster.errors.user_code_guard import Caught
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_case import Case, case_of
+from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, Vote, total_of
+from deemster.judges.shared_calls import Purse, shareable
+from deemster.models import Gateway
+from deemster.records import Usage
+from deemster.records.usage import tokens_of
+from deemster.results.shared_call_cost import Spent
+from deemster.rubrics.criterion import Criterion
+from deemster.runs._grading_buffer import Pages
+from deemster.runs.grading_store import Docket, repaid
+from deemster.runs.model_access import NOTHING_SPENT
+from deemster.runs.play_scripts import result_of
+from deemster.runs.progress import TELL_S, Progress
+from deemster.runs.stop_request import DRAIN_S, Stop
+
+# Requests that are made out at once: enough to keep every model busy, few enough to hold in memory.
+LIVE = 2048
+
+
+class Workload:
+    """The items of one grading, under way.
+
+    Args:
+        dataset: The items.
+        grader: Who judges them, and how.
+        checks: The metrics that answer criteria.
+        stop: Asks the grading to stop.
+        progress: Told how far it is.
+        docket: Where graded items are kept; None where they end with the program.
+
+    Attributes:
+        stop: Asks the grading to stop.
+        first_failure: What each judge failed with first, by its id.
+        spent: What was used before the grading went on.
+        before: Items that were graded before.
+        again: Items graded before with votes that failed, which are cast again.
+    """
+
+    def __init__(
+        self,
+        dataset: RubricDataset,
+        grader: CriterionGrader,
+        checks: Mapping[Criterion, Any],
+        *,
+        stop: Stop,
+        progress: Callable[[Progress], None] | None,
+        docket: Docket | None = None,
+    ) -> None:
+        self._dataset, self._grader, self._checks, self._progress = dataset, grader, checks, progress
+        self._docket, self.stop = docket, stop
+        self._pages = Pages(len(dataset))
+        self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
+        self._left: Iterable[int] = iter(range(len(dataset)))
+        self._live: set[asyncio.Task[ItemGrading]] = set()
+        self._gateway: Gateway | None = None
+        self._trouble: StoreError | None = None
+        self._done = self._failed = self._errors = self._undecided = 0
+        self._votes: Counter[str] = Counter()
+        self._not_run: Counter[str] = Counter()
+        self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
+        self._usage: dict[str, Usage | None] = {}
+        self._calls = array("q")
+        self.spent = NOTHING_SPENT
+        self.first_failure: dict[str, str] = {}
+        self.before = self.again = 0
+
+    @property
+    def seed(self) -> int:
+        """What everything random derives from."""
+        return self._grader.seed
+
+    def restore(self, tell: Callable[[str], None]) -> None:
+        """Take what was graded before from the docket.
+
+        Args:
+            tell: Told what is damaged.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        if self._docket is None:
+            return
+        done: set[int] = set()
+        purse, tokens, usd = Purse(), 0, Decimal(0)
+        for position, item, known in self._docket.stored(tell):
+            for vote in (vote for each in purse.settled(item).criteria for vote in each.votes):
+                if vote.usage is not None and vote.usage.calls:
+                    tokens, usd = tokens + tokens_of(vote.usage, 0), usd + (vote.usage.cost_usd or 0)
+            if known is None:
+                done.add(position)
+                self._count(position, item)
+            else:
+                self._pages.put(position, item)
+                self._known[position] = known
+        self.spent = Spent(purse.paid, tokens, usd)
+        self.before, self.again = len(done), len(self._known)
+        self._left = iter([position for position in range(len(self._dataset)) if position not in done])
+
+    async def done(self, gateway: Gateway) -> None:
+        """Grade everything that is left, as many items at once as keep the models busy.
+
+        Raises:
+            StoreError: Graded items cannot be kept.
+        """
+        self._gateway = gateway
+        rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
+        each = max((self._grader.requests(rubric) for rubric in rubrics.values()), default=1)
+        workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
+        async with asyncio.TaskGroup() as tasks:
+            keepers = [tasks.create_task(self._let_go()), tasks.create_task(self._tell_regularly())]
+            await asyncio.gather(*(tasks.create_task(self._worker(gateway)) for _ in range(workers)))
+            for keeper in keepers:
+                keeper.cancel()
+        if self._trouble is not None:
+            raise self._trouble
+
+    async def _worker(self, gateway: Gateway) -> None:
+        for position in self._left:
+            case = case_of(self._dataset, position)
+            if self.stop.requested:
+                self._count(position, self._unasked(position, case))
+                continue
+            task = asyncio.ensure_future(self._item(case, gateway, self._known.get(position, ())))
+            self._live.add(task)
+            try:
+                await asyncio.wait([task])
+            finally:
+                self._live.discard(task)
+                task.cancel()
+            if task.cancelled():
+                self._count(position, self._unasked(position, case))
+            else:
+                await self._keep(position, task.result())
+
+    async def _item(self, case: Case, gateway: Gateway, known: Sequence[Sequence[Vote]]) -> ItemGrading:
+        with Caught() as caught:
+            script = self._grader.script(case, checks=self._checks, known=known)
+            item: ItemGrading = await result_of(script, gateway.answers, [])
+            return item
+        return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
+
+    def _unasked(self, position: int, case: Case) -> ItemGrading:
+        """What becomes of an item that nobody is asked about: what it was before, where it was graded."""
+        if self._pages.holds(position):
+            return self._pages.whole(position)
+        return self._grader.unasked(case, self.stop.reason or "The grading was stopped.")
+
+    async def _keep(self, position: int, item: ItemGrading) -> None:
+        """Keep a graded item; what the store cannot take stops the grading."""
+        if position in self._known:
+            item = repaid(self._pages.whole(position), item)
+        if self._docket is not None and self._trouble is None:
+            try:
+                await asyncio.to_thread(self._docket.add, position, item)
+            except StoreError as error:
+                self._trouble = error
+                self.stop.request("the store failed")
+        self._count(position, item)
+        self._tell()
+
+    def _count(self, position: int, item: ItemGrading) -> None:
+        self._pages.put(position, item)
+        self._done += 1
+        self._errors += item.error is not None
+        self._calls.extend(call for *_, call in shareable(item))
+        spent: dict[str, list[Usage | None]] = {}
+        for criterion in item.criteria:
+            self._undecided += criterion.failed and any(map(_is_out, criterion.votes))
+            for vote in criterion.votes:
+                spent.setdefault(vote.judge, []).append(vote.usage)
+                if vote.failure is not None and vote.judge in self._failures:
+                    self._failed += 1
+                    self._failures[vote.judge][vote.failure.category] += 1
+                    if vote.failure.cause == "not_run":
+                        self._not_run[vote.judge] += 1
+                    else:
+                        self.first_failure.setdefault(vote.judge, vote.failure.message)
+        for judge, usages in spent.items():
+            self._votes[judge] += len(usages)
+            self._usage[judge] = total_of([self._usage.get(judge), *usages])
+
+    def _settle(self) -> None:
+        """Let the first vote in order pay for each call that several stand on, whoever was answered first."""
+        calls = np.frombuffer(self._calls, dtype=np.int64)
+        # In its place: a copy for every vote there is would be the largest thing in memory.
+        calls.sort()
+        shared = frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
+        if not shared:
+            return
+        purse = Purse(watched=shared)
+        self._usage = {}
+        for position in range(len(self._pages)):
+            item = self._pages.whole(position)
+            settled = purse.settled(item)
+            if settled is not item:
+                self._pages.put(position, settled)
+            spent: dict[str, list[Usage | None]] = {}
+            for vote in (vote for each in settled.criteria for vote in each.votes):
+                spent.setdefault(vote.judge, []).append(vote.usage)
+            for judge, usages in spent.items():
+                self._usage[judge] = total_of([self._usage.get(judge), *usages])
+
+    @property
+    def votes(self) -> int:
+        """How many votes there should be."""
+        return sum(self._votes[judge.id] for judge in self._grader.judges)
+
+    def grading(self) -> Grading:
+        """What it all comes to."""
+        self._settle()
+        judges = tuple(
+            JudgeGrading(
+                id=judge.id,
+                model=judge.model,
+                weight=judge.weight,
+                votes=self._votes[judge.id],
+                failures=dict(sorted(self._failures[judge.id].items())),
+                not_run=self._not_run[judge.id],
+                usage=self._usage.get(judge.id),
+            )
+            for judge in self._grader.judges
+        )
+        return Grading(
+            items=self._pages,
+            judges=judges,
+            settings=self._grader.settings,
+            dataset=self._dataset,
+            usage=total_of(self._usage.values()),
+            halted=self._halted if self._not_run else None,
+            n_failed_items=self._errors,
+            n_undecided=self._undecided,
+            run=None if self._docket is None else self._docket.run_id,
+            mixed=() if self._docket is None else self._docket.mixed,
+        )
+
+    @property
+    def _halted(self) -> str | None:
+        """Why something was not asked: somebody or the budget stopped it, or a server was given up."""
+        return self.stop.reason or (None if self._gateway is None else self._gateway.held_back)
+
+    async def _let_go(self) -> None:
+        """Once asked to stop, give what is under way a little time and then let go of it."""
+        await self.stop.wait()
+        await asyncio.sleep(DRAIN_S)
+        for task in tuple(self._live):
+            task.cancel()
+
+    async def _tell_regularly(self) -> None:
+        while self._progress is not None:
+            await asyncio.sleep(TELL_S)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None and self._gateway is not None:
+            asked = (self._gateway.spent, self._gateway.limits())
+            self._progress(Progress(self._done, len(self._dataset), self._failed, *asked, self.before))
+
+
+def _is_out(vote: Vote) -> bool:
+    """Whether a vote is missing because a model could not be reached."""
+    return vote.failure is not None and vote.failure.category == "infrastructure"

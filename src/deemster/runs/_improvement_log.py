@@ -1,0 +1,216 @@
+"""What models said while a rubric was being improved: a file that work which stopped goes on from."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import msgspec
+
+from deemster.errors import ConfigurationError, Fault, visible
+from deemster.formats.atomic_write import write_aside
+from deemster.formats.canonical_json import canonical
+from deemster.records import Usage
+from deemster.results.shared_call_cost import Spent
+
+SCHEMA = "deemster.improvement-progress.v1"
+
+
+class Verdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid_unknown_fields=True):
+    """How the judges decided about one part of the items by one wording of one criterion.
+
+    Attributes:
+        criterion: The criterion's name.
+        requirement: The wording.
+        part: `train` or `held_out`.
+        codes: The code of each verdict; None where the call failed, a negative one where the reply could not be read.
+        reasons: Why, in the judges' words.
+        usage: What it took.
+        tokens: Tokens of the calls that were made for it; answers from a cache take none.
+    """
+
+    criterion: str
+    requirement: str
+    part: str
+    codes: tuple[int | None, ...]
+    reasons: tuple[str | None, ...]
+    usage: Usage | None = None
+    tokens: int = 0
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unknown_fields=True):
+    """What the writer proposed for one criterion at one time.
+
+    Attributes:
+        criterion: The criterion's name.
+        number: Which of its proposals for the criterion this is, from 1.
+        requirement: The new wording; None where the reply could not be used.
+        diagnosis: What misleads in the present one.
+        message: Why the reply could not be used.
+        usage: What it took.
+        tokens: Tokens of the calls that were made for it; answers from a cache take none.
+    """
+
+    criterion: str
+    number: int
+    requirement: str | None = None
+    diagnosis: str | None = None
+    message: str | None = None
+    usage: Usage | None = None
+    tokens: int = 0
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
+    """The first line: what the work is about.
+
+    Attributes:
+        schema_version: The kind of file.
+        identity: All that the facts hang on.
+        token: Tells the work's own calls of models from those of others.
+    """
+
+    schema_version: str
+    identity: dict[str, Any]
+    token: str | None = None
+
+
+_DECODE = msgspec.json.Decoder(Head | Verdicts | Reply).decode
+
+
+class Trail:
+    """The file, or nothing where none is kept; each fact is on the disk before the next is asked for.
+
+    Args:
+        path: The file; None keeps nothing.
+        identity: All that the facts hang on, as JSON; those of another identity are refused.
+        resume: Whether to go on from the file; otherwise it must not be there.
+
+    Attributes:
+        token: Tells the work's own calls of models from those of others; None where nobody can go on with it.
+
+    Raises:
+        ConfigurationError: The file is there and nobody asked to go on from it, it is not one of these, it is about
+            something else, or it cannot be read or written.
+    """
+
+    def __init__(self, path: Path | None, *, identity: Mapping[str, Any], resume: bool) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._verdicts: dict[tuple[str, str, str], Verdicts] = {}
+        self._replies: dict[tuple[str, int], Reply] = {}
+        self.token: str | None = None
+        if path is None:
+            return
+        self.token = secrets.token_hex(8)
+        plain = msgspec.json.decode(canonical(dict(identity)))
+        head = Head(schema_version=SCHEMA, identity=plain, token=self.token)
+        try:
+            if path.exists():
+                self._take(path, head, resume=resume)
+            else:
+                write_aside(path, [_line(head)])
+            self._file = path.open("ab")
+        except OSError as error:
+            raise ConfigurationError(Fault(f"The progress cannot be kept: {error.strerror}.", str(path))) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def usages(self) -> list[Usage]:
+        """What every fact took."""
+        facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
+        return [fact.usage for fact in facts if fact.usage is not None]
+
+    @property
+    def spent(self) -> Spent:
+        """What the facts took of a budget; which calls that were is not kept, for none is made again."""
+        facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
+        usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
+        return Spent(frozenset(), sum(fact.tokens for fact in facts), usd)
+
+    def verdicts(self, criterion: str, requirement: str, part: str) -> Verdicts | None:
+        """The verdicts on a part by a wording, where they are known."""
+        return self._verdicts.get((criterion, requirement, part))
+
+    def reply(self, criterion: str, number: int) -> Reply | None:
+        """What the writer proposed for a criterion at some time, where that is known."""
+        return self._replies.get((criterion, number))
+
+    def keep(self, fact: Verdicts | Reply) -> None:
+        """Keep a fact.
+
+        Raises:
+            ConfigurationError: The file cannot be written.
+        """
+        self._add(fact)
+        if self._file is None:
+            return
+        try:
+            self._file.write(_line(fact))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            message = f"The progress cannot be kept: {error.strerror}."
+            raise ConfigurationError(Fault(message, str(self._path))) from None
+
+    def _add(self, fact: Verdicts | Reply) -> None:
+        if isinstance(fact, Verdicts):
+            self._verdicts[fact.criterion, fact.requirement, fact.part] = fact
+        else:
+            self._replies[fact.criterion, fact.number] = fact
+
+    def _take(self, path: Path, head: Head, *, resume: bool) -> None:
+        if not resume:
+            message = (
+                "The file is there from work that stopped. Go on from it with `--resume` (`resume=True`), or remove it."
+            )
+            raise ConfigurationError(Fault(message, str(path)))
+        data = path.read_bytes()
+        whole, _, torn = data.rpartition(b"\n")
+        facts = [self._read(line, f"{path}:{number}") for number, line in enumerate(whole.split(b"\n"), 1)]
+        first, *rest = facts
+        if not isinstance(first, Head):
+            raise ConfigurationError(Fault("This is no progress file of `rubric improve`.", str(path)))
+        changed = [
+            Fault(
+                f"`{key}` has changed since: it was {_told(first.identity.get(key))}, and is {_told(value)}.", str(path)
+            )
+            for key, value in head.identity.items()
+            if first.identity.get(key) != value
+        ]
+        if first.schema_version != SCHEMA:
+            changed.insert(0, Fault(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
+        if changed:
+            raise ConfigurationError(changed)
+        self.token = first.token
+        for fact in rest:
+            if not isinstance(fact, Head):
+                self._add(fact)
+        if torn:
+            # The last line was being written when the work stopped.
+            os.truncate(path, len(whole) + 1)
+
+    def _read(self, line: bytes, where: str) -> Head | Verdicts | Reply:
+        try:
+            fact: Head | Verdicts | Reply = _DECODE(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            message = f"This is no line of a progress file of `rubric improve`: {error}."
+            raise ConfigurationError(Fault(message, where)) from None
+        return fact
+
+
+def _line(fact: Head | Verdicts | Reply) -> bytes:
+    return msgspec.json.encode(fact) + b"\n"
+
+
+def _told(value: Any) -> str:
+    return f"`{visible(canonical(value).decode(), limit=80)}`"

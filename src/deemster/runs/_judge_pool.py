@@ -1,0 +1,176 @@
+"""The part of a run that asks models: many scripts at once, each execution finished when its last mark is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from deemster.models.worker_threads import Threads
+from deemster.records import Execution, Mark, Output, Sample
+from deemster.runs._execution_batch import Answer, Batch, Work, execution_of, is_missing, rows_of
+from deemster.runs._score_batch import failed_marks, with_threshold
+from deemster.runs.play_scripts import Ask, anew, played, played_together, repeated
+from deemster.runs.run_plan import Plan
+from deemster.runs.stop_request import DRAIN_S, Stop
+
+LIVE = 1024
+FLUSH_S = 0.02
+# The script that marks an output together with others, and which of its marks it is; by the place of the metric.
+Shared: TypeAlias = Mapping[int, tuple["asyncio.Task[list[Mark]]", int]]
+
+
+class Judging:
+    """Plays the scripts of a run.
+
+    Args:
+        plan: The run.
+        hand_on: Takes finished executions.
+        ask: Answers one round of requests.
+        stop: Asks the run to stop.
+        threads: Where metrics that ask no model are applied.
+        pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        hand_on: Callable[[Sequence[Execution]], Awaitable[None]],
+        *,
+        ask: Ask,
+        stop: Stop,
+        threads: Threads,
+        pools: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
+        self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
+        self.pooled = {
+            place: scorer
+            for place, scorer in self.scorers.items()
+            if hasattr(scorer, "script_many") and (pools is None or pools(scorer))
+        }
+        self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
+        self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
+        self.finished: list[Execution] = []
+        self.live: set[asyncio.Task[Any]] = set()
+        # Held from the start of an execution until it is handed on, so that a slow sink slows the run down.
+        self.room = asyncio.Semaphore(LIVE)
+        self.some = asyncio.Event()
+        self.is_over = False
+        self.asks = [repeated(ask, repetition) for repetition in range(plan.repetitions)]
+
+    async def judge(self, answered: asyncio.Queue[Batch | None]) -> None:
+        """Mark batches as they come, until None comes."""
+        async with asyncio.TaskGroup() as tasks:
+            letting_go = tasks.create_task(self._let_go())
+            flushing = tasks.create_task(self._flush_regularly())
+            while (batch := await answered.get()) is not None:
+                if not self.stop.requested:
+                    await self._begin(batch, tasks)
+            while self.live:
+                await asyncio.wait(self.live)
+            letting_go.cancel()
+            self.is_over = True
+            self.some.set()
+            await flushing
+
+    async def _begin(self, batch: Batch, tasks: asyncio.TaskGroup) -> None:
+        # Let go of with the scripts: a metric that never returns must not keep a run that was asked to stop.
+        marking = self._start(tasks, self.threads.call(rows_of, self.plan, batch, self.plain))
+        await asyncio.wait([marking])
+        if marking.cancelled():
+            return
+        rows = marking.result()
+        shared = self._together(batch, tasks)
+        for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
+            await self.room.acquire()
+            if self.stop.requested:
+                self.room.release()
+                return
+            if isinstance(answer, Output):
+                self._start(tasks, self._finish(work, answer, row, shared.get(number, {}))).add_done_callback(
+                    self._leave_if_cancelled
+                )
+            else:
+                failed = failed_marks(answer, len(self.plan.metrics))
+                self._keep(work, answer, row, {place: failed[place] for place in self.scorers})
+
+    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> Mapping[int, Shared]:
+        """The scripts that mark a whole batch, under way, by piece of work: one for each scorer and repetition."""
+        found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
+        for place, scorer in self.pooled.items():
+            numbers: dict[int, list[int]] = {}
+            for number, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
+                if isinstance(answer, Output) and is_missing(work, place):
+                    numbers.setdefault(work.repetition, []).append(number)
+            for repetition, those in numbers.items():
+                samples: list[Sample] = [batch.works[number].sample for number in those]
+                outputs: list[Any] = [batch.answers[number] for number in those]
+                task = self._start(tasks, played_together(scorer, samples, outputs, ask=self.asks[repetition]))
+                for turn, number in enumerate(those):
+                    found.setdefault(number, {})[place] = (task, turn)
+        return found
+
+    def _start(self, tasks: asyncio.TaskGroup, work: Any) -> asyncio.Task[Any]:
+        task = tasks.create_task(work)
+        self.live.add(task)
+        task.add_done_callback(self.live.discard)
+        return task
+
+    def _leave_if_cancelled(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self.room.release()
+
+    async def _finish(self, work: Work, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
+        """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
+        alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
+        found: dict[int, Mark] = {}
+        if len(alone) == 1:
+            found[alone[0]] = await self._played(alone[0], work, output)
+        elif alone:
+            scripts = (self._played(place, work, output) for place in alone)
+            found.update(zip(alone, await asyncio.gather(*scripts), strict=True))
+        for place, (task, turn) in shared.items():
+            found[place] = (await asyncio.shield(task))[turn]
+        self._keep(work, output, row, found)
+
+    def _played(self, place: int, work: Work, output: Output) -> Awaitable[Mark]:
+        """The mark of one metric, from a script of its own."""
+        ask = self.asks[work.repetition]
+        if work.earlier is not None:
+            ask = anew(ask, work.earlier[place])
+        return played(self.scorers[place], work.sample, output, ask=ask)
+
+    def _keep(self, work: Work, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
+        plain = iter(row)
+        known: Any = work.marks
+        marks = tuple(
+            next(plain)
+            if place not in self.scorers
+            else with_threshold(found[place], self.pass_marks[place])
+            if is_missing(work, place)
+            else known[place]
+            for place in range(len(self.plan.metrics))
+        )
+        self.finished.append(execution_of(work, answer, marks))
+        self.some.set()
+
+    async def _flush_regularly(self) -> None:
+        while not (self.is_over and not self.finished):
+            await self.some.wait()
+            if not self.is_over:
+                # What finishes at about the same time is handed on together.
+                await asyncio.sleep(FLUSH_S)
+            self.some.clear()
+            finished, self.finished = self.finished, []
+            if finished:
+                await self.hand_on(finished)
+                for _ in finished:
+                    self.room.release()
+
+    async def _let_go(self) -> None:
+        """Once asked to stop, give what is under way a little time and then let go of it."""
+        await self.stop.wait()
+        await asyncio.sleep(DRAIN_S)
+        for task in tuple(self.live):
+            task.cancel()

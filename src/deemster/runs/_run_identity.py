@@ -1,0 +1,150 @@
+"""What makes a run the same run: everything that could change its marks, as plain JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from deemster.errors import visible
+from deemster.models import Role
+from deemster.records import MetricCard
+from deemster.results import aggregator_name
+from deemster.runs.evaluation_job import Job
+from deemster.runs.metric_catalog import Adjusted
+from deemster.runs.run_plan import Plan
+
+_SHOWN = 80
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+
+
+def identity_of(job: Job, cards: Sequence[MetricCard], *, order: str) -> dict[str, Any]:
+    """The identity of a run: dataset, target, metrics with their pass marks, models, seed, repetitions, aggregator.
+
+    Args:
+        job: What is to be run.
+        cards: Its metrics.
+        order: A digest of the samples' ids in their order, which the dataset's fingerprint does not see.
+    """
+    plan = job.plan
+    return {
+        "dataset": plan.dataset.fingerprint,
+        "order": order,
+        "target": dict(getattr(plan.target, "identity", None) or {"kind": type(plan.target).__name__}),
+        **marking_identity(job, cards),
+        "seed": job.seed,
+        "repetitions": plan.repetitions,
+        "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
+    }
+
+
+def marking_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
+    """The part of an identity that says how outputs are marked: the metrics, and the models they ask.
+
+    Args:
+        job: What is to be run.
+        cards: Its metrics.
+    """
+    metrics = zip(job.plan.metrics, cards, strict=True)
+    return {
+        "metrics": {card.name: _metric_identity(metric, card) for metric, card in metrics},
+        "models": {name: model_identity(job.asking.roles[name]) for name in _asked(job.plan, job.asking.roles)},
+    }
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """How two identities differ, one sentence for each part: what it was, what it is.
+
+    >>> differences({"seed": 1, "metrics": {"a": "a v1"}}, {"seed": 2, "metrics": {"a": "a v1"}})
+    ['seed: was 1, is 2']
+    >>> differences({"judges": [{"id": "ada"}]}, {"judges": [{"id": "ada"}, {"id": "bert"}]})
+    ['judges.1: was not there, is bert']
+    """
+    return [f"{visible(name)}: was {_told(old)}, is {_told(new)}" for name, old, new in _compared(before, now, path="")]
+
+
+def run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
+    """A run's id: when it started, and a digest of what it was.
+
+    Args:
+        started: When it started.
+        job: What it runs.
+        cards: Its metrics.
+    """
+    facts = (job.plan.dataset.fingerprint, *(card.identity for card in cards), job.seed, job.suite, moment(started))
+    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
+    digest = hashlib.sha256(repr(facts + further).encode()).hexdigest()
+    return f"{started:%Y%m%dT%H%M%SZ}-{digest[:6]}"
+
+
+def moment(at: datetime) -> str:
+    """A time as reports write it: RFC 3339, UTC, milliseconds.
+
+    >>> from datetime import UTC
+    >>> moment(datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC))
+    '2026-01-02T03:04:05.678Z'
+    """
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+
+
+def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
+    found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
+    if card.family == "custom" and (source := source_of(metric)) is not None:
+        # A user's metric may change without anybody giving it another version.
+        found["source"] = source
+    return found
+
+
+def source_of(metric: Any) -> str | None:
+    """A digest of the file in which a user's metric stands; None where there is none, as in a notebook."""
+    inner = metric.metric if isinstance(metric, Adjusted) else metric
+    try:
+        file = inspect.getsourcefile(getattr(inner, "__wrapped__", None) or type(inner))
+        return None if file is None else f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+    except (TypeError, OSError):
+        return None
+
+
+def _asked(plan: Plan, roles: Mapping[str, Role]) -> list[str]:
+    """The roles that the metrics ask; all of them where a metric does not say."""
+    if any(not hasattr(scorer, "roles") for scorer in plan.scorers):
+        return sorted(roles)
+    return sorted({role for scorer in plan.scorers for role in scorer.roles if role in roles})
+
+
+def model_identity(role: Role) -> dict[str, Any]:
+    """What tells a model from every other, as plain JSON."""
+    if role.identity is not None:
+        return dict(role.identity)
+    if role.client is None:
+        return {"recording": Path(role.recording or "").name}
+    return {"client": f"{type(role.client).__module__}:{type(role.client).__qualname__}", "model": role.model}
+
+
+def _compared(before: Any, now: Any, *, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in [*before, *(key for key in now if key not in before)]:
+            yield from _compared(before.get(key), now.get(key), path=f"{path}.{key}" if path else str(key))
+    elif _are_maps(before) and _are_maps(now):
+        for place, (old, new) in enumerate(zip_longest(before, now)):
+            yield from _compared(old, new, path=f"{path}.{place}")
+    elif before != now:
+        yield path, before, now
+
+
+def _are_maps(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(each, Mapping) for each in value)
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "not there"
+    if isinstance(value, Mapping):
+        value = value.get("identity", value.get("id", "there"))
+    # Nobody compares two digests to the end.
+    return visible(_DIGEST.sub(r"\1…", str(value)), limit=_SHOWN)

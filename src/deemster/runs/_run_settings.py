@@ -1,0 +1,208 @@
+"""The terms on which numbers are made of marks, and how they are kept with a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from deemster.errors import ConfigurationError, StoreError
+from deemster.records import MetricCard
+from deemster.report import Budget
+from deemster.results import (
+    Aggregator,
+    Allowance,
+    AtLeast,
+    Critical,
+    Gate,
+    GeometricAggregator,
+    MetricsAggregator,
+    MinAggregator,
+    WeightedMetricsAggregator,
+    aggregator_name,
+)
+from deemster.results.metric_aggregators import Among
+from deemster.runs.evaluation_job import DELTA, Job
+
+_PLAIN: dict[str, type[MetricsAggregator]] = {
+    "and": MetricsAggregator,
+    "min": MinAggregator,
+    "geometric": GeometricAggregator,
+}
+_SECRET = re.compile(r"auth|cookie|credential|key|passw|secret|token", re.IGNORECASE)
+_NAMES = re.compile(r".*_env|max_.*|.*_tokens", re.IGNORECASE)
+_USER = re.compile(r"(?<=://)[^/@\s]+@")
+_HIDDEN = "(not kept)"
+
+
+class Terms(NamedTuple):
+    """The terms on which a report is made of what a run left behind.
+
+    Attributes:
+        gate: The rules it is held to; None where nobody asked for a gate.
+        allowance: How many marks may stay unscored before the run counts as incomplete.
+        delta: The difference that repeated runs should be able to show.
+        aggregator: Makes one result of each execution's marks; None where the run has none.
+        varied: What differs between repetitions.
+        lost: The name of an aggregator that only the program that ran this has; None where there is none.
+    """
+
+    gate: Gate | None
+    allowance: Allowance
+    delta: float
+    aggregator: Aggregator | None
+    varied: Literal["target", "scoring"] | None
+    lost: str | None = None
+
+
+# Nobody promised that every record can be marked by every metric.
+RECORDED = Terms(None, Allowance(1.0, share=True), DELTA, None, None)
+
+
+def terms_of(job: Job) -> Terms:
+    """The terms of a job."""
+    return Terms(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
+
+
+def spelt(cards: Sequence[MetricCard]) -> dict[str, str]:
+    """Every way to call metrics (by name, by spec), with the name it stands for."""
+    return {card.spec: card.name for card in cards} | {card.name: card.name for card in cards}
+
+
+def facts_of(job: Job) -> dict[str, Any]:
+    """What is kept with a run, as plain JSON, so that its report can be made again."""
+    return {
+        "schema_version": job.plan.dataset.schema_version,
+        "suite": None if job.origin is None else _kept(job.origin),
+        "gate": msgspec.to_builtins(job.gate),
+        "allowance": msgspec.to_builtins(job.allowance),
+        "delta": job.delta,
+        "aggregator": None if job.aggregator is None else _declared(job.aggregator),
+        "varied": job.plan.varied,
+    }
+
+
+def terms_from(facts: Mapping[str, Any], *, where: str) -> Terms:
+    """The terms that were kept with a run.
+
+    Args:
+        facts: What was kept.
+        where: The run, for messages.
+
+    Raises:
+        StoreError: They are not what `facts_of` writes.
+    """
+    try:
+        aggregator, lost = _restored(facts["aggregator"])
+        return Terms(
+            gate=msgspec.convert(facts["gate"], Gate | None),
+            allowance=msgspec.convert(facts["allowance"], Allowance),
+            delta=msgspec.convert(facts["delta"], float),
+            aggregator=aggregator,
+            varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
+            lost=lost,
+        )
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
+        raise StoreError(f"{where}: What is kept with the run does not tell how its report is made: {error}") from None
+
+
+def budget_from(facts: Mapping[str, Any], *, where: str) -> Budget | None:
+    """What a run was allowed to spend, as it was kept with it.
+
+    Args:
+        facts: What was kept.
+        where: The run, for messages.
+
+    Raises:
+        StoreError: It is no budget.
+    """
+    kept = facts.get("budget")
+    try:
+        return None if kept is None else msgspec.convert(kept, Budget, strict=False, dec_hook=_decimal)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{where}: What is kept as the run's budget is none: {error}") from None
+
+
+def stopped_from(facts: Mapping[str, Any]) -> str | None:
+    """Why a run stopped early, as it was kept with it."""
+    kept = facts.get("stopped")
+    return kept if isinstance(kept, str) else None
+
+
+def mixed_from(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was changed while a run was under way, as it was kept with it."""
+    kept = facts.get("mixed")
+    return tuple(text for text in kept if isinstance(text, str)) if isinstance(kept, (list, tuple)) else ()
+
+
+def without_secrets(value: Any, *, name: str = "") -> Any:
+    """Plain data without what looks like a key or a password, unless it only names a variable.
+
+    >>> without_secrets({"headers": {"Authorization": "Bearer abc"}, "api_key_env": "KEY", "url": "http://u:p@h/"})
+    {'headers': {'Authorization': '(not kept)'}, 'api_key_env': 'KEY', 'url': 'http://h/'}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): without_secrets(entry, name=str(key)) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_secrets(entry, name=name) for entry in value]
+    if not isinstance(value, str):
+        return value
+    if _SECRET.search(name) and not _NAMES.fullmatch(name) and "${" not in value:
+        return _HIDDEN
+    return _USER.sub("", value)
+
+
+def _kept(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """A suite as it was written; only what says how to reach something may hold secrets."""
+    document = dict(origin["document"])
+    reaching = {key: without_secrets(document[key], name=key) for key in ("models", "target") if key in document}
+    return {**origin, "document": document | reaching}
+
+
+def _decimal(kind: type, value: Any) -> Any:
+    return Decimal(str(value)) if kind is Decimal else value
+
+
+def _declared(aggregator: Aggregator) -> dict[str, Any]:
+    """An aggregator of the house as plain data; of others only the name."""
+    kind = type(aggregator)
+    for name, plain in _PLAIN.items():
+        if kind is plain:
+            return {"kind": name}
+    if kind is AtLeast and isinstance(aggregator, AtLeast):
+        return {"kind": "at-least", "k": aggregator.k}
+    if kind is Critical and isinstance(aggregator, Critical):
+        return {"kind": "critical", "names": list(aggregator.names)}
+    if kind is Among and isinstance(aggregator, Among):
+        inner = _declared(aggregator.aggregator)
+        if inner["kind"] != "custom":
+            return {"kind": "among", "of": inner, "names": list(aggregator.names)}
+    if kind is WeightedMetricsAggregator and isinstance(aggregator, WeightedMetricsAggregator):
+        mappings = aggregator.score_mapping
+        if all(isinstance(mapping, Mapping) for mapping in mappings.values()):
+            pairs = {name: [list(pair) for pair in mapping.items()] for name, mapping in mappings.items()}  # type: ignore[union-attr]
+            return {"kind": "weighted", "weights": dict(aggregator.weights), "score_mapping": pairs}
+    return {"kind": "custom", "name": aggregator_name(aggregator)}
+
+
+def _restored(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | None]:
+    """The aggregator that was declared, or the name of one that cannot be made again."""
+    if kept is None:
+        return None, None
+    kind = kept["kind"]
+    if kind in _PLAIN:
+        return _PLAIN[kind](), None
+    if kind == "at-least":
+        return AtLeast(kept["k"]), None
+    if kind == "critical":
+        return Critical(kept["names"]), None
+    if kind == "among":
+        inner, lost = _restored(kept["of"])
+        return (None if inner is None else Among(inner, kept["names"])), lost
+    if kind == "weighted":
+        mappings = {name: dict(pairs) for name, pairs in kept["score_mapping"].items()}
+        return WeightedMetricsAggregator(kept["weights"], mappings), None
+    return None, str(kept["name"])

@@ -1,0 +1,104 @@
+"""Dividing a labelled dataset into a part to learn from and a part that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from deemster.datasets.label_codebook import Codebook
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import DatasetError, Fault, listing
+from deemster.judges.grading_case import Case, case_of
+from deemster.rubrics.criterion import MISSING
+from deemster.rubrics.rubric_definition import Rubric
+
+
+class Half(NamedTuple):
+    """One part of a dataset.
+
+    Attributes:
+        cases: Its items as judges see them.
+        truths: The code of every label of every item; `MISSING` where there is none.
+        reasons: Why, for every criterion, where people say so.
+        clusters: The cluster of every item; None where every item stands for itself.
+        task: What the submissions' authors were asked to do, where all were asked the same.
+    """
+
+    cases: tuple[Case, ...]
+    truths: tuple[tuple[int, ...], ...]
+    reasons: tuple[tuple[str | None, ...], ...]
+    clusters: tuple[Hashable, ...] | None
+    task: str | None
+
+
+def divided(
+    rubric: Rubric, dataset: RubricDataset, *, train: float, cluster: str | None, seed: int
+) -> tuple[Half, Half]:
+    """The part to learn from, and the part that decides; no cluster is in both.
+
+    Items without a label are left out.
+
+    Args:
+        rubric: What the items are judged by.
+        dataset: The items and people's labels.
+        train: Which share of the items, or how many, the first part has.
+        cluster: The key of the metadata that names an item's cluster.
+        seed: What the choice derives from.
+
+    Raises:
+        DatasetError: The labels are not about this rubric, there are too few, or an item belongs to no cluster.
+    """
+    if faults := list(_faults(rubric, dataset)):
+        raise DatasetError(faults)
+    labelled = [
+        item
+        for item, truth in zip(dataset.items, dataset.truths, strict=True)
+        if any(label is not None for label in truth or ())
+    ]
+    if len(labelled) < 2:
+        raise DatasetError(f"At least two items need people's labels, and {len(labelled)} of the dataset has them.")
+    known = RubricDataset(
+        labelled,
+        name=dataset.name,
+        prompt=dataset.prompt,
+        rubric=rubric,
+        reference_submission=dataset.reference_submission,
+    )
+    first, second = known.split(train, cluster=cluster, seed=seed)
+    return _half(first, cluster), _half(second, cluster)
+
+
+def _faults(rubric: Rubric, dataset: RubricDataset) -> Iterator[Fault]:
+    for item in dataset.items:
+        if item.rubric is not None:
+            message = "The item has a rubric of its own; a rubric is improved by items that are all judged by it."
+            yield Fault(message, None, item.id)
+    theirs = dataset.rubric
+    if theirs is None:
+        return
+    if theirs.names != rubric.names:
+        message = f"The labels of the dataset are about the criteria {listing(theirs.names)}, "
+        yield Fault(f"{message}and the rubric has {listing(rubric.names)}; both need the same, in one order.")
+        return
+    for mine, other in zip(rubric.criteria, theirs.criteria, strict=True):
+        if mine.options != other.options or mine.kind != other.kind:
+            yield Fault(f"The options of `{mine.name}` are not those that the dataset's labels are about.")
+
+
+def _half(part: RubricDataset, cluster: str | None) -> Half:
+    book = Codebook(part.rubrics[0])
+    none = [None] * len(book)
+    cases = tuple(case_of(part, position) for position in range(len(part)))
+    tasks = {case.prompt for case in cases}
+    return Half(
+        cases=cases,
+        truths=tuple(tuple(book.quick(list(truth or none)) or [MISSING] * len(book)) for truth in part.truths),
+        reasons=tuple(tuple(item.ground_truth_reasons or ()) for item in part.items),
+        clusters=None if cluster is None else tuple(_cluster(item.metadata[cluster]) for item in part.items),
+        task=tasks.pop() if len(tasks) == 1 else None,
+    )
+
+
+def _cluster(name: object) -> Hashable:
+    # 1 and true are one key of a dict and two clusters.
+    return type(name) is bool, str(name)

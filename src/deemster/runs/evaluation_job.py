@@ -1,0 +1,239 @@
+"""A job: everything a run is told, resolved and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.models.secret_redaction import NO_SECRETS
+from deemster.records import Metric
+from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
+from deemster.results.metric_aggregators import Among
+from deemster.runs import metric_catalog as catalog
+from deemster.runs.metric_catalog import names_of_group, with_group
+from deemster.runs.model_access import Asking, asking_of, completed
+from deemster.runs.run_plan import Plan, Target
+from deemster.runs.suite import CONCURRENCY, SEED
+from deemster.targets.python_target import target_of
+from deemster.targets.saved_outputs import SavedOutputs
+
+DELTA = 0.05
+
+
+class Job(NamedTuple):
+    """A plan and everything else a run is told.
+
+    Attributes:
+        plan: What to run.
+        gate: The rules it is held to; None where nobody asked for a gate.
+        suite: The suite's name.
+        seed: For everything that draws.
+        delta: The difference that repeated runs should be able to show.
+        strict: Whether something absent in a sample is an error.
+        allowance: How many marks may stay unscored before the run counts as incomplete.
+        discreet: Whether warnings leave out what a sample says.
+        asking: How its metrics may ask models.
+        aggregator: Makes one result of each execution's marks; None where nobody asked for one.
+        origin: The suite file and what it says, as plain data; None where there is none.
+    """
+
+    plan: Plan
+    gate: Gate | None = None
+    suite: str | None = None
+    seed: int = SEED
+    delta: float = DELTA
+    strict: bool = False
+    allowance: Allowance = NONE_UNSCORED
+    discreet: bool = False
+    asking: Asking = Asking()
+    aggregator: Aggregator | None = None
+    origin: Mapping[str, Any] | None = None
+
+
+def with_secrets(job: Job) -> Job:
+    """A job whose run tells none of the keys of its models."""
+    secrets = reduce(add, (role.secrets for role in job.asking.roles.values()), NO_SECRETS)
+    return job._replace(plan=job.plan._replace(secrets=secrets))
+
+
+def job_of(
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    target: Any = None,
+    outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
+    metrics: Sequence[Any] = (),
+    group: str | None = None,
+    repetitions: int | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    gate: Mapping[str, Any] | None = None,
+    concurrency: int = CONCURRENCY,
+    seed: int = SEED,
+    delta: float = DELTA,
+    strict: bool = False,
+    max_unscored: int | str = 0,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    aggregator: Aggregator | str | Mapping[str, Any] | None = None,
+) -> Job:
+    """Resolve and check everything a run is told; see ``evaluate``.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta <= 1:
+        raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
+    if type(seed) is not int or seed < 0:
+        raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
+    if group is not None:
+        metrics, aggregator = with_group(group, metrics, aggregator)
+    resolved = catalog.resolve_all(metrics)
+    plan = planned(
+        _dataset(dataset),
+        target=_target(target, outputs, offline=offline),
+        metrics=resolved,
+        repetitions=repetitions,
+        thresholds=thresholds or {},
+        concurrency=concurrency,
+    )
+    rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
+    allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
+    asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
+    asking = completed(asking, plan.scorers)
+    return Job(
+        plan,
+        gate=rules,
+        seed=seed,
+        delta=delta,
+        strict=strict,
+        allowance=allowance,
+        asking=asking,
+        aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
+    )
+
+
+def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:
+    if isinstance(given, Dataset):
+        return given
+    if isinstance(given, (str, Path)):
+        return Dataset.load(given)
+    if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"A dataset is a Dataset, a path or a list of samples, not {type(given).__name__}.")
+    samples: Any = given
+    return Dataset(samples, name="samples")
+
+
+def planned(
+    dataset: Dataset,
+    *,
+    target: Target,
+    metrics: tuple[Metric, ...],
+    repetitions: int | None,
+    thresholds: Mapping[str, float],
+    concurrency: int,
+) -> Plan:
+    """A plan whose parts fit each other.
+
+    Args:
+        dataset: The samples.
+        target: What answers them.
+        metrics: What marks the answers.
+        repetitions: How often each sample is run; otherwise what the saved outputs or the dataset say, or once.
+        thresholds: Pass marks by metric name or spec.
+        concurrency: How many calls of the target may be under way at once.
+
+    Raises:
+        InputError: Repetitions, thresholds or saved outputs do not fit.
+    """
+    if repetitions is not None and (type(repetitions) is not int or repetitions < 1):
+        raise ConfigurationError(f"`repetitions` is a whole number of at least 1, not {repetitions!r}.")
+    if type(concurrency) is not int or concurrency < 1:
+        raise ConfigurationError(f"`concurrency` is a whole number of at least 1, not {concurrency!r}.")
+    times = repetitions or dataset.repetitions or 1
+    if isinstance(target, SavedOutputs):
+        if repetitions is None and target.repetitions > 1:
+            times = dataset.repetitions or target.repetitions
+        target.check(dataset, times)
+    return Plan(dataset, target, metrics, times, _thresholds(thresholds, metrics), concurrency)
+
+
+def spellings(metrics: Sequence[Metric]) -> dict[str, str]:
+    """Every way to call the run's metrics (by name, by spec), with the name it stands for."""
+    return {catalog.spec(metric): metric.name for metric in metrics} | {metric.name: metric.name for metric in metrics}
+
+
+def among_group(
+    make: Callable[[Mapping[str, str]], Aggregator], group: str, metrics: Mapping[str, str]
+) -> Aggregator | None:
+    """The aggregator of a group, which looks at the group's own metrics; None where none of them is in the run.
+
+    Args:
+        make: Makes it for metrics by their spellings.
+        group: The group's name.
+        metrics: The run's metrics, by every spelling.
+
+    Raises:
+        ConfigurationError: The aggregator does not fit.
+    """
+    names = names_of_group(group)
+    own = {spelling: name for spelling, name in metrics.items() if name in names}
+    if not own:
+        return None
+    aggregator = make(own)
+    if len(own) == len(metrics):
+        return aggregator
+    return Among(aggregator, [name for name in names if name in own])
+
+
+def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:
+    spelt = spellings(metrics)
+    if group is None:
+        return aggregator_of(given, metrics=spelt)
+    return among_group(lambda own: aggregator_of(given, metrics=own), group, spelt)
+
+
+def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+    names = spellings(metrics)
+    faults = []
+    resolved = {}
+    for name, value in given.items():
+        if name not in names:
+            known = did_you_mean(name, dict.fromkeys(names.values()))
+            faults.append(Fault(f"A threshold is given for `{name}`, which is no metric of this run. {known}"))
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            faults.append(Fault(f"The threshold of `{name}` is a number between 0 and 1, not {value!r}."))
+        else:
+            resolved[names[name]] = float(value)
+    if faults:
+        raise ConfigurationError(faults)
+    return resolved
+
+
+def checked_target(given: Any, *, offline: bool) -> Target:
+    """A target, or a function as one.
+
+    Raises:
+        ConfigurationError: It cannot be called so, or it is over the network and nothing there may be asked.
+    """
+    target: Target = target_of(given)
+    if offline and not getattr(target, "is_local", True):
+        raise ConfigurationError("`offline` asks nothing over the network, and the target is an address elsewhere.")
+    return target
+
+
+def _target(target: Any, outputs: Any, *, offline: bool) -> Target:
+    if (target is None) == (outputs is None):
+        raise ConfigurationError("Give either `target`, a function, or `outputs`, what it has said already.")
+    if target is not None:
+        return checked_target(target, offline=offline)
+    if isinstance(outputs, SavedOutputs):
+        return outputs
+    return SavedOutputs.load(outputs) if isinstance(outputs, (str, Path)) else SavedOutputs(outputs)

@@ -1,0 +1,128 @@
+"""Examining a rubric by a judge: its criteria are graded like submissions, by a rubric of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import visible
+from deemster.formats import Document
+from deemster.formats.json_values import Path
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_judge import Judge
+from deemster.judges.grading_result import CriterionGrading, Grading
+from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
+from deemster.rubrics.rubric_check import Finding, Severity, finding_of, paths_of
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.wording_check import Remark
+from deemster.runs.grade_dataset import graded
+from deemster.runs.model_access import Asking
+from deemster.runs.progress import Progress
+from deemster.runs.stop_request import Stop
+
+_TASK = "Write a rubric by which judges who know nothing but its text grade submissions."
+_REASON = 400
+
+
+class Examined(NamedTuple):
+    """What judges say of a rubric.
+
+    Attributes:
+        findings: What is not as the meta-rubric wants it, in the order of the criteria.
+        asked: How many questions there were.
+        failed: How many of them nobody answered.
+        cost_usd: What the answers cost; None where nobody knows.
+        halted: Why not everything was asked; None where everything was.
+    """
+
+    findings: tuple[Finding, ...]
+    asked: int
+    failed: int
+    cost_usd: Decimal | None
+    halted: str | None
+
+
+async def examined(
+    rubric: Rubric,
+    *,
+    judges: Sequence[str],
+    asking: Asking,
+    warn: Callable[[str], None],
+    document: Document | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Stop | None = None,
+) -> Examined:
+    """What judges find in a rubric by the meta-rubric; several decide by majority.
+
+    Args:
+        rubric: What is examined.
+        judges: The model roles of the judges.
+        asking: How models may be asked.
+        warn: Told each warning.
+        document: The file the rubric was read from, for places.
+        progress: Told how far it is.
+        stop: Asks it to stop.
+
+    Raises:
+        InputError: A judge is none, or a model cannot be used.
+    """
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges))
+    shown = list(exams(rubric))
+    if not shown:
+        return Examined((), 0, 0, Decimal(0), None)
+    dataset = RubricDataset(
+        (
+            {"id": f"part-{number:04d}", "submission": exam.text, "rubric": exam.rubric.to_dict()}
+            for number, exam in enumerate(shown, 1)
+        ),
+        name="rubric",
+        prompt=_TASK,
+    )
+    grading = await graded(dataset, grader, asking=asking, warn=warn, progress=progress, stop=stop)
+    every = [criterion for item in grading.items for criterion in item.criteria]
+    return Examined(
+        findings=tuple(_findings(rubric, shown, grading, document)),
+        asked=sum(len(exam.rubric.criteria) for exam in shown),
+        failed=sum(criterion.failed for criterion in every),
+        cost_usd=grading.cost_usd,
+        halted=grading.halted,
+    )
+
+
+def together(first: Sequence[Finding], second: Sequence[Finding], paths: Sequence[str]) -> tuple[Finding, ...]:
+    """Findings of two kinds in the order of the criteria; what is about the whole comes first.
+
+    Args:
+        first: Findings of one kind.
+        second: Findings of the other, behind the first ones of the same criterion.
+        paths: The path of every criterion, as findings write it.
+    """
+
+    def place(finding: Finding) -> int:
+        within = (at for at, path in enumerate(paths) if finding.path == path or finding.path.startswith(f"{path}."))
+        return next(within, -1)
+
+    return tuple(sorted((*first, *second), key=place))
+
+
+def _findings(rubric: Rubric, shown: Sequence[Exam], grading: Grading, document: Document | None) -> Iterator[Finding]:
+    paths = paths_of(rubric, document)
+    for exam, item in zip(shown, grading.items, strict=True):
+        path: Path = () if exam.place is None else (*paths[exam.place], "requirement")
+        name = None if exam.place is None else rubric.names[exam.place]
+        for criterion in item.criteria:
+            if criterion.verdict == "UNMET":
+                found = criterion.criterion
+                remark = Remark(f"{PREFIX}{found}", _message(name, criterion), ADVICE[found])
+                severity: Severity = "hint" if found in HINTS else "warning"
+                yield finding_of(path, remark, document, severity=severity)
+
+
+def _message(name: str | None, criterion: CriterionGrading) -> str:
+    """What was found, and what the judges that found it say."""
+    about = "The rubric" if name is None else f"`{name}`"
+    said = [vote for vote in criterion.votes if vote.verdict == criterion.verdict and vote.reason is not None]
+    reasons = " ".join(f"`{vote.judge}` says: {visible(str(vote.reason), limit=_REASON)}" for vote in said)
+    return f"{about}: {MEANING[criterion.criterion]}. {reasons}".rstrip()

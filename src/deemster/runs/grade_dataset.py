@@ -1,0 +1,201 @@
+"""Grading a dataset: many items at once, through one gateway, into one grading."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import ConfigurationError, counted
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_result import Grading
+from deemster.metrics.metric_contract import shown
+from deemster.rubrics.criterion import Criterion
+from deemster.runs._criterion_metrics import checks_of_rubrics
+from deemster.runs._grading_pool import Workload
+from deemster.runs.clock import Clock, clock_of_environment
+from deemster.runs.evaluate import warner
+from deemster.runs.grading_store import opened_docket, terms_of
+from deemster.runs.model_access import Asking, asking_of, completed, opened
+from deemster.runs.progress import Progress
+from deemster.runs.run_sync import finished
+from deemster.runs.run_writer import Keeping
+from deemster.runs.stop_request import Stop
+from deemster.store import Store, open_store
+
+
+def grade(
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+) -> Grading:
+    """Grade every item of a dataset by its rubric.
+
+    Works in a script, inside a running event loop (a notebook) and in any thread.
+
+    Args:
+        dataset: The items and their rubric, or the path of their file.
+        grader: Who judges, and how.
+        models: Models by role, as the judges name them: a client, or a map as in a suite's `models` section.
+        cache: A file in which the models' answers are kept, and looked up first.
+        budget_usd: US dollars that the models must not cost more than; what is not asked then is `not_run`.
+        budget_tokens: Tokens that the models must not use more of.
+        offline: Whether nothing may be asked over the network.
+        store: Where the graded items are kept: a file, or `postgresql://...`; they end with the program unless given.
+        resume: The stored grading to go on with: its id, or True for the last unfinished one of this dataset, or its
+            last. Votes that failed are asked for again.
+        allow_changed: Whether to go on although something changed since; the grading is then `mixed`.
+        progress: Told how far the grading is; `unscored` counts votes that failed.
+        clock: The time; the machine's own unless given.
+
+    Raises:
+        InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+    """
+    asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
+    warn = warner(inspect.currentframe())
+    with _kept(store, resume, allow_changed=allow_changed) as keeping:
+        return finished(
+            graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+        )
+
+
+async def grade_async(
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+    **options: Any,
+) -> Grading:
+    """The same as ``grade``, to be awaited inside a running event loop.
+
+    Raises:
+        InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+    """
+    warn = warner(inspect.currentframe())
+    asking = asking_of(options.pop("models", None), **options)
+    with _kept(store, resume, allow_changed=allow_changed) as keeping:
+        return await graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+
+
+@contextmanager
+def _kept(
+    store: Store | str | Path | None,
+    resume: str | bool | None,  # noqa: FBT001 - as given
+    *,
+    allow_changed: bool,
+) -> Iterator[Keeping | None]:
+    """How a grading is stored; a store that was given by its place is closed afterwards."""
+    if store is None:
+        if resume:
+            raise ConfigurationError("`resume` goes on with a stored grading: give its `store` too.")
+        yield None
+    elif isinstance(store, Store):
+        yield Keeping(store, resume, allow_changed)
+    else:
+        with open_store(store) as held:
+            yield Keeping(held, resume, allow_changed)
+
+
+async def graded(
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    asking: Asking,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    keeping: Keeping | None = None,
+    name: str | None = None,
+) -> Grading:
+    """Grade every item of a dataset.
+
+    Args:
+        dataset: The items and their rubric, or the path of their file.
+        grader: Who judges, and how.
+        asking: How models may be asked.
+        warn: Told each warning.
+        progress: Told how far the grading is.
+        clock: The time; the machine's own unless given.
+        stop: Asks the grading to stop; what was not asked is then `not_run`.
+        keeping: How it is stored; None where it ends with the program.
+        name: What the dataset is called in the store; by its own name, or that of its file, unless given.
+
+    Raises:
+        InputError: Something given cannot be used.
+        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+    """
+    if not isinstance(grader, CriterionGrader):
+        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
+    known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
+    checks = checks_of(known)
+    asking = completed(asking, [grader, *checks.values()])
+    stop, clock = stop or Stop(), clock or clock_of_environment()
+    if keeping is None:
+        work = Workload(known, grader, checks, stop=stop, progress=progress)
+        return await _graded(work, asking, clock=clock, warn=warn)
+    terms = terms_of(known, grader, checks, asking)
+    with opened_docket(terms, keeping, name=name or _name(known, dataset), seed=grader.seed, clock=clock) as docket:
+        work = Workload(known, grader, checks, stop=stop, progress=progress, docket=docket)
+        work.restore(warn)
+        if work.before or work.again:
+            again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
+            keeping.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
+        grading = await _graded(work, asking, clock=clock, warn=warn, token=docket.token)
+        docket.close(grading)
+        return grading
+
+
+async def _graded(
+    work: Workload, asking: Asking, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
+) -> Grading:
+    """Do the work, and say what a person should know."""
+    stop, spent = work.stop, work.spent
+    async with opened(asking, clock=clock, seed=work.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
+        stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
+        await work.done(gateway)
+        for note in gateway.notes:
+            warn(note)
+    grading = work.grading()
+    if grading.halted is not None:
+        missing = sum(judge.not_run for judge in grading.judges)
+        warn(f"{counted(missing, 'vote')} of {work.votes:,} were not asked for: {grading.halted}")
+    for judge in grading.judges:
+        if judge.failed:
+            warn(f"The judge `{judge.id}` failed every call: {work.first_failure[judge.id]}")
+    return grading
+
+
+def _name(dataset: RubricDataset, given: Any) -> str:
+    """What a dataset is called in a store: its name, else that of its file."""
+    return dataset.name or (Path(given).stem if isinstance(given, (str, Path)) else "items")
+
+
+def checks_of(dataset: RubricDataset) -> dict[Criterion, Any]:
+    """The metric of every criterion that a metric answers.
+
+    Raises:
+        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all faults are listed.
+    """
+    return checks_of_rubrics(dataset.rubrics)

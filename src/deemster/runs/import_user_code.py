@@ -1,0 +1,63 @@
+"""User code, found by its import path."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from deemster.errors import ConfigurationError, did_you_mean
+from deemster.errors.user_code_guard import Caught
+
+
+def imported(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
+    """What an import path such as `app.scoring:Tone` names.
+
+    Args:
+        path: Module and name, separated by a colon.
+        called: How messages call it.
+        search: A directory in which the module is looked up first.
+
+    Raises:
+        ConfigurationError: The path is no import path, the module cannot be imported, or it has no such name.
+    """
+    module, colon, names = path.partition(":")
+    if not colon or not module or not names:
+        raise ConfigurationError(f"{called} is an import path such as `app:answer`, not `{path}`.")
+    with Caught() as caught, _searched(search, module):
+        found = importlib.import_module(module)
+    if caught.error is not None:
+        raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error
+    for step in names.split("."):
+        if not hasattr(found, step):
+            near = did_you_mean(step, [name for name in dir(found) if not name.startswith("_")])
+            raise ConfigurationError(f"{called} `{path}` cannot be imported: `{module}` has no `{step}`. {near}")
+        found = getattr(found, step)
+    return found
+
+
+@contextmanager
+def _searched(directory: str | PathLike[str] | None, module: str) -> Iterator[None]:
+    """Look modules up in a directory first; one of the same name from elsewhere does not stand in for it."""
+    if directory is None:
+        yield
+        return
+    place = Path(directory).resolve()
+    root = module.partition(".")[0]
+    if (place / f"{root}.py").exists() or (place / root).is_dir():
+        for name in [name for name in sys.modules if name == root or name.startswith(f"{root}.")]:
+            origin = getattr(sys.modules[name], "__file__", None)
+            if origin is None or not Path(origin).resolve().is_relative_to(place):
+                del sys.modules[name]
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(place))
+    try:
+        yield
+    finally:
+        # The module may have changed the path itself.
+        if str(place) in sys.path:
+            sys.path.remove(str(place))

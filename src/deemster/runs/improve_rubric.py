@@ -1,0 +1,316 @@
+"""Rewording the criteria that judges and people disagree about, where held-out agreement speaks for it.
+
+The labelled items are divided. The criteria with the worst agreement on the first part go to a model, with submissions
+of that part about which judges and people disagree; what it proposes is graded on both parts. A wording is accepted
+where agreement on the second part rises by more than noise: p of a one-sided sign-flip test of the paired differences
+is at most alpha / (tests - accepted), with criteria x rounds tests. That is Holm's correction, taken test by test. It
+holds though the tests come one after the other on the same items: an accepted criterion is not tried again, and
+neither writer nor judges are told of the second part, so the n-th proposal for a criterion is the same whatever was
+decided before, and the tests are a family that was fixed before the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.alignment.agreement_gain import Gain, gain_of, least_p
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import ConfigurationError, counted
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.metrics.metric_contract import shown
+from deemster.report.improvement_report import Improvement, Target, Try
+from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.runs._improvement_log import Trail
+from deemster.runs._train_test_split import divided
+from deemster.runs.clock import Clock, clock_of_environment
+from deemster.runs.grading_store import digest
+from deemster.runs.improvement_judging import (
+    ALPHA,
+    CRITERIA,
+    EXEMPLARS,
+    HELD_OUT,
+    ROUNDS,
+    TRAIN,
+    Hearing,
+    Settings,
+    Stopped,
+)
+from deemster.runs.model_access import Asking, asking_of, completed, opened
+from deemster.runs.progress import Progress
+from deemster.runs.run_sync import finished
+
+
+def improve_rubric(
+    rubric: Rubric | str | Path,
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    models: Mapping[str, Any] | None = None,
+    writer: str | None = None,
+    rounds: int = ROUNDS,
+    criteria: int = CRITERIA,
+    exemplars: int = EXEMPLARS,
+    train: float = 0.5,
+    cluster: str | None = None,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    progress_file: str | Path | None = None,
+    resume: bool = False,
+    **options: Any,
+) -> Improvement:
+    """Reword the criteria that judges and people agree least about, and keep what held-out agreement speaks for.
+
+    Name, weight, options, labels, values and scale stay as they are.
+
+    Args:
+        rubric: What is improved, or the path of its file.
+        dataset: Items with people's labels, or the path of their file.
+        grader: Who judges, and how; one call per criterion, without examples.
+        models: Models by role: a client, or a map as in a suite's `models` section.
+        writer: The role that proposes wordings; the first judge's unless given.
+        rounds: How often a wording is looked for, for each criterion.
+        criteria: For how many criteria.
+        exemplars: How many disagreements the writer sees.
+        train: Which share of the items, or how many, examples come from.
+        cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
+        alpha: The chance that any wording is accepted though it is no better.
+        seed: What everything random derives from.
+        progress_file: Where what models said is kept, so that work that stopped can go on.
+        resume: Whether to go on from that file.
+        options: How models may be asked: `cache`, `budget_usd`, `budget_tokens` and `offline`, as ``grade`` has them.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if not isinstance(grader, CriterionGrader):
+        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
+    role = grader.judges[0].model if writer is None else writer
+    settings = Settings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
+    known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
+    items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
+    path = None if progress_file is None else Path(progress_file)
+    return finished(improved(known, items, settings, asking=asking_of(models, **options), path=path, resume=resume))
+
+
+async def improved(
+    rubric: Rubric,
+    dataset: RubricDataset,
+    settings: Settings,
+    *,
+    asking: Asking,
+    path: Path | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+) -> Improvement:
+    """The same as ``improve_rubric``, to be awaited.
+
+    Args:
+        rubric: What is improved.
+        dataset: Items with people's labels.
+        settings: How.
+        asking: How models may be asked.
+        path: Where what models said is kept.
+        resume: Whether to go on from that file.
+        progress: Told how far the grading under way is.
+        clock: The time; the machine's own unless given.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if faults := list(settings.faults()):
+        raise ConfigurationError(faults)
+    halves = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
+    identity = _identity(rubric, dataset, settings, asking)
+    with Trail(path, identity=identity, resume=resume) as trail:
+        clock, spent = clock or clock_of_environment(), trail.spent
+        async with opened(asking, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
+            parts = dict(zip((TRAIN, HELD_OUT), halves, strict=True))
+            hearing = Hearing(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)
+            return await Work(hearing).done()
+
+
+class WritingRole(NamedTuple):
+    """Who proposes wordings, as what names the roles that are asked."""
+
+    role: str
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "The writer"
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The model roles it asks."""
+        return (self.role,)
+
+
+def _identity(rubric: Rubric, dataset: RubricDataset, settings: Settings, asking: Asking) -> dict[str, Any]:
+    """All that what models say, and what is asked of them, hangs on."""
+    used = dict.fromkeys((*settings.grader.roles, settings.writer))
+    models = {role: {"model": asking.roles[role].model, "identity": asking.roles[role].identity} for role in used}
+    plain = {key: value for key, value in settings._asdict().items() if key != "grader"}
+    return {
+        "rubric": rubric.to_dict(),
+        "dataset": dataset.fingerprint,
+        "reasons": _reasons(dataset),
+        "grader": settings.grader.settings,
+        "models": msgspec.to_builtins(models),
+        **plain,
+    }
+
+
+def _reasons(dataset: RubricDataset) -> str:
+    """A digest of what people said of their labels, which the writer sees and no fingerprint holds."""
+    return digest(sorted([str(item.id), *(item.ground_truth_reasons or ())] for item in dataset.items))
+
+
+class Work:
+    """One rubric being improved.
+
+    Args:
+        hearing: Asks judges and the writer.
+    """
+
+    def __init__(self, hearing: Hearing) -> None:
+        self._hearing, self._rubric, self._settings = hearing, hearing.rubric, hearing.settings
+        self._targets: list[Target] = []
+        self._tries: list[Try] = []
+        self._wordings: dict[str, str] = {}
+
+    async def done(self) -> Improvement:
+        """Everything that can be done now."""
+        complete = True
+        try:
+            stopped = await self._improved()
+        except Stopped as reason:
+            stopped, complete = str(reason), False
+        return Improvement(
+            before=self._rubric,
+            after=reworded(self._rubric, self._wordings),
+            targets=tuple(self._targets),
+            tries=tuple(self._tries),
+            alpha=self._settings.alpha,
+            family=self._family,
+            train_items=len(self._hearing.halves[TRAIN].cases),
+            held_out_items=len(self._hearing.halves[HELD_OUT].cases),
+            stopped=stopped,
+            complete=complete,
+            usage=self._hearing.usage,
+        )
+
+    @property
+    def _family(self) -> int:
+        return len(self._targets) * self._settings.rounds
+
+    async def _improved(self) -> str:
+        """Try wordings until there is nothing left to try; why it ended."""
+        for criterion in await self._worst():
+            self._targets.append(await self._target(criterion))
+        if not self._targets:
+            return "judges and people agree on every item of the training part"
+        for number in range(1, self._settings.rounds + 1):
+            before = len(self._tries)
+            for target in self._targets:
+                if target.criterion not in self._wordings:
+                    await self._try(target, number)
+            if len(self._wordings) == len(self._targets):
+                return "every criterion that was looked at has a better wording"
+            helped = [each for each in self._tries[before:] if each.decision in ("accepted", "rejected")]
+            if not helped:
+                return f"round {number} brought no wording that helps on the training part"
+        return f"all {counted(self._settings.rounds, 'round')} are over"
+
+    async def _worst(self) -> list[Criterion]:
+        """The criteria that judges and people agree least about on the training part, worst first."""
+        ranked = []
+        for place, criterion in enumerate(self._rubric.criteria):
+            if criterion.check is None and any(truth != MISSING for truth in self._hearing.truths(place, TRAIN)):
+                scores = [each for each in await self._hearing.agreements(criterion, TRAIN) if each is not None]
+                if scores and min(scores) < 1:
+                    ranked.append((sum(scores) / len(scores), place))
+        return [self._rubric.criteria[place] for _, place in sorted(ranked)[: self._settings.criteria]]
+
+    async def _target(self, criterion: Criterion) -> Target:
+        train = [each for each in await self._hearing.agreements(criterion, TRAIN) if each is not None]
+        held = await self._hearing.agreements(criterion, HELD_OUT)
+        seen = [each for each in held if each is not None]
+        return Target(
+            criterion=criterion.name,
+            requirement=criterion.requirement,
+            train_n=len(train),
+            train_agreement=sum(train) / len(train),
+            train_disagreements=sum(each < 1 for each in train),
+            held_out_n=len(seen),
+            held_out_agreement=sum(seen) / len(seen) if seen else None,
+            least_p=least_p(held, clusters=self._hearing.halves[HELD_OUT].clusters, seed=self._settings.seed),
+        )
+
+    async def _try(self, target: Target, number: int) -> None:
+        level = self._settings.alpha / (self._family - len(self._wordings))
+        facts: dict[str, Any] = {"round": number, "criterion": target.criterion, "level": level}
+        if target.least_p > level:
+            if not any(each.criterion == target.criterion for each in self._tries):
+                message = f"Too few disagreements are held out: even a perfect wording has p = {target.least_p:.4g}."
+                self._tries.append(Try(decision="out of reach", message=message, **facts))
+            return
+        old = self._rubric.criteria[self._rubric.names.index(target.criterion)]
+        # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
+        past = [each for each in self._tries if each.criterion == old.name and each.decision != "out of reach"]
+        tried = [each.requirement for each in past if each.requirement is not None]
+        reply = await self._hearing.proposed(old, len(past) + 1, tried=tried)
+        if reply.requirement is None:
+            self._tries.append(Try(decision="refused", message=reply.message, **facts))
+            return
+        facts |= {"requirement": reply.requirement, "diagnosis": reply.diagnosis}
+        new = msgspec.structs.replace(old, requirement=reply.requirement)
+        train = await self._gain(old, new, TRAIN)
+        facts["train"] = train
+        if train.difference is None or train.difference <= 0:
+            self._tries.append(Try(decision="no better", **facts))
+            return
+        held = await self._gain(old, new, HELD_OUT)
+        # A level near 1 lets a wording through that is better as often as worse: such a one is no improvement.
+        gains = held.difference is not None and held.difference > 0
+        accepted = gains and held.p_value is not None and held.p_value <= level
+        if accepted:
+            self._wordings[target.criterion] = reply.requirement
+        self._tries.append(Try(decision="accepted" if accepted else "rejected", held_out=held, **facts))
+
+    async def _gain(self, old: Criterion, new: Criterion, part: str) -> Gain:
+        half = self._hearing.halves[part]
+        labelled = sum(truth != MISSING for truth in self._hearing.truths(self._rubric.names.index(old.name), part))
+        return gain_of(
+            await self._hearing.agreements(old, part),
+            await self._hearing.agreements(new, part),
+            labelled=labelled,
+            clusters=half.clusters,
+            seed=self._settings.seed,
+        )
+
+
+def reworded(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
+    """A rubric with other words for some criteria, and everything else as it was.
+
+    Args:
+        rubric: The rubric.
+        wordings: New requirements by the names of their criteria.
+
+    >>> reworded(Rubric((Criterion("Is good.", name="a"),)), {"a": "Names a source."}).criteria[0].requirement
+    'Names a source.'
+    """
+
+    def each(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
+        return tuple(
+            msgspec.structs.replace(one, requirement=wordings.get(one.name, one.requirement)) for one in criteria
+        )
+
+    sections = tuple(msgspec.structs.replace(one, criteria=each(one.criteria)) for one in rubric.sections)
+    return msgspec.structs.replace(rubric, criteria=each(rubric.criteria), sections=sections)

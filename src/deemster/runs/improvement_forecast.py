@@ -1,0 +1,71 @@
+"""What improving a rubric would ask of models, before any of them is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors import ConfigurationError
+from deemster.models.usage_account import Planned
+from deemster.rubrics.criterion import MISSING
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.runs._train_test_split import Half, divided
+from deemster.runs.improve_rubric import WritingRole
+from deemster.runs.improvement_judging import Settings
+from deemster.runs.model_access import Asking, completed, opened
+from deemster.runs.play_scripts import result_of
+
+
+class Forecast(NamedTuple):
+    """What improving a rubric would ask.
+
+    Attributes:
+        planned: The questions that are asked in any case, by role: every criterion on the part that is learnt from.
+        judged: The most questions that judges get in all, where every reply can be read.
+        written: The most wordings that the writer is asked for.
+    """
+
+    planned: Mapping[str, Planned]
+    judged: int
+    written: int
+
+
+async def forecast(rubric: Rubric, dataset: RubricDataset, settings: Settings, *, asking: Asking) -> Forecast:
+    """What improving a rubric would ask; nobody is asked.
+
+    Args:
+        rubric: What would be improved.
+        dataset: Items with people's labels.
+        settings: How.
+        asking: How models may be asked.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if faults := list(settings.faults()):
+        raise ConfigurationError(faults)
+    train, held = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
+    places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
+    async with opened(asking, clock=None, seed=settings.seed, dry_run=True) as gateway:
+        for place in places:
+            alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
+            for case, truths in zip(train.cases, train.truths, strict=True):
+                if truths[place] != MISSING:
+                    script = settings.grader.script(case._replace(rubric=alone))
+                    await result_of(script, gateway.answers, [])
+        planned = gateway.planned
+    learnt, decided = _labelled(train, places), _labelled(held, places)
+    # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
+    sizes = sorted(
+        (seen + settings.rounds * (known + seen) for known, seen in zip(learnt, decided, strict=True)), reverse=True
+    )
+    each = settings.grader.requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
+    targets = min(settings.criteria, len(places))
+    return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
+
+
+def _labelled(half: Half, places: list[int]) -> list[int]:
+    """How many items of a part have a label, for each criterion."""
+    return [sum(truths[place] != MISSING for truths in half.truths) for place in places]

@@ -1,0 +1,297 @@
+"""What models say while a rubric is improved: the verdicts by each wording, and the wordings proposed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from deemster.alignment.agreement_gain import agreements
+from deemster.errors import Fault, counted
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.criterion_rewording import Exemplar, rewording
+from deemster.judges.grading_case import Case, place_digest
+from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.judge_script import Silent
+from deemster.judges.shared_calls import calls_of
+from deemster.metrics.metric_contract import shown
+from deemster.models import Gateway
+from deemster.records import Reply as Said
+from deemster.records import Usage
+from deemster.records.usage import added, tokens_of
+from deemster.rubrics.criterion import FAILED, MISSING, Criterion
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.verdicts import VERDICTS
+from deemster.runs._improvement_log import Reply, Trail, Verdicts
+from deemster.runs._train_test_split import Half
+from deemster.runs.play_scripts import result_of
+from deemster.runs.progress import Progress
+
+TRAIN: Final = "train"
+HELD_OUT: Final = "held_out"
+ALPHA: Final = 0.05
+ROUNDS: Final = 3
+CRITERIA: Final = 3
+EXEMPLARS: Final = 6
+WORKERS = 256
+# Calls that fail for good, such as a submission that a provider refuses to read, are left out up to this share.
+LOST = 0.05
+
+
+class Settings(NamedTuple):
+    """How a rubric is improved.
+
+    Attributes:
+        grader: Who judges, and how.
+        writer: The model role that proposes wordings.
+        rounds: How often a wording is looked for, for each criterion.
+        criteria: For how many criteria.
+        exemplars: How many disagreements the writer sees.
+        train: Which share of the items, or how many, examples come from.
+        cluster: The key of the metadata that names an item's cluster.
+        alpha: The chance that any wording is accepted though it is no better.
+        seed: What everything random derives from.
+    """
+
+    grader: CriterionGrader
+    writer: str
+    rounds: int = ROUNDS
+    criteria: int = CRITERIA
+    exemplars: int = EXEMPLARS
+    train: float = 0.5
+    cluster: str | None = None
+    alpha: float = ALPHA
+    seed: int = 0
+
+    def faults(self) -> Iterator[Fault]:
+        """What is wrong with them."""
+        grader = self.grader
+        if grader.calls != "per_criterion":
+            yield Fault("A rubric is improved criterion by criterion: `calls` of the grader is `per_criterion`.")
+        if grader.few_shot is not None:
+            yield Fault("A rubric is improved without examples for the judges: `few_shot` of the grader is None.")
+        for key in ("rounds", "criteria", "exemplars"):
+            if type(getattr(self, key)) is not int or getattr(self, key) < 1:
+                yield Fault(f"`{key}` is a whole number of at least 1, not {shown(getattr(self, key))}.")
+        if type(self.alpha) is not float or not 0 < self.alpha < 1:
+            yield Fault(f"`alpha` is a number between 0 and 1, not {shown(self.alpha)}.")
+        if not isinstance(self.writer, str) or not self.writer.strip():
+            yield Fault(f"`writer` is the name of a model role, not {shown(self.writer)}.")
+
+
+class Stopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended
+    """Models cannot be asked any further."""
+
+
+class Hearing:
+    """Asks judges and the writer, each question once.
+
+    Args:
+        rubric: What is improved.
+        halves: The two parts of the items.
+        settings: How it is improved.
+        gateway: Answers what is asked.
+        trail: Where what was said is kept.
+        progress: Told how far the grading under way is.
+    """
+
+    def __init__(
+        self,
+        rubric: Rubric,
+        halves: Mapping[str, Half],
+        settings: Settings,
+        *,
+        gateway: Gateway,
+        trail: Trail,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.rubric, self.halves, self.settings = rubric, halves, settings
+        self._gateway, self._trail, self._progress = gateway, trail, progress
+        self._paid: set[int] = set()
+
+    @property
+    def usage(self) -> Usage | None:
+        """What everything took, earlier parts of the work included."""
+        return added(self._trail.usages)
+
+    def truths(self, place: int, part: str) -> list[int]:
+        """The labels of one criterion on a part.
+
+        Args:
+            place: The criterion's place in the rubric.
+            part: `train` or `held_out`.
+        """
+        return [codes[place] for codes in self.halves[part].truths]
+
+    async def agreements(self, criterion: Criterion, part: str) -> list[float | None]:
+        """How far judges and people agree on each item of a part by a wording; None where either says nothing.
+
+        Args:
+            criterion: The criterion with that wording.
+            part: `train` or `held_out`.
+
+        Raises:
+            Stopped: Models cannot be asked any further.
+        """
+        truths = self.truths(self.rubric.names.index(criterion.name), part)
+        return agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
+
+    async def verdicts(self, criterion: Criterion, part: str) -> Verdicts:
+        """How the judges decide about a part by a wording; asked once.
+
+        Args:
+            criterion: The criterion with that wording.
+            part: `train` or `held_out`.
+
+        Raises:
+            Stopped: Models cannot be asked any further.
+        """
+        known = self._trail.verdicts(criterion.name, criterion.requirement, part)
+        if known is not None:
+            return known
+        half, truths = self.halves[part], self.truths(self.rubric.names.index(criterion.name), part)
+        alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
+        # Items without a label for this criterion decide nothing, and are not asked about.
+        places = [place for place, truth in enumerate(truths) if truth != MISSING]
+        graded = await self._graded([half.cases[place]._replace(rubric=alone) for place in places])
+        codes: list[int | None] = [None] * len(truths)
+        reasons: list[str | None] = [None] * len(truths)
+        for place, (item, _) in zip(places, graded, strict=True):
+            codes[place], reasons[place] = code_of(item.criteria[0]), item.criteria[0].reason
+        lost = [graded[at][0].criteria[0] for at, place in enumerate(places) if codes[place] is None]
+        if len(lost) > LOST * len(places):
+            why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
+            raise Stopped(f"the judges failed on {len(lost):,} of {counted(len(places), 'item')}: {why}")
+        usages = self._usages(reply for _, heard in graded for reply in heard)
+        fact = Verdicts(
+            criterion=criterion.name,
+            requirement=criterion.requirement,
+            part=part,
+            codes=tuple(codes),
+            reasons=tuple(reasons),
+            usage=added(usages),
+            tokens=_tokens(usages),
+        )
+        self._trail.keep(fact)
+        return fact
+
+    def _usages(self, heard: Iterable[Said]) -> list[Usage]:
+        """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
+        found: list[Usage] = []
+        for reply in heard:
+            for call in calls_of([reply]):
+                usage = reply.usage if call.id in self._paid else call.usage
+                self._paid.update([call.id] if call.id else [])
+                found += [] if usage is None else [usage]
+        return found
+
+    async def _graded(self, cases: Sequence[Case]) -> list[tuple[ItemGrading, list[Said]]]:
+        found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
+        left = iter(range(len(cases)))
+        done = 0
+
+        async def worker() -> None:
+            nonlocal done
+            for place in left:
+                heard: list[Said] = []
+                item = await result_of(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
+                found[place] = (item, heard)
+                done += 1
+                self._tell(done, len(cases))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(WORKERS, len(cases))):
+                tasks.create_task(worker())
+        every = [each for each in found if each is not None]
+        if any(vote.failure is not None and vote.failure.cause == "not_run" for vote in _votes(every)):
+            raise Stopped(self._halted)
+        return every
+
+    @property
+    def _halted(self) -> str:
+        return (self._gateway.exhausted or self._gateway.held_back or "models could not be asked").rstrip(".")
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limits()))
+
+    async def proposed(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> Reply:
+        """What the writer proposes; asked once.
+
+        Args:
+            criterion: What is reworded.
+            number: Which of its proposals for the criterion this is, from 1.
+            tried: Wordings that did not help.
+
+        Raises:
+            Stopped: The writer cannot be asked.
+        """
+        known = self._trail.reply(criterion.name, number)
+        if known is not None:
+            return known
+        script = rewording(
+            criterion,
+            await self._exemplars(criterion, number),
+            role=self.settings.writer,
+            guidelines=self.rubric.guidelines,
+            task=self.halves[TRAIN].task,
+            tried=tried,
+            seed=self.settings.seed,
+        )
+        heard: list[Said] = []
+        facts: dict[str, Any] = {"criterion": criterion.name, "number": number}
+        try:
+            told = await result_of(script, self._gateway.answers, heard)
+            facts |= told.value._asdict()
+        except Silent as silent:
+            if silent.silence.cause != "unreadable":
+                raise Stopped(f"the writer failed: {silent.silence.message.rstrip('.')}") from None
+            facts["message"] = silent.silence.message
+        usages = self._usages(heard)
+        reply = Reply(**facts, usage=added(usages), tokens=_tokens(usages))
+        self._trail.keep(reply)
+        return reply
+
+    async def _exemplars(self, criterion: Criterion, number: int) -> list[Exemplar]:
+        """Disagreements of the training part, others for each proposal as long as there are."""
+        half, verdicts = self.halves[TRAIN], await self.verdicts(criterion, TRAIN)
+        place = self.rubric.names.index(criterion.name)
+        truths, scores = self.truths(place, TRAIN), await self.agreements(criterion, TRAIN)
+        wrong = [at for at, score in enumerate(scores) if score is not None and score < 1]
+        wrong.sort(key=lambda at: place_digest(self.settings.seed, criterion.name, half.cases[at].id))
+        start = (number - 1) * self.settings.exemplars % len(wrong)
+        chosen = [*wrong[start:], *wrong[:start]][: self.settings.exemplars]
+        return [
+            Exemplar(
+                half.cases[at].output,
+                criterion.labels[truths[at]],
+                _label(criterion, verdicts.codes[at]),
+                verdicts.reasons[at],
+                half.reasons[at][place] if half.reasons[at] else None,
+            )
+            for at in chosen
+        ]
+
+
+def code_of(graded: CriterionGrading) -> int | None:
+    """The code of a verdict; a negative one where no reply could be read, None where the calls failed.
+
+    Args:
+        graded: What the votes on a criterion come to.
+    """
+    if graded.failed:
+        readable = all(vote.failure is not None and vote.failure.category == "parse" for vote in graded.votes)
+        return FAILED if readable else None
+    return VERDICTS.index(str(graded.verdict)) if graded.option_index is None else graded.option_index
+
+
+def _label(criterion: Criterion, code: int | None) -> str:
+    return "nothing that could be read" if code is None or code < 0 else criterion.labels[code]
+
+
+def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
+    return (vote for item, _ in graded for each in item.criteria for vote in each.votes)
+
+
+def _tokens(usages: Iterable[Usage]) -> int:
+    return sum(tokens_of(usage, 0) for usage in usages if usage.calls)

@@ -1,0 +1,458 @@
+"""The catalog: names to metrics, by a literal table, entry points, import paths and ready-made groups."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from numbers import Real
+from os import PathLike
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from deemster.errors import ConfigurationError, Fault, did_you_mean, listing
+from deemster.errors.user_code_guard import Caught
+from deemster.judges.metric_groups import group
+from deemster.metrics.metric_contract import Measure, shown
+from deemster.metrics.metric_spec import parse_spec, written_options
+from deemster.records import Metric, MetricCard, MetricScore, Output, Sample
+from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
+from deemster.runs.import_user_code import imported
+
+OPTIONS = frozenset({"name", "threshold"})
+
+
+class Adjusted:
+    """A metric with the options that every metric takes, whether or not its author thought of them.
+
+    Args:
+        metric: The metric itself.
+        options: `name`, `threshold`, or both.
+
+    Raises:
+        ConfigurationError: An option is not what it should be.
+    """
+
+    def __init__(self, metric: Metric, options: dict[str, Any]) -> None:
+        name: Any = options.get("name", metric.name)
+        threshold: Any = options.get("threshold")
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigurationError(f"`name` of `{metric.name}` is non-blank text, not {name!r:.80}.")
+        if "threshold" in options and (type(threshold) not in (int, float) or not 0 <= threshold <= 1):
+            raise ConfigurationError(f"`threshold` of `{name}` is a number between 0 and 1, not {threshold!r:.80}.")
+        self.metric = metric
+        self.options = options
+        self.name = name
+        self.threshold = getattr(metric, "threshold", None) if threshold is None else float(threshold)
+
+    def __getattr__(self, name: str) -> Any:
+        # Batches go pair by pair, so that every mark gets its pass mark.
+        if name in ("metric", "score_many"):
+            raise AttributeError(name)
+        return getattr(self.metric, name)
+
+    def score(self, sample: Sample, output: Output) -> Any:
+        """Mark one output, against the given pass mark."""
+        mark = self.metric.score(sample, output)
+        if isinstance(mark, MetricScore) and self.threshold is not None and "threshold" in self.options:
+            return msgspec.structs.replace(mark, threshold=self.threshold)
+        return mark
+
+
+GROUP = "deemster.metrics"
+_ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.runs.rubric_metric")
+_OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
+
+
+class Option(NamedTuple):
+    """One option of a metric, as a person reads it."""
+
+    name: str
+    type: str
+    default: Any
+
+
+class Entry(NamedTuple):
+    """One metric of the catalog, as a person reads it.
+
+    Attributes:
+        name: Its alias.
+        short: Its short name, where it has one.
+        family: The family it belongs to.
+        summary: What it measures, in one line.
+        doc: What it reads, returns and can be told.
+        options: What it can be told, with defaults.
+        reads: The metadata keys it reads.
+        reads_expected: Whether it reads `expected_output`.
+        core: Whether it is one of the fifteen.
+        quotes: The details that may repeat text of a sample or output.
+        prompt: What it asks a model, where it asks one and needs no option for that.
+    """
+
+    name: str
+    short: str | None
+    family: str
+    summary: str
+    doc: str
+    options: tuple[Option, ...]
+    reads: tuple[str, ...]
+    reads_expected: bool
+    core: bool
+    quotes: frozenset[str]
+    prompt: str | None = None
+
+
+def parse(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
+    """The metric that a spec, an alias or an import path names; `parse(str(metric)) == metric`.
+
+    Args:
+        text: Such as `rouge-l`, `ndcg(gain=exponential)@10`, `app.scoring:Tone`.
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: Nothing is called that, or an option is unknown, missing or out of range.
+    """
+    name, options = parse_spec(text)
+    return _made(name, options, search=search)
+
+
+def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
+    """The metric that one entry of a suite or one argument of `evaluate` stands for.
+
+    Args:
+        entry: A metric, a spec, or a map of one alias to its options (or to null).
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: The entry names no metric, or an option is unknown, missing or out of range.
+    """
+    if isinstance(entry, str):
+        return parse(entry, search=search)
+    if isinstance(entry, Mapping):
+        if len(entry) != 1:
+            hint = f" Write `- {entry['name']}: {{...}}`." if isinstance(entry.get("name"), str) else ""
+            raise ConfigurationError(f"A metric with options is a map of one name to them, not of {len(entry)}.{hint}")
+        ((name, options),) = entry.items()
+        return _with_options(name, options, search=search)
+    return _checked(entry, f"`{shown(entry)}`")
+
+
+def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
+    """The metrics of a suite, in its order.
+
+    Args:
+        entries: What `resolve` takes.
+        search: A directory in which import paths are looked up first.
+
+    Raises:
+        ConfigurationError: With every fault: no metrics, two of one name, and whatever `resolve` refuses.
+    """
+    if isinstance(entries, (str, Mapping)) or not isinstance(entries, Iterable):
+        raise ConfigurationError("The metrics are a list, such as [exact-match, rouge-l].")
+    faults: list[Fault] = []
+    metrics: list[Metric] = []
+    for entry in entries:
+        try:
+            metrics.append(resolve(entry, search=search))
+        except ConfigurationError as error:
+            faults += [fault for fault in error.faults if fault not in faults]
+    names = [metric.name for metric in metrics]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            faults.append(Fault(f"Two metrics are called `{name}`. Give one of them another `name`."))
+    if not metrics and not faults:
+        faults.append(Fault("There are no metrics. Name at least one, such as `exact-match`."))
+    if faults:
+        raise ConfigurationError(faults)
+    return tuple(metrics)
+
+
+def spec(metric: Metric) -> str:
+    """How a metric is written: the canonical spec of ours, `module:name` of a custom one."""
+    if _is_ours(metric):
+        return str(metric)
+    if isinstance(metric, Adjusted):
+        return spec(metric.metric) + written_options(metric.options)
+    named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
+    if not hasattr(named, "__qualname__"):
+        # What wraps a callable object, such as a `partial`, has no name of its own in the code.
+        return f"{named.__module__}:{metric.name}"
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def identity(metric: Metric) -> str:
+    """What makes two metrics the same across runs: spec, or ``essence`` where it has one, and version.
+
+    >>> identity(parse("json-valid"))
+    'json-valid v1'
+    """
+    named = metric.essence if _is_ours(metric) and hasattr(metric, "essence") else spec(metric)
+    return f"{named} v{getattr(metric, 'version', '1')}"
+
+
+def family(metric: Metric) -> str:
+    """The family of a metric; `custom` where it is not ours."""
+    return str(getattr(metric, "family", "custom")) if _is_ours(metric) else "custom"
+
+
+def quotes(metric: Metric) -> frozenset[str] | None:
+    """The details that may repeat text of a sample or output.
+
+    None where a custom metric does not say: all its strings, lists and maps count.
+    """
+    named = getattr(metric, "quotes", None)
+    if named is None:
+        return None
+    return frozenset((named,) if isinstance(named, str) else named)
+
+
+def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
+    """What reports say of a metric beside its numbers.
+
+    Args:
+        metric: The metric.
+        threshold: The pass mark that replaces its own, if any.
+    """
+    own = getattr(metric, "threshold", None)
+    return MetricCard(
+        name=metric.name,
+        spec=spec(metric),
+        identity=identity(metric),
+        family=family(metric),
+        quotes=quotes(metric),
+        threshold=_pass_mark(own if threshold is None else threshold),
+        higher_is_better=bool(getattr(metric, "higher_is_better", True)),
+        parts=tuple(str(part) for part in getattr(metric, "parts", ())),
+    )
+
+
+def _pass_mark(value: Any) -> float | None:
+    """A pass mark as it is kept; user code may have anything for one, and each mark says then what is wrong with it."""
+    return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+
+
+def entries() -> tuple[Entry, ...]:
+    """The metrics of this package, by family, in the order of the table."""
+    return tuple(_entry(alias) for alias in (*PLACES, *PRESETS))
+
+
+def describe(name: str) -> Entry:
+    """One metric of this package, by alias, short name or spec.
+
+    Raises:
+        ConfigurationError: No metric is called that.
+    """
+    head = parse_spec(name).name
+    alias = SHORT.get(head, head)
+    if alias not in PLACES and alias not in PRESETS:
+        raise _unknown(head, _plugins())
+    return _entry(alias)
+
+
+def _entry(alias: str) -> Entry:
+    metric = _class(PRESETS.get(alias, alias))
+    annotations = {
+        name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
+    }
+    defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
+    reads, reads_expected = metric.reads, metric.reads_expected
+    doc = inspect.getdoc(metric) or ""
+    if alias in PRESETS:
+        from deemster.judges.geval_definition import preset  # noqa: PLC0415 - reads its file
+
+        given = preset(alias)
+        defaults |= {option: getattr(given, option) for option in _OF_PRESETS} | {"preset": alias}
+        reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
+        doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
+    options = tuple(
+        Option(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        for field in msgspec.structs.fields(metric)
+    )
+    return Entry(
+        name=alias,
+        short=metric.short,
+        family=metric.family,
+        summary=doc.partition("\n")[0],
+        doc=doc,
+        options=options,
+        reads=tuple(sorted(reads)),
+        reads_expected=reads_expected,
+        core=alias in CORE,
+        quotes=metric.quotes,
+        prompt=_prompt(alias, metric),
+    )
+
+
+def _prompt(alias: str, metric: type[Measure]) -> str | None:
+    if not hasattr(metric, "prompt_text"):
+        return None
+    try:
+        return str(parse(alias).prompt_text())  # type: ignore[attr-defined]
+    except ConfigurationError:
+        # It cannot be made without options.
+        return None
+
+
+def _default(field: Any) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
+def _class(alias: str) -> type[Measure]:
+    module, _, name = PLACES[alias].partition(":")
+    return cast("type[Measure]", getattr(importlib.import_module(f"deemster.{module}"), name))
+
+
+def _is_ours(metric: Any) -> bool:
+    return isinstance(metric, Measure) and type(metric).__module__.startswith(_ROOMS)
+
+
+def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
+    if not isinstance(name, str):
+        raise ConfigurationError(f"A metric's name is text, not {shown(name)}.")
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigurationError(f"The options of `{name}` are a map, not {shown(options)}.")
+    head, given = parse_spec(name)
+    for key, value in (options or {}).items():
+        if not isinstance(key, str):
+            raise ConfigurationError(f"The options of `{name}` have names, not {shown(key)}.")
+        if key in given:
+            raise ConfigurationError(f"`{key}` of `{name}` is given twice.")
+        given[key] = value
+    return _made(head, given, search=search)
+
+
+def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | None) -> Metric:
+    plugins = _plugins()
+    alias = SHORT.get(name, name)
+    if alias in PLACES:
+        placed = getattr(_class(alias), "placed", None)
+        return cast("Metric", _ours(alias, name, options if placed is None else placed(options, search)))
+    if alias in PRESETS:
+        if options.get("preset", alias) != alias:
+            raise ConfigurationError(
+                f"`{name}` is a preset itself and takes no other, such as {shown(options['preset'])}."
+            )
+        return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
+    if name in plugins:
+        plugin = plugins[name]
+        return _custom(imported(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
+    if ":" in name:
+        return _custom(imported(name, called="The metric", search=search), f"`{name}`", options)
+    raise _unknown(name, plugins)
+
+
+def _ours(alias: str, name: str, options: dict[str, Any]) -> Measure:
+    metric = _class(alias)
+    known = metric.__struct_fields__
+    faults = []
+    for option in options:
+        if option == "k" and "k" not in known:
+            faults.append(Fault(f"`{name}` takes no `@k`."))
+        elif option not in known:
+            faults.append(Fault(f"`{name}` has no option `{option}`. {did_you_mean(option, known)}"))
+    faults += [
+        Fault(f"`{name}` needs the option `{field.name}`.")
+        for field in msgspec.structs.fields(metric)
+        if field.required and field.name not in options
+    ]
+    given = options.get("name", "")
+    if given is not None and (not isinstance(given, str) or (given and not given.strip())):
+        faults.append(Fault(f"`name` of `{name}` is non-blank text, not {shown(given)}."))
+    if faults:
+        raise ConfigurationError(faults)
+    return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})
+
+
+def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
+    general = {key: options[key] for key in options if key in OPTIONS}
+    own = {key: options[key] for key in options if key not in OPTIONS}
+    if not isinstance(found, type):
+        if own:
+            raise ConfigurationError(f"{called} is an instance already and takes no option {listing(own)}.")
+        metric = _checked(found, called)
+        return Adjusted(metric, general) if general else metric
+    if _takes(found, options):
+        own, general = options, {}
+    with Caught() as caught:
+        metric = _checked(found(**own), called)
+        return Adjusted(metric, general) if general else metric
+    if isinstance(caught.error, ConfigurationError):
+        raise caught.error
+    raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
+
+
+def _takes(kind: type, options: dict[str, Any]) -> bool:
+    """Whether a class can be called with all of the options, `name` and `threshold` among them."""
+    with Caught() as caught:
+        inspect.signature(kind).bind(**options)
+    return caught.error is None
+
+
+def _checked(metric: Any, called: str) -> Metric:
+    if isinstance(metric, type):
+        raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
+    name = getattr(metric, "name", None)
+    scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
+    if not scores or not isinstance(name, str) or not name.strip():
+        hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
+        raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
+    return cast("Metric", metric)
+
+
+@cache
+def _plugins() -> Mapping[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    faults = []
+    for point in entry_points(group=GROUP):
+        other = found.setdefault(point.name, point)
+        if point.name in PLACES or point.name in SHORT or point.name in PRESETS:
+            faults.append(Fault(f"The plug-in `{point.value}` calls its metric `{point.name}`, which is taken."))
+        elif other.value != point.value:
+            faults.append(
+                Fault(f"The plug-ins `{other.value}` and `{point.value}` both call their metric `{point.name}`.")
+            )
+    if faults:
+        raise ConfigurationError(faults)
+    return found
+
+
+def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError:
+    return ConfigurationError(
+        f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])}"
+    )
+
+
+def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list[Any], Any]:
+    """The metrics beside a group and its own, and its aggregator.
+
+    Args:
+        name: The group's name.
+        metrics: Metric entries beside it.
+        aggregator: What was declared beside it; the group has one of its own.
+
+    Raises:
+        ConfigurationError: No group is called that, or an aggregator is declared beside it.
+    """
+    found = group(name)
+    if aggregator is not None:
+        raise ConfigurationError(f"The group `{name}` has an aggregator of its own; leave `aggregator` out.")
+    # Last, so that the places of the others in their file stay what they are.
+    return [*metrics, *found.metrics], found.aggregator
+
+
+def names_of_group(name: str) -> tuple[str, ...]:
+    """The names of a group's metrics in a run.
+
+    Args:
+        name: The group's name.
+
+    Raises:
+        ConfigurationError: No group is called that.
+    """
+    return tuple(metric.name for metric in resolve_all(group(name).metrics))

@@ -1,0 +1,213 @@
+"""The models of a run: who answers its scripts, what may be spent, what is remembered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deemster.errors import ConfigurationError, Fault
+from deemster.models import Budget, Cache, Gateway, Role, missing_role, read_models, role_of
+from deemster.models.budget import Most
+from deemster.records import Output, Sample
+from deemster.records.model_requests import EMBEDDING
+from deemster.results.shared_call_cost import Spent
+from deemster.runs.clock import Clock
+from deemster.runs.play_scripts import Ask, played, played_together, repeated
+from deemster.runs.run_plan import Plan
+
+BATCH = 256
+NOTHING_SPENT = Spent(frozenset(), 0, Decimal(0))
+
+
+class Asking(NamedTuple):
+    """How a run may ask models.
+
+    Attributes:
+        roles: The models by role.
+        cache: The file of remembered answers; None for none.
+        budget_usd: US dollars that must not be passed.
+        budget_tokens: Tokens that must not be passed.
+        offline: Whether only recordings, the cache and models that reach no network may answer.
+    """
+
+    roles: Mapping[str, Role] = {}
+    cache: Path | None = None
+    budget_usd: Decimal | None = None
+    budget_tokens: int | None = None
+    offline: bool = False
+
+
+def asking_of(
+    models: Mapping[str, Any] | None,
+    *,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+) -> Asking:
+    """How a run may ask models, from what a program hands over.
+
+    Args:
+        models: By role: a client, a ``Role``, or a map as in a suite's `models` section.
+        cache: The file of remembered answers.
+        budget_usd: US dollars that must not be passed.
+        budget_tokens: Tokens that must not be passed.
+        offline: Whether nothing may be asked over the network.
+
+    Raises:
+        ConfigurationError: Something cannot be used; all faults are listed.
+    """
+    given = dict(models or {})
+    faults = list(budget_faults(budget_usd, budget_tokens))
+    roles: dict[str, Role] = {}
+    plain = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+    for name, entry in given.items():
+        if name not in plain:
+            try:
+                roles[name] = role_of(name, entry)
+            except TypeError as error:
+                faults.append(Fault(str(error)))
+    try:
+        if plain:
+            read = read_models(
+                plain, place=lambda path: ".".join(map(str, path)), environ=os.environ, calls=not offline
+            )
+            roles = {**{name: read[name] for name in plain}, **roles}
+    except ConfigurationError as error:
+        faults += error.faults
+    if faults:
+        raise ConfigurationError(faults)
+    path = None if cache is None else Path(cache)
+    money = None if budget_usd is None else Decimal(str(budget_usd))
+    return Asking(roles, path, money, budget_tokens, offline)
+
+
+def budget_faults(usd: Any, tokens: Any) -> list[Fault]:
+    """What is wrong with the limits of what may be spent."""
+    faults = []
+    if usd is not None and not _is_amount(usd):
+        faults.append(Fault(f"A budget in USD is a number of at least 0, not {usd!r}."))
+    if tokens is not None and (type(tokens) is not int or tokens < 0):
+        faults.append(Fault(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
+    return faults
+
+
+def _is_amount(usd: Any) -> bool:
+    if isinstance(usd, bool) or not isinstance(usd, (int, float, Decimal)):
+        return False
+    return Decimal(usd).is_finite() and 0 <= usd < 1e12
+
+
+def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:
+    """The same, with the embedding model that comes with the installation where one is asked for and none is given.
+
+    Raises:
+        ConfigurationError: A metric asks a model that nobody named.
+    """
+    roles = dict(asking.roles)
+    faults = []
+    for metric in metrics:
+        for role in getattr(metric, "roles", ()):
+            embeds = role.partition(":")[0] == EMBEDDING
+            if role == EMBEDDING and role not in roles:
+                roles[role] = read_models(None, place=lambda _: None, environ={})[EMBEDDING]
+            elif role not in roles or (roles[role].kind == "embedding") != embeds:
+                message = f"{metric.name}: {missing_role(role, roles, embeds=embeds)}"
+                faults.append(Fault(message))
+    if faults:
+        raise ConfigurationError(dict.fromkeys(faults))
+    return asking._replace(roles=roles)
+
+
+@asynccontextmanager
+async def opened(
+    asking: Asking,
+    *,
+    clock: Clock | None,
+    seed: int,
+    on_stop: Callable[[str], None] | None = None,
+    dry_run: bool = False,
+    run: str | None = None,
+    spent: Spent = NOTHING_SPENT,
+) -> AsyncIterator[Gateway]:
+    """A gateway to the models, open while the block runs.
+
+    Args:
+        asking: How the run may ask.
+        clock: The time.
+        seed: For everything that draws.
+        on_stop: Told when no more requests can be made, and why.
+        dry_run: Whether requests are only counted.
+        run: The run that asks, where it can be resumed.
+        spent: What that run has used already.
+
+    Raises:
+        ConfigurationError: A request could not be made because of how the run is set up.
+    """
+    budget = None
+    if asking.budget_usd is not None or asking.budget_tokens is not None:
+        budget = Budget(usd=asking.budget_usd, tokens=asking.budget_tokens, spent=Most(spent.tokens, spent.usd))
+    # Whoever only counts leaves no file behind.
+    keeps = asking.cache is not None and (not dry_run or asking.cache.exists())
+    cache = Cache(asking.cache) if keeps and asking.cache is not None else None
+    try:
+        gateway = Gateway(
+            asking.roles,
+            cache=cache,
+            budget=budget,
+            clock=clock,  # type: ignore[arg-type]
+            seed=seed,
+            offline=asking.offline,
+            dry_run=dry_run,
+            on_stop=on_stop,
+            run=run,
+            paid=spent.ids,
+        )
+        async with gateway:
+            yield gateway
+        if gateway.fault is not None:
+            raise gateway.fault
+    finally:
+        if cache is not None:
+            cache.close()
+
+
+async def rehearsed(plan: Plan, gateway: Gateway) -> None:
+    """Send every script of a run to a gateway that only counts, without calling the target.
+
+    Where there are no saved outputs, the expected output stands in for what the target would say.
+    """
+    for repetition in range(plan.repetitions):
+        ask = repeated(gateway.answers, repetition)
+        batch: list[tuple[Sample, Output]] = []
+        for sample in plan.dataset:
+            batch.append((sample, _stand_in(plan, sample, repetition)))
+            if len(batch) == BATCH:
+                await _rehearse(plan, ask, batch)
+                batch = []
+        if batch:
+            await _rehearse(plan, ask, batch)
+
+
+async def _rehearse(plan: Plan, ask: Ask, batch: Sequence[tuple[Sample, Output]]) -> None:
+    samples, outputs = [sample for sample, _ in batch], [output for _, output in batch]
+    for scorer in plan.scorers:
+        if hasattr(scorer, "script_many"):
+            await played_together(scorer, samples, outputs, ask=ask)
+        else:
+            for sample, output in batch:
+                await played(scorer, sample, output, ask=ask)
+
+
+def _stand_in(plan: Plan, sample: Sample, repetition: int) -> Output:
+    answers = getattr(plan.target, "answers", None)
+    if answers is not None:
+        (answer,) = answers([sample.id], 0 if plan.varied == "scoring" else repetition)
+        if isinstance(answer, Output):
+            return answer
+    expected = sample.expected_output
+    return Output(expected if isinstance(expected, str) else "")

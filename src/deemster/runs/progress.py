@@ -1,0 +1,103 @@
+"""How far a run is, and what its models have used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from deemster.models import Gateway
+from deemster.models.rate_limiter import Live
+from deemster.records import Execution, Unscored, Usage
+from deemster.report import Budget
+
+TELL_S = 1.0
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        done: Executions that are finished.
+        total: All of them.
+        unscored: Marks that are no score.
+        spent: What each model that was asked has used so far, by role.
+        limits: What the limits of each allow at the moment.
+        before: Executions that were finished before the run was resumed.
+    """
+
+    done: int
+    total: int
+    unscored: int
+    spent: Mapping[str, Usage | None] = {}
+    limits: Mapping[str, Live] = {}
+    before: int = 0
+
+
+class Counter:
+    """Counts finished executions and tells how far the run is.
+
+    Args:
+        total: All executions of the run.
+        progress: Told how far it is; None where nobody wants to know.
+        done: Executions that were finished before it was resumed.
+        unscored: Their marks that are no score.
+
+    Attributes:
+        gateway: What answers the run's scripts, while it does.
+    """
+
+    def __init__(
+        self, total: int, progress: Callable[[Progress], None] | None, *, done: int = 0, unscored: int = 0
+    ) -> None:
+        self.total, self.done, self.unscored, self.progress = total, done, unscored, progress
+        self._before = done
+        self.gateway: Gateway | None = None
+        self.cut_off = 0
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Count executions as they finish."""
+        self.done += len(executions)
+        if self.gateway is not None and self.gateway.budget is not None:
+            self.cut_off += sum(
+                any(isinstance(mark, Unscored) and mark.cause == "not_run" for mark in execution.marks)
+                for execution in executions
+            )
+        if self.progress is not None:
+            self.unscored += sum(hasattr(mark, "cause") for execution in executions for mark in execution.marks)
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell how far the run is."""
+        if self.progress is not None:
+            asked = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limits())
+            self.progress(Progress(self.done, self.total, self.unscored, *asked, self._before))
+
+    @property
+    def budget(self) -> Budget | None:
+        """What the run was allowed to spend, and where that stopped it; None where it had no limit."""
+        limits = None if self.gateway is None else self.gateway.budget
+        if limits is None:
+            return None
+        completed = self.done - self.cut_off
+        return Budget(
+            limit_usd=limits.usd,
+            limit_tokens=limits.tokens,
+            spent_usd=limits.spent.usd,
+            spent_tokens=limits.spent.tokens,
+            halted=limits.exhausted is not None,
+            completed=completed,
+            remaining=self.total - completed,
+            reason=None if limits.exhausted is None else limits.exhausted.rstrip("."),
+        )
+
+    @property
+    def held_back(self) -> str | None:
+        """Why models were not asked any more, where that was not asked for; or None."""
+        return None if self.gateway is None else self.gateway.held_back
+
+    async def tell_regularly(self) -> None:
+        """Tell also while nothing finishes: a slow model is when people want to know."""
+        while self.progress is not None:
+            await asyncio.sleep(TELL_S)
+            self.tell()

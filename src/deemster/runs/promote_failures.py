@@ -1,0 +1,136 @@
+"""From records that failed to golden samples that a person completes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deemster.datasets import Dataset
+from deemster.datasets.fingerprint import row_hash
+from deemster.datasets.sample_rows import SCHEMA
+from deemster.errors import ConfigurationError, DatasetError, Fault, did_you_mean
+from deemster.formats.json_values import thawed
+from deemster.formats.write_rows import extend_rows, write_rows
+from deemster.records import Execution, MetricCard, MetricScore, Output
+from deemster.store import RunRow, SampleFacts, Store
+
+FORMATS = ("yaml", "json", "jsonl")
+TAG = "to-complete"
+
+
+class Promoted(NamedTuple):
+    """What was written.
+
+    Attributes:
+        ids: The ids of the new samples.
+        known: Records that were left out because their input stands in the dataset already.
+    """
+
+    ids: tuple[str, ...]
+    known: int
+
+
+def promoted(
+    store: Store,
+    runs: Iterable[RunRow],
+    path: str | Path,
+    *,
+    name: str,
+    metric: str | None = None,
+    ids: Collection[str] = (),
+    limit: int | None = None,
+) -> Promoted:
+    """Write failing records as golden samples without an expected output, for a person to complete.
+
+    Each carries the tag `to-complete`, and in its metadata what was said and by what it failed.
+
+    Args:
+        store: Where the runs are.
+        runs: Recordings or runs, scored.
+        path: The dataset; made where there is none, else extended.
+        name: The name of a dataset that is made.
+        metric: Look at this metric alone.
+        ids: Take these records, failing or not.
+        limit: Take so many at most.
+
+    Raises:
+        InputError: A metric or record is unknown, nothing is scored yet, or the file cannot be read or written.
+    """
+    file = Path(path)
+    existing = Dataset.load(file) if file.exists() else None
+    seen = set() if existing is None else {row_hash(sample.input, None) for sample in existing}
+    rows: list[dict[str, Any]] = []
+    known = 0
+    missing = set(ids)
+    for run in runs:
+        for sample, execution, cards in _chosen(store, run, metric=metric, ids=ids):
+            missing.discard(sample.id)
+            digest = row_hash(sample.input, None)
+            if digest in seen:
+                known += 1
+            elif limit is None or len(rows) < limit:
+                seen.add(digest)
+                rows.append(_row(run, sample, execution, cards))
+    if missing:
+        raise ConfigurationError([Fault(f"There is no record `{each}`.") for each in sorted(missing)])
+    if rows and existing is None:
+        header = {"schema_version": SCHEMA, "name": name}
+        write_rows(file, header, rows, key="samples", known=FORMATS, error=DatasetError)
+    elif rows:
+        extend_rows(file, rows, key="samples", known=FORMATS, error=DatasetError)
+    return Promoted(tuple(row["id"] for row in rows), known)
+
+
+def _chosen(
+    store: Store, run: RunRow, *, metric: str | None, ids: Collection[str]
+) -> Iterator[tuple[SampleFacts, Execution, Sequence[MetricCard]]]:
+    if run.kind == "grading":
+        raise ConfigurationError(f"`{run.id}` is a grading by a rubric; only recordings and runs can be promoted.")
+    cards = store.cards(run.id)
+    names = [card.name for card in cards]
+    if not ids:
+        if not cards:
+            raise ConfigurationError(
+                f"The {run.kind} {run.id} is not scored yet: `deemster rescore {run.id} --metric ...`."
+            )
+        if metric is not None and metric not in names:
+            raise ConfigurationError(f"No metric of {run.id} is called `{metric}`. {did_you_mean(metric, names)}")
+    wanted = range(len(names)) if metric is None else [names.index(metric)] if metric in names else []
+    samples = store.samples(run.id)
+    sample = next(samples, None)
+    for execution in store.executions(run.id):
+        while sample is not None and sample.position < execution.position:
+            sample = next(samples, None)
+        if sample is None:
+            return
+        if sample.id in ids if ids else _fails(execution, wanted):
+            if not sample.content:
+                raise ConfigurationError(f"The input of `{sample.id}` is not stored, so it cannot be promoted.")
+            yield sample, execution, cards
+
+
+def _fails(execution: Execution, wanted: Iterable[int]) -> bool:
+    marks = execution.marks
+    return any(
+        isinstance(mark := marks[place], MetricScore) and not mark.success for place in wanted if place < len(marks)
+    )
+
+
+def _row(run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence[MetricCard]) -> dict[str, Any]:
+    answer = execution.answer
+    failed = {
+        card.name: mark.score
+        for card, mark in zip(cards, execution.marks, strict=False)
+        if isinstance(mark, MetricScore) and not mark.success
+    }
+    said = {"said": answer.text} if isinstance(answer, Output) else {"error": getattr(answer, "message", "not run")}
+    return {
+        "id": sample.id,
+        "input": thawed(sample.input),
+        "expected_output": thawed(sample.expected_output),
+        "metadata": {
+            "tags": [*dict.fromkeys((*sample.tags, TAG))],
+            "promoted": {"run": run.id, **said, "failed": failed},
+        },
+    }

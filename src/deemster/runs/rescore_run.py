@@ -1,0 +1,202 @@
+"""Marking the stored outputs of a run again, by other metrics; the target is never called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from deemster.errors import ConfigurationError, StoreError
+from deemster.records import Execution, Mark, Metric, Output, Unscored
+from deemster.report import Report
+from deemster.results.shared_call_cost import spent_in
+from deemster.runs._engine import perform
+from deemster.runs._execution_batch import Work
+from deemster.runs._final_marks import settled, settles
+from deemster.runs._run_identity import marking_identity, moment
+from deemster.runs.clock import Clock, clock_of_environment
+from deemster.runs.evaluation_job import Job, with_secrets
+from deemster.runs.model_access import Asking, completed, opened
+from deemster.runs.progress import Counter, Progress
+from deemster.runs.resume_backlog import is_retried, whole
+from deemster.runs.run_plan import Plan, survey
+from deemster.runs.run_writer import cards_of
+from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import Places, StoredSamples, report_of
+from deemster.store import RunRow, Store
+from deemster.targets.saved_outputs import SavedOutputs
+
+_CUT = Unscored("too_large", "The output was above 1 MiB and is not kept as a whole.")
+
+
+class Rescored(NamedTuple):
+    """What came of marking a run again.
+
+    Attributes:
+        report: The run's report, with what was marked to the end.
+        missing: Why not all was marked; None where it was.
+    """
+
+    report: Report
+    missing: str | None
+
+
+async def rescore(
+    store: Store,
+    run: str,
+    *,
+    metrics: Sequence[Metric],
+    asking: Asking | None = None,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+) -> Rescored:
+    """Mark the outputs of a stored run by further metrics, or by the same ones anew.
+
+    What is marked already by the same metrics and models, in a rescoring that was interrupted, is not marked again.
+
+    Args:
+        store: Where the run is kept.
+        run: Its id, a unique beginning of it, or `latest`.
+        metrics: The metrics; one of a name that the run has replaces that one.
+        asking: How they may ask models.
+        clock: The time; the machine's own unless given.
+        stop: Asks to stop.
+        warn: Told each warning.
+        progress: Told how far it is.
+
+    Raises:
+        StoreError: There is no such run, it is in other hands, or the store fails.
+        ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
+    """
+    clock, stop = clock or clock_of_environment(), stop or Stop()
+    with store.lease(_markable(store, run).id):
+        row = store.run(run)
+        job = _job(store, row, metrics, asking or Asking())
+        for warning in survey(job.plan, note=lambda _position, _sample: None):
+            warn(warning)
+        cards = cards_of(job)
+        identity = marking_identity(job, cards)
+        number = store.open_scoring(row.id, cards, identity=identity, started_at=moment(clock.now()))
+        marking = _Marking(store, row, number, job, progress)
+        began = clock.elapsed_s()
+        with store.writer(row.id, scoring=number, outputs=False) as writer:
+            await marking.perform(writer.add, clock=clock, stop=stop, warn=warn)
+        marking.settle()
+        missing = marking.missing(stop)
+        ended = clock.elapsed_s()
+        if missing is None:
+            # What is left unfinished is gone on with when the same is asked for again.
+            store.finish(
+                row.id,
+                scoring=number,
+                status="complete",
+                reason=None,
+                finished_at=moment(clock.now()),
+                duration_s=0.0 if began is None or ended is None else round(ended - began, 3),
+                release=True,
+            )
+    return Rescored(report_of(store, row.id, warn=warn), missing)
+
+
+class _Marking:
+    """Marks the outputs that one scoring still lacks."""
+
+    def __init__(
+        self, store: Store, row: RunRow, number: int, job: Job, progress: Callable[[Progress], None] | None
+    ) -> None:
+        self.store, self.row, self.number, self.job = store, row, number, job
+        done = next(scoring.done for scoring in store.run(row.id).scorings if scoring.number == number)
+        self.counter = Counter(row.done, progress, done=done)
+
+    async def perform(
+        self, add: Callable[[Sequence[Execution]], None], *, clock: Clock, stop: Stop, warn: Callable[[str], None]
+    ) -> None:
+        """Make the marks, and hand them on."""
+        job, counter = self.job, self.counter
+
+        def sink(executions: Sequence[Execution]) -> None:
+            add(executions)
+            counter.add(executions)
+
+        if not job.plan.scorers:
+            await perform(job.plan, sink=sink, clock=clock, stop=stop, works=self._works())
+            return
+        run = f"{self.row.facts.get('token', self.row.id)}/{self.number}"
+        async with opened(
+            job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=spent_in(self._marked())
+        ) as gateway:
+            counter.gateway = gateway
+            stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
+            await perform(
+                job.plan,
+                sink=sink,
+                clock=clock,
+                stop=stop,
+                ask=gateway.answers,
+                works=self._works(),
+                pools=gateway.pools,
+            )
+            for note in gateway.notes:
+                warn(note)
+
+    def settle(self) -> None:
+        """Make the marks final that need all of them."""
+        metrics, row = self.job.plan.metrics, self.row
+        if settles(metrics):
+            marked = Places(self._marked, samples=row.samples, repetitions=row.repetitions)
+            self.store.settle(row.id, self.number, settled(metrics, marked))
+
+    def missing(self, stop: Stop) -> str | None:
+        """Why marks are missing, where some are."""
+        kept = self.store.executions(self.row.id, scoring=self.number, settled=False)
+        count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in kept)
+        if not count:
+            return None
+        why = stop.reason or self.counter.held_back
+        told = "" if why is None else f" ({why.rstrip('.')})"
+        return f"{count} of {self.row.done} outputs are not marked{told}"
+
+    def _marked(self) -> Iterator[Execution]:
+        kept = self.store.executions(self.row.id, scoring=self.number, settled=False)
+        return (execution for execution in kept if execution.marks)
+
+    def _works(self) -> Iterator[Work]:
+        samples = iter(enumerate(self.job.plan.dataset))
+        at, sample = next(samples)
+        nothing = (_CUT,) * len(self.job.plan.metrics)
+        for execution in self.store.executions(self.row.id, scoring=self.number, settled=False):
+            answer = execution.answer
+            while at < execution.position:
+                at, sample = next(samples)
+            if answer is None or (execution.marks and not any(map(is_retried, execution.marks))):
+                continue
+            marks: tuple[Any, ...] | None = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+            if isinstance(answer, Output):
+                answer = whole(answer, valid=execution.valid)
+                marks = nothing if execution.cut is not None else marks
+            yield Work(execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None)
+
+
+def _is_not_run(mark: Mark) -> bool:
+    return isinstance(mark, Unscored) and mark.cause == "not_run"
+
+
+def _markable(store: Store, run: str) -> RunRow:
+    row = store.run(run)
+    if row.kind == "grading":
+        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
+    if not row.done:
+        raise StoreError(f"{store.where}: `{row.id}` has no outputs to mark.")
+    return row
+
+
+def _job(store: Store, row: RunRow, metrics: Sequence[Metric], asking: Asking) -> Job:
+    if not metrics:
+        raise ConfigurationError("Name at least one metric, such as `--metric rouge-l`.")
+    samples: Any = StoredSamples(store, row)
+    # Every answer is there already, so what stands for the target is never asked.
+    nobody = SavedOutputs({"nobody": ""})
+    plan = Plan(samples, nobody, tuple(metrics), row.repetitions)
+    return with_secrets(Job(plan, suite=row.suite, seed=row.seed, asking=completed(asking, plan.scorers)))

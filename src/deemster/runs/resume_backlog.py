@@ -1,0 +1,173 @@
+"""What is left to do of a run that was under way before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
+from deemster.results.shared_call_cost import spent_in
+from deemster.runs._execution_batch import Work
+
+# What may come out otherwise when it is tried again.
+RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
+_MISSING, _DONE, _AGAIN = range(3)
+# Whoever reads keeps a store from tidying up: after so much work that needed nothing kept, it is read no further.
+_PATIENCE = 2000
+_REPLACED, _LONE = "\ufffd", "\ud800"
+
+Read: TypeAlias = Callable[..., Iterator[Execution]]
+
+
+class Backlog:
+    """Tells the executions of a run that are done from those that are missing or to be tried again.
+
+    Args:
+        read: Gives the executions that are kept, with the marks as they were made, in order; with `lean`, without what
+            is not counted; with `since`, from that position on. It is called again where something is tried again,
+            while others are added behind it.
+        samples: How many samples there are.
+        repetitions: How often each is run.
+        retarget: Whether a target that failed is called again.
+        note: Told every execution that is done, without what is not counted.
+
+    Attributes:
+        done: How many executions are done.
+        answered: How many are answered, and were never marked to the end.
+        again: How many are tried again.
+        unscored: How many marks of those that are done are no score.
+        spent: What the models used for the marks that are kept, those to be tried again included.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        *,
+        samples: int,
+        repetitions: int,
+        retarget: bool,
+        note: Callable[[Execution], None] | None = None,
+    ) -> None:
+        self.done = self.answered = self.again = self.unscored = 0
+        self._read, self._retarget, self._note = read, retarget, note
+        self._samples, self._repetitions = samples, repetitions
+        self._states = bytearray(samples * repetitions)
+        self.spent = spent_in(self._counted(read(lean=True)))
+
+    def __len__(self) -> int:
+        """How much is left to do."""
+        return self._samples * self._repetitions - self.done
+
+    def told(self, run_id: str) -> str:
+        """What to say of a run that is gone on with.
+
+        Args:
+            run_id: The run.
+        """
+        if not len(self):
+            return f"Nothing is left to do of the run {run_id}; this is its report."
+        answered = f", {self.answered:,} answered and not yet marked" if self.answered else ""
+        again = f", trying {self.again:,} again" if self.again else ""
+        return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."
+
+    def works(self, samples: Iterable[Sample]) -> Iterator[Work]:
+        """The work that is left.
+
+        Args:
+            samples: All samples of the run, in order.
+        """
+        kept = _Kept(self._read)
+        place = -1
+        unused = 0
+        for position, sample in enumerate(samples):
+            for repetition in range(self._repetitions):
+                place += 1
+                state = self._states[place]
+                if state == _DONE:
+                    continue
+                unused = 0 if state == _AGAIN else unused + 1
+                if unused == _PATIENCE:
+                    kept.rest()
+                execution = kept.at(position, repetition) if state == _AGAIN else None
+                yield Work(position, sample, repetition) if execution is None else _repeated(execution, sample)
+
+    def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
+        for execution in executions:
+            place = execution.position * self._repetitions + execution.repetition
+            if self._is_retried(execution):
+                self._states[place] = _AGAIN
+                failed = isinstance(execution.answer, TargetFailure) or any(map(_is_failed, execution.marks))
+                self.again += failed
+                self.answered += not failed
+            else:
+                self.done += 1
+                self._states[place] = _DONE
+                self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
+                if self._note is not None:
+                    self._note(execution)
+            yield execution
+
+    def _is_retried(self, execution: Execution) -> bool:
+        if isinstance(execution.answer, TargetFailure):
+            return self._retarget
+        return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
+
+
+class _Kept:
+    """Finds executions that are kept of a run, asked for in order.
+
+    Mostly few are asked for, the last ones: what comes before the first of them is not read.
+
+    Args:
+        read: Gives those that are kept from a position on.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._rest: Iterator[Execution] | None = None
+        self._next: Execution | None = None
+
+    def at(self, position: int, repetition: int) -> Execution | None:
+        """The execution of a sample in a repetition; None where there is none any more."""
+        if self._rest is None:
+            self._rest = self._read(since=position)
+            self._next = next(self._rest, None)
+        while (found := self._next) is not None and (found.position, found.repetition) < (position, repetition):
+            self._next = next(self._rest, None)
+        return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
+
+    def rest(self) -> None:
+        """Stop reading until the next is asked for."""
+        self._rest = self._next = None
+
+
+def is_retried(mark: Mark) -> bool:
+    """Whether a mark is made again when its run is resumed."""
+    return isinstance(mark, Unscored) and mark.cause in RETRIED
+
+
+def _is_failed(mark: Mark) -> bool:
+    return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
+
+
+def whole(output: Output, *, valid: bool) -> Output:
+    """An output as metrics must see it: text that was no valid Unicode is kept readable, and must not pass for valid.
+
+    Args:
+        output: What is kept.
+        valid: Whether its text was valid Unicode.
+    """
+    if valid:
+        return output
+    return msgspec.structs.replace(output, text=output.text.replace(_REPLACED, _LONE))
+
+
+def _repeated(execution: Execution, sample: Sample) -> Work:
+    """What is to be tried again: the failed marks, or all of it where the output is not there as a whole."""
+    position, repetition, answer = execution.position, execution.repetition, execution.answer
+    if not isinstance(answer, Output) or execution.cut is not None:
+        return Work(position, sample, repetition, earlier=execution.marks)
+    marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+    return Work(position, sample, repetition, whole(answer, valid=execution.valid), marks, execution.marks)

@@ -1,0 +1,237 @@
+"""A rubric as a metric: an output is the submission, and its score a mark of the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from deemster.errors import ConfigurationError, InputError, visible
+from deemster.formats.canonical_json import canonical
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grader_section import KEYS, grader_of
+from deemster.judges.grading_case import Case, text_digest
+from deemster.judges.grading_judge import Judge
+from deemster.judges.grading_result import CriterionGrading, ItemGrading, Vote
+from deemster.judges.judge_script import Judged
+from deemster.judges.prompt_templates import text_hash
+from deemster.judges.reply_parser import cut
+from deemster.judges.sample_context import question_of, reference_of
+from deemster.metrics.metric_contract import text_of
+from deemster.metrics.metric_spec import written_options
+from deemster.records import Cause, Output, Sample, Script, Unscored
+from deemster.records.model_requests import JUDGE
+from deemster.rubrics.length_penalty import submission_parts
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.runs._criterion_metrics import checks_of_rubrics
+
+
+class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
+    """How well the output does by a rubric, in the eyes of one judge or a panel.
+
+    Reads the output as the submission (judges do not see what stands in `<thinking>`), `input.question`, else the whole
+    input as JSON, as the prompt, and `expected_output`, where there is one, as the reference. `file` is the rubric's
+    path, relative to the suite; `rubric` is the rubric itself. `judges` are model roles, or maps of `id`, `model` and
+    `weight`; `cascade` (`unsure_below`, `by`, `repeats`) asks the first of them first, the others where it is unsure.
+    Everything else is as a grader has it: `calls`, `aggregation`, `ordinal_aggregation`, `nominal_aggregation`,
+    `abstention`, `partial_credit`, `length_penalty`, `shuffle_options`, `auto_na`, `few_shot` (`train` is a path),
+    `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
+    A criterion on which every call failed counts as an abstention; where that is so of all of them, or the run stopped
+    before all were asked, there is no score.
+    Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes, raw_score, penalty,
+    judge_scores, mean_agreement, failed_fatal, unresolved_fatal.
+    Example: +10 facts MET, -4 fluff UNMET, +6 depth fair (0.5) scores 13 / 16 = 0.8125.
+    """
+
+    alias: ClassVar[str] = "rubric"
+    quotes: ClassVar[frozenset[str]] = frozenset({"votes"})
+
+    file: str | None = None
+    rubric: Mapping[str, Any] | None = None
+    judges: Sequence[Any] = (JUDGE,)
+    calls: str = "per_criterion"
+    aggregation: str = "majority"
+    ordinal_aggregation: str = "mean"
+    nominal_aggregation: str = "mode"
+    abstention: str = "skip"
+    partial_credit: float = 0.5
+    normalize: bool = True
+    length_penalty: Mapping[str, Any] | None = None
+    shuffle_options: bool = True
+    auto_na: bool = True
+    few_shot: Mapping[str, Any] | None = None
+    repeats: int = 1
+    seed: int = 0
+    system_prompt: str | Mapping[str, str] | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    probabilities: bool = False
+    cascade: Mapping[str, Any] | None = None
+
+    @classmethod
+    def placed(cls, options: Mapping[str, Any], folder: str | PathLike[str] | None) -> dict[str, Any]:
+        """Options whose paths are relative to a folder, as a suite gives them.
+
+        Args:
+            options: The options.
+            folder: The folder; None where paths stay as they are.
+        """
+        found = dict(options)
+        if folder is None:
+            return found
+        if isinstance(found.get("file"), str):
+            found["file"] = str(Path(folder) / found["file"])
+        few = found.get("few_shot")
+        if isinstance(few, Mapping) and isinstance(few.get("train"), str):
+            found["few_shot"] = {**few, "train": str(Path(folder) / few["train"])}
+        return found
+
+    def validate(self) -> None:
+        """Refuse options that make no sense, and a rubric that cannot be read.
+
+        Raises:
+            ConfigurationError: An option is out of range, or the rubric is none; all faults are listed.
+        """
+        if (self.file is None) == (self.rubric is None):
+            raise ConfigurationError("`rubric` needs either `file`, a rubric's path, or `rubric`, the rubric itself.")
+        if self.normalize is not True:
+            raise ConfigurationError(
+                "`rubric` takes no `normalize: false`: a mark of a run lies in [0, 1]. Raw scores come from `grade`."
+            )
+        if isinstance(self.rubric, Rubric):
+            msgspec.structs.force_setattr(self, "rubric", self.rubric.to_dict())
+        given: Any = self.judges
+        judges = (given,) if isinstance(given, (str, Mapping, Judge)) else given
+        if isinstance(judges, Sequence):
+            plain = tuple(msgspec.structs.asdict(each) if isinstance(each, Judge) else each for each in judges)
+            msgspec.structs.force_setattr(self, "judges", plain)
+        # Read while the run is made ready, so that what is wrong is told before anything is asked.
+        _ = self.held, self.grader, self.checks
+
+    @cached_property
+    def held(self) -> Rubric:
+        """The rubric."""
+        given: Any = self.rubric if self.file is None else self.file
+        if self.file is not None and not isinstance(self.file, str):
+            raise ConfigurationError("`file` of rubric is the path of a rubric.")
+        try:
+            return Rubric.load(given)
+        except InputError as error:
+            raise ConfigurationError(error.faults) from None
+
+    @cached_property
+    def grader(self) -> CriterionGrader:
+        """Who judges, and how."""
+        return grader_of({key: getattr(self, key) for key in KEYS})
+
+    @cached_property
+    def checks(self) -> dict[Any, Any]:
+        """The metrics that answer criteria in place of a judge."""
+        return checks_of_rubrics([self.held])
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The criteria that its marks tell of."""
+        return self.held.names
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The model roles it asks."""
+        others = (role for check in self.checks.values() for role in check.roles)
+        return tuple(dict.fromkeys((*self.grader.roles, *others)))
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """The edition, and what tells this rubric and this grader, prompts included, from every other."""
+        checks = {criterion.name: check.identity for criterion, check in self.checks.items()}
+        known = {"rubric": self.held.to_dict(), "settings": self.grader.settings, "checks": checks}
+        return f"{self.edition}.{text_hash(canonical(known).decode())}"
+
+    @property
+    def essence(self) -> str:
+        """How it is named across machines: its version holds all the rest, and paths differ."""
+        return self.alias if self.name == self.alias else self.alias + written_options({"name": self.name})
+
+    def prompt_text(self) -> str:
+        """The prompts for the kinds of criteria the rubric has, as a person reads them."""
+        kinds = ["rubric"] if self.calls == "per_item" else dict.fromkeys(each.kind for each in self.held.criteria)
+        return "\n\n".join(self.grader.style.prompt(kind).text for kind in kinds)
+
+    def expect(self, sample: Sample) -> tuple[str, str | None]:
+        """The prompt and the reference, which a sample need not have.
+
+        Raises:
+            Fault: One of them cannot be read.
+        """
+        return question_of(sample), None if sample.expected_output is None else reference_of(sample)
+
+    def trial(self, sample: Sample, output: Output) -> Script:
+        """Ask about every criterion, and mark.
+
+        Raises:
+            Fault: The sample or output cannot be read.
+        """
+        prompt, reference = self.expect(sample)
+        text = text_of(output)
+        seen = submission_parts(text).output
+        case = Case(sample.id, self.held, seen, text_digest(seen), text, prompt, reference, sample.metadata)
+        item = yield from self.grader.script(case, checks=self.checks)
+        unasked = _unasked(item)
+        if unasked is not None:
+            return Unscored("not_run", unasked)
+        if item.score is None:
+            return Unscored(_cause(item), visible(item.unscored or "There is no score.", limit=300))
+        return self.mark(item.score, _details(item))
+
+
+def _unasked(item: ItemGrading) -> str | None:
+    """Why a criterion has no verdict, where it was not asked about; a score without it would be another one."""
+    for criterion in item.criteria:
+        for vote in criterion.votes if criterion.failed else ():
+            if vote.failure is not None and vote.failure.cause == "not_run":
+                return f"{criterion.criterion}: {vote.failure.message}"
+    return None
+
+
+def _cause(item: ItemGrading) -> Cause:
+    """The commonest cause where every call failed; where all judges abstained, none gave a usable answer."""
+    causes = Counter(
+        vote.failure.cause for each in item.criteria for vote in each.votes if vote.failure is not None and each.failed
+    )
+    return causes.most_common(1)[0][0] if causes else "no_quorum"
+
+
+def _details(item: ItemGrading) -> dict[str, Any]:
+    return {
+        "criteria": {each.criterion: _criterion(each) for each in item.criteria},
+        "votes": [_vote(each.criterion, vote) for each in item.criteria for vote in each.votes],
+        "raw_score": item.raw_score,
+        "penalty": item.penalty,
+        "judge_scores": item.judge_scores,
+        "mean_agreement": item.mean_agreement,
+        "failed_fatal": item.failed_fatal,
+        "unresolved_fatal": item.unresolved_fatal,
+    }
+
+
+def _criterion(graded: CriterionGrading) -> dict[str, Any]:
+    return {
+        "verdict": graded.verdict,
+        "value": graded.value,
+        "agreement": graded.agreement,
+        "abstained": graded.abstained,
+        "failed": graded.failed,
+    }
+
+
+def _vote(criterion: str, vote: Vote) -> dict[str, Any]:
+    seat: dict[str, Any] = {"criterion": criterion, "judge": vote.judge, "repeat": vote.repeat}
+    if vote.failure is not None:
+        return {**seat, "cause": vote.failure.cause, "message": visible(vote.failure.message, limit=300)}
+    said = {**seat, "verdict": vote.verdict, "reason": None if vote.reason is None else cut(vote.reason)}
+    return said if vote.probabilities is None else {**said, "p": vote.probabilities}

@@ -1,0 +1,144 @@
+"""Running a job: samples through target and metrics, marks into numbers, numbers into a report."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+
+from deemster.records import Execution, Sample
+from deemster.report import Report
+from deemster.results import Tally, unknown_names
+from deemster.results.mark_columns import Outcomes
+from deemster.runs._build_report import derived
+from deemster.runs._constant_judge_warning import Sameness
+from deemster.runs._engine import Sink, perform
+from deemster.runs._final_marks import settles
+from deemster.runs._live_tally import LiveTally
+from deemster.runs._run_settings import spelt, terms_of
+from deemster.runs.clock import Clock, clock_of_environment
+from deemster.runs.evaluation_job import Job, with_secrets
+from deemster.runs.model_access import opened
+from deemster.runs.progress import Counter, Progress
+from deemster.runs.run_plan import survey
+from deemster.runs.run_writer import Keeping, Ledger, cards_of, opened_ledger
+from deemster.runs.stop_request import Stop
+
+
+async def run(
+    job: Job,
+    *,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+    keeping: Keeping | None = None,
+) -> Report:
+    """Run a job and report on it.
+
+    Args:
+        job: What to run.
+        clock: The time; the machine's own unless given.
+        stop: Asks the run to stop; what was not started is then `not_run`.
+        warn: Told each warning.
+        progress: Told how far the run is.
+        keeping: How the run is stored; None where it ends with the program.
+
+    Raises:
+        InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
+            a mark.
+        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+    """
+    clock, stop = clock or clock_of_environment(), stop or Stop()
+    job = with_secrets(job)
+    tally, order = _surveyed(job, warn)
+    live = LiveTally(tally, job.plan)
+    with opened_ledger(job, keeping, order=order, live=live, clock=clock, warn=warn) as ledger:
+        job, before = ledger.job, ledger.before
+        total = len(job.plan.dataset) * job.plan.repetitions
+        counter = Counter(total, progress, done=before.done, unscored=before.unscored)
+        await _performed(job, ledger, live, clock=clock, stop=stop, counter=counter, warn=warn)
+        ledger.settle()
+        stopped = stop.reason or counter.held_back or getattr(job.plan.target, "held_back", None)
+        remains = ledger.remains(stopped=stopped, budget=counter.budget)
+        sameness = Sameness(job.plan)
+        # A run that was resumed with changes is told by the samples that are kept of it.
+        fits = remains.samples is job.plan.dataset and tally.cards == tuple(remains.cards)
+        watch = sameness.add if job.plan.scorers else None
+        report = derived(remains, terms_of(job), tally=live.tally() if fits else None, watch=watch)
+        for warning in sameness.warnings():
+            warn(warning)
+        return ledger.close(report, stopped=stopped)
+
+
+def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
+    """Look at every sample before anything runs; a tally that knows the tags, and a digest of the order of the ids."""
+    plan, cards = job.plan, cards_of(job)
+    tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
+
+    order = hashlib.sha256()
+
+    def note(position: int, sample: Sample) -> None:
+        tally.tag(position, sample.tags)
+        order.update(sample.id.encode() + b"\0")
+
+    for warning in survey(plan, note=note, strict=job.strict, discreet=job.discreet):
+        warn(warning)
+    if job.gate is not None:
+        cohorts = [name for name, _ in tally.cohorts]
+        parts = [f"{card.name}/{part}" for card in cards for part in card.parts]
+        aggregates = job.aggregator is not None
+        unknown_names(job.gate, metrics=spelt(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
+    return tally, order.hexdigest()
+
+
+async def _performed(
+    job: Job,
+    ledger: Ledger,
+    live: LiveTally,
+    *,
+    clock: Clock,
+    stop: Stop,
+    counter: Counter,
+    warn: Callable[[str], None],
+) -> None:
+    """Do the work that is left, and keep every execution."""
+    check = live.add if live.counts else _check(job)
+
+    def sink(executions: Sequence[Execution]) -> None:
+        ledger.add(executions)
+        check(executions)
+        counter.add(executions)
+
+    if not job.plan.scorers:
+        await perform(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works, hold=ledger.hold)
+        return
+    token, spent = ledger.token, ledger.before.spent
+    async with opened(job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
+        counter.gateway = gateway
+        stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
+        telling = asyncio.create_task(counter.tell_regularly())
+        try:
+            await perform(
+                job.plan,
+                sink=sink,
+                clock=clock,
+                stop=stop,
+                ask=gateway.answers,
+                works=ledger.works,
+                pools=gateway.pools,
+                hold=ledger.hold,
+            )
+        finally:
+            telling.cancel()
+        for note in gateway.notes:
+            warn(note)
+
+
+def _check(job: Job) -> Sink:
+    """Tries the aggregator on executions as they come: a run that it does not fit is told so before it is paid for."""
+    if job.aggregator is None or settles(job.plan.metrics):
+        return lambda _: None
+    names = [metric.name for metric in job.plan.metrics]
+    samples, repetitions = len(job.plan.dataset), job.plan.repetitions
+    return Outcomes(job.aggregator, names, samples=samples, repetitions=repetitions).add

@@ -1,0 +1,164 @@
+"""A run before it starts: everything resolved, and every sample looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
+from deemster.errors.user_code_guard import Caught
+from deemster.metrics.metric_contract import Measure
+from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.records import Invocation, Metric, Output, Problem, Sample, TargetFailure
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+class LiveTarget(Protocol):
+    """What is called for every sample.
+
+    It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
+    ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
+    call; ``async close()``, awaited once after its last; ``halt(reason)``, called when the run is asked to stop; and
+    ``held_back``, why it was not called although it was asked to be, or None.
+    """
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is called by ``call_async``."""
+        ...
+
+    def call(self, invocation: Invocation) -> Output | TargetFailure | None:
+        """What it says, how it failed, or None where it was not called; called in a thread."""
+        ...
+
+    async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
+        """The same, called in the event loop; cancelled where the run stops waiting."""
+        ...
+
+
+Target: TypeAlias = LiveTarget | SavedOutputs
+
+
+class Plan(NamedTuple):
+    """What is to be run.
+
+    Attributes:
+        dataset: The samples.
+        target: What answers them.
+        metrics: What marks the answers.
+        repetitions: How often each sample is run.
+        thresholds: Pass marks that replace the metrics' own, by metric name.
+        concurrency: How many calls of the target may be under way at once.
+        timeout_s: How long the run may take; what is not started by then is not run.
+        target_timeout_s: How long one call of the target may take.
+        secrets: The keys of its models, which nothing may tell that its target or metrics say.
+    """
+
+    dataset: Dataset
+    target: Target
+    metrics: tuple[Metric, ...]
+    repetitions: int = 1
+    thresholds: Mapping[str, float] = {}
+    concurrency: int = 16
+    timeout_s: float | None = None
+    target_timeout_s: float | None = None
+    secrets: Secrets = NO_SECRETS
+
+    @property
+    def scorers(self) -> tuple[Any, ...]:
+        """The metrics that ask a model."""
+        return tuple(metric for metric in self.metrics if hasattr(metric, "script"))
+
+    @property
+    def varied(self) -> Literal["target", "scoring"] | None:
+        """What differs between repetitions: the target's answers, or only the scoring of the same ones."""
+        if self.repetitions == 1:
+            return None
+        return "scoring" if isinstance(self.target, SavedOutputs) and self.target.repetitions == 1 else "target"
+
+
+class _Absence:
+    """How often a metric finds something absent, and where first."""
+
+    def __init__(self, sample: str, message: str) -> None:
+        self.sample, self.message, self.count = sample, message, 0
+
+
+def survey(
+    plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False, discreet: bool = False
+) -> tuple[str, ...]:
+    """Show every sample to every metric before anything runs.
+
+    Args:
+        plan: The run.
+        note: Told each sample and its position.
+        strict: Whether something absent is an error instead of a warning.
+        discreet: Whether warnings leave out what a sample says.
+
+    Returns:
+        Warnings.
+
+    Raises:
+        ConfigurationError: A sample is malformed for a metric; all such are listed.
+    """
+    checks = [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
+    faults: dict[tuple[str, str], list[str]] = {}
+    absences: dict[str, _Absence] = {}
+    keys: set[str] = set()
+    for position, sample in enumerate(plan.dataset):
+        note(position, sample)
+        keys.update(sample.metadata)
+        for name, check in checks:
+            for problem in check(sample):
+                if problem.malformed or strict:
+                    faults.setdefault((sample.id, problem.message), []).append(name)
+                else:
+                    first = absences.setdefault(name, _Absence(sample.id, problem.message))
+                    first.count += 1
+    if faults:
+        where = plan.dataset.path
+        raise ConfigurationError(
+            Fault(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in faults.items()
+        )
+    size = len(plan.dataset)
+    warnings = [_absence_warning(name, found, size, discreet=discreet) for name, found in absences.items()]
+    return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
+
+
+def _check(metric: Any) -> Callable[[Sample], Sequence[Problem]]:
+    """A metric's check; that of user code may raise or return anything, and that is a problem then."""
+    if isinstance(metric, Measure):
+        return metric.check
+
+    def guarded(sample: Sample) -> Sequence[Problem]:
+        with Caught() as caught:
+            problems = tuple(metric.check(sample) or ())
+            if all(isinstance(problem, Problem) for problem in problems):
+                return problems
+            return (Problem("its check failed: it returns a list of `Problem`s."),)
+        return (Problem(f"its check failed with {caught.message}"),)
+
+    return guarded
+
+
+def _absence_warning(name: str, found: _Absence, samples: int, *, discreet: bool) -> str:
+    first = visible(found.sample, limit=80)
+    why = "" if discreet else f": {visible(found.message)}"
+    return f"{name}: {found.count} of {samples} samples will be unscored, first `{first}`{why}"
+
+
+def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
+    read = {key for metric in metrics if isinstance(metric, Measure) for key in metric.reads} | {"tags"}
+    warnings = []
+    for key in sorted(keys - read):
+        meant = nearest(key, read)
+        if meant is not None and meant not in keys and _is_one_edit(key, meant):
+            warnings.append(f"metadata has the key {listing([visible(key, limit=80)])}. Did you mean `{meant}`?")
+    return warnings
+
+
+def _is_one_edit(first: str, second: str) -> bool:
+    from rapidfuzz.distance import OSA  # noqa: PLC0415 - loaded only where a key looks misspelt
+
+    return OSA.distance(first, second, score_cutoff=1) <= 1

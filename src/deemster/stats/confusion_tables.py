@@ -1,0 +1,304 @@
+"""Statistics of a table of pairs, for one table or a stack of them.
+
+A table ``T[..., K, K]`` holds counts over the full scale: rows are the truth (or the first rater), columns the other
+side, leading axes a stack (replicates, judges). Undefined is NaN inside arrays, without a warning. In 2×2 tables the
+first class is the positive one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deemster.stats.agreement_from_sums import Floats, column_sums, gwet_from, quotient, row_sums, signs, whole_sums
+
+Weighting = Literal["nominal", "linear", "quadratic"]
+
+
+def stack(tables: ArrayLike) -> Floats:
+    """The tables as an array of floats, checked for shape.
+
+    Raises:
+        ValueError: The last two axes are no square.
+
+    >>> stack([[1, 0], [0, 1]]).dtype
+    dtype('float64')
+    """
+    array = np.asarray(tables, dtype=np.float64)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"A table of pairs is square, not {' × '.join(map(str, array.shape)) or 'a number'}.")
+    return array
+
+
+def total(tables: ArrayLike) -> Floats:
+    """How many pairs each table holds.
+
+    >>> total([[1, 2], [3, 4]]).item()
+    10.0
+    """
+    return whole_sums(stack(tables))
+
+
+def disagreement(size: int, kind: Weighting, *, positions: ArrayLike | None = None) -> Floats:
+    """Disagreement weights: [i≠j], the distance of positions, or its square.
+
+    Args:
+        size: How many classes.
+        kind: ``nominal``, ``linear`` or ``quadratic``.
+        positions: Place of each class on the scale; 0, 1, 2, ... where not given.
+
+    Raises:
+        ValueError: There is no such kind.
+
+    >>> disagreement(3, "quadratic")[0]
+    array([0., 1., 4.])
+    """
+    if kind == "nominal":
+        return 1 - np.eye(size)
+    place = np.arange(size) if positions is None else np.asarray(positions, dtype=np.float64)
+    apart = np.abs(place[:, None] - place[None, :]).astype(np.float64)
+    if kind == "linear":
+        return apart
+    if kind == "quadratic":
+        return np.square(apart)
+    raise ValueError(f"Weights are nominal, linear, quadratic or a matrix, not {kind!r}.")
+
+
+def agreement(weights: ArrayLike) -> Floats:
+    """Agreement weights from disagreement weights: 1 - w/max w, so 1 on the diagonal and 0 for the worst pair.
+
+    >>> agreement(disagreement(3, "quadratic"))[0]
+    array([1.  , 0.75, 0.  ])
+    """
+    apart = np.asarray(weights, dtype=np.float64)
+    worst = apart.max(initial=0.0)
+    return 1 - apart / worst if worst > 0 else np.ones(apart.shape)
+
+
+def accuracy(tables: ArrayLike) -> Floats:
+    """The share of pairs on the diagonal. NaN without a pair.
+
+    >>> accuracy([[40, 9], [6, 45]]).item()
+    0.85
+    """
+    t = stack(tables)
+    return quotient(np.einsum("...ii->...", t), whole_sums(t))
+
+
+def weighted_kappa(tables: ArrayLike, weights: ArrayLike) -> Floats:
+    """Kappa with disagreement weights w: 1 - n·Σw·T/Σw·r_i·c_j.
+
+    1 is full agreement, 0 what the margins give by chance. NaN without a pair and where both sides are constant on one
+    same class.
+
+    Reference: J. Cohen, Weighted kappa, Psychological Bulletin 70 (1968).
+
+    >>> round(weighted_kappa([[40, 9], [6, 45]], disagreement(2, "nominal")).item(), 4)
+    0.6995
+    """
+    t = stack(tables)
+    w = np.asarray(weights, dtype=np.float64)
+    rows, columns = row_sums(t), column_sums(t)
+    seen = np.einsum("...ij,ij->...", t, w)
+    chance = np.einsum("...i,...i->...", rows @ w, columns)
+    return 1 - quotient(whole_sums(t) * seen, chance)
+
+
+def adjacent(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+    """The share of pairs at most one position apart. NaN without a pair.
+
+    >>> adjacent([[1, 1, 2], [0, 0, 0], [0, 0, 0]]).item()
+    0.5
+    """
+    t = stack(tables)
+    near = disagreement(t.shape[-1], "linear", positions=positions) <= 1
+    return quotient(np.einsum("...ij,ij->...", t, near.astype(np.float64)), whole_sums(t))
+
+
+def precision(tables: ArrayLike) -> Floats:
+    """tp/(tp + fp) of 2×2 tables. NaN where nothing was called positive.
+
+    >>> precision([[3, 1], [1, 5]]).item()
+    0.75
+    """
+    t = stack(tables)
+    return quotient(t[..., 0, 0], t[..., 0, 0] + t[..., 1, 0])
+
+
+def recall(tables: ArrayLike) -> Floats:
+    """tp/(tp + fn) of 2×2 tables. NaN where nothing is positive.
+
+    >>> recall([[3, 1], [2, 4]]).item()
+    0.75
+    """
+    t = stack(tables)
+    return quotient(t[..., 0, 0], t[..., 0, 0] + t[..., 0, 1])
+
+
+def f1(tables: ArrayLike) -> Floats:
+    """2tp/(2tp + fp + fn) of 2×2 tables. NaN where nothing is positive on either side.
+
+    >>> f1([[3, 1], [1, 4]]).item()
+    0.75
+    """
+    t = stack(tables)
+    twice = 2 * t[..., 0, 0]
+    return quotient(twice, twice + t[..., 1, 0] + t[..., 0, 1])
+
+
+def fpr(tables: ArrayLike) -> Floats:
+    """The false positive rate fp/(fp + tn) of 2×2 tables. NaN where nothing is negative.
+
+    >>> fpr([[3, 1], [1, 4]]).item()
+    0.2
+    """
+    t = stack(tables)
+    return quotient(t[..., 1, 0], t[..., 1, 0] + t[..., 1, 1])
+
+
+def fnr(tables: ArrayLike) -> Floats:
+    """The false negative rate fn/(fn + tp) of 2×2 tables. NaN where nothing is positive.
+
+    >>> fnr([[3, 1], [1, 4]]).item()
+    0.25
+    """
+    t = stack(tables)
+    return quotient(t[..., 0, 1], t[..., 0, 1] + t[..., 0, 0])
+
+
+def phi(tables: ArrayLike) -> Floats:
+    """The correlation of 2×2 tables, (tp·tn - fp·fn)/√((tp+fp)(tp+fn)(tn+fp)(tn+fn)). NaN where a side is constant.
+
+    >>> round(phi([[40, 9], [6, 45]]).item(), 4)
+    0.7008
+    """
+    t = stack(tables)
+    tp, fn, fp, tn = t[..., 0, 0], t[..., 0, 1], t[..., 1, 0], t[..., 1, 1]
+    # Equal factors stand together, so that full agreement is 1 to the last digit.
+    spread = np.sqrt((tp + fp) * (tp + fn)) * np.sqrt((tn + fp) * (tn + fn))
+    return np.clip(quotient(tp * tn - fp * fn, spread), -1, 1)
+
+
+def balanced_accuracy(tables: ArrayLike) -> Floats:
+    """The mean recall of the classes that occur in the truth. NaN where fewer than two occur.
+
+    >>> balanced_accuracy([[3, 1], [2, 2]]).item()
+    0.625
+    """
+    t = stack(tables)
+    rows = row_sums(t)
+    held = rows > 0
+    classes = held.sum(axis=-1)
+    recalls = np.where(held, np.einsum("...ii->...i", t) / np.where(held, rows, 1.0), 0.0)
+    return quotient(recalls.sum(axis=-1), np.where(classes >= 2, classes, 0))
+
+
+def scott_pi(tables: ArrayLike) -> Floats:
+    """Scott's pi, (p_o - Σπ²)/(1 - Σπ²) with π the mean margins. NaN without a pair or where all is one class.
+
+    >>> round(scott_pi([[40, 9], [6, 45]]).item(), 4)
+    0.6992
+    """
+    t = stack(tables)
+    n = whole_sums(t)
+    margins = row_sums(t) + column_sums(t)
+    squares = np.einsum("...k,...k->...", margins, margins)
+    # In counts rather than shares, so that "all is one class" is an exact zero.
+    return quotient(4 * n * np.einsum("...ii->...", t) - squares, 4 * n * n - squares)
+
+
+def pabak(tables: ArrayLike) -> Floats:
+    """The prevalence- and bias-adjusted kappa (K·p_o - 1)/(K - 1). NaN without a pair or with one class.
+
+    >>> round(pabak([[40, 9], [6, 45]]).item(), 4)
+    0.7
+    """
+    t = stack(tables)
+    size = t.shape[-1]
+    n = whole_sums(t)
+    return quotient(size * np.einsum("...ii->...", t) - n, (size - 1) * n)
+
+
+def gwet(tables: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    """Gwet's AC1 of two raters, or AC2 with agreement weights. NaN without a pair.
+
+    >>> round(gwet([[40, 9], [6, 45]]).item(), 4)
+    0.7007
+    """
+    t = stack(tables)
+    shares = (row_sums(t) + column_sums(t)) / 2
+    return gwet_from(t, shares, weights=weights, least=1)
+
+
+def spearman_of(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+    """Spearman's correlation of the positions, ties at their mid-ranks. NaN below 3 pairs or for a constant side.
+
+    >>> round(spearman_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
+    0.8533
+    """
+    t = stack(tables)
+    higher = signs(np.arange(t.shape[-1]) if positions is None else positions)
+    rows, columns = row_sums(t), column_sums(t)
+    # Votes below a class less votes above it: twice its centred mid-rank, a whole number.
+    x, y = rows @ higher.T, columns @ higher.T
+    product = np.einsum("...i,...i->...", x, np.einsum("...ij,...j->...i", t, y))
+    # The root of the product, not the product of roots: full agreement is 1 to the last digit.
+    spread = np.sqrt(np.einsum("...i,...i->...", rows * x, x) * np.einsum("...i,...i->...", columns * y, y))
+    enough = whole_sums(t) >= 3
+    return np.clip(quotient(product, np.where(enough, spread, 0.0)), -1, 1)
+
+
+def kendall_of(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+    """Kendall's tau-b of the positions. NaN below 3 pairs or for a constant side.
+
+    >>> round(kendall_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
+    0.8095
+    """
+    t = stack(tables)
+    higher = signs(np.arange(t.shape[-1]) if positions is None else positions)
+    apart = np.abs(higher)
+    rows, columns = row_sums(t), column_sums(t)
+    # Every pair of pairs is met from both ends, above and below the line alike.
+    excess = np.einsum("...ij,...ij->...", t, higher @ t @ higher.T)
+    untied = np.einsum("...i,...i->...", rows @ apart, rows), np.einsum("...i,...i->...", columns @ apart, columns)
+    enough = whole_sums(t) >= 3
+    spread = np.sqrt(untied[0] * untied[1])
+    return np.clip(quotient(excess, np.where(enough, spread, 0.0)), -1, 1)
+
+
+def rmse(tables: ArrayLike, values: ArrayLike) -> Floats:
+    """The root mean squared difference of the classes' values. NaN without a pair.
+
+    >>> rmse([[0, 1], [1, 2]], [0.0, 1.0]).item() ** 2
+    0.5000000000000001
+    """
+    t = stack(tables)
+    apart = disagreement(t.shape[-1], "quadratic", positions=values)
+    return np.sqrt(quotient(np.einsum("...ij,ij->...", t, apart), whole_sums(t)))
+
+
+def mae(tables: ArrayLike, values: ArrayLike) -> Floats:
+    """The mean absolute difference of the classes' values. NaN without a pair.
+
+    >>> mae([[0, 1], [1, 2]], [0.0, 1.0]).item()
+    0.5
+    """
+    t = stack(tables)
+    apart = disagreement(t.shape[-1], "linear", positions=values)
+    return quotient(np.einsum("...ij,ij->...", t, apart), whole_sums(t))
+
+
+def one_against_rest(tables: ArrayLike) -> Floats:
+    """A 2×2 table for each class, that class first and all others together second: ``[..., K, 2, 2]``.
+
+    >>> one_against_rest([[2, 1], [0, 3]])[1]
+    array([[3., 0.],
+           [1., 2.]])
+    """
+    t = stack(tables)
+    hits = np.einsum("...ii->...i", t)
+    missed, extra = row_sums(t) - hits, column_sums(t) - hits
+    rest = whole_sums(t)[..., None] - hits - missed - extra
+    return np.stack([np.stack([hits, missed], axis=-1), np.stack([extra, rest], axis=-1)], axis=-2)

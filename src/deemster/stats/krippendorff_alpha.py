@@ -1,0 +1,180 @@
+"""Krippendorff's alpha: agreement of any number of raters at any level of measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import msgspec
+import numpy as np
+
+from deemster.stats._label_codes import Codes, Labels
+from deemster.stats.agreement_from_sums import LEVELS, Floats, Level, alpha
+from deemster.stats.fleiss_gwet import Ratings, rated, vote_counts
+from deemster.stats.rank_correlation import standing
+from deemster.stats.variance_components import interval_alpha, spread_features
+
+# With more distinct values than this a table of coincidences costs more than it saves.
+WIDEST_TABLE = 200
+_BLOCK = 1024
+
+
+class Alpha(msgspec.Struct, frozen=True, kw_only=True):
+    """Krippendorff's alpha with what it rests on.
+
+    Attributes:
+        value: 1 is full agreement, 0 what votes drawn at random would give, below 0 systematic disagreement.
+        level: The level of measurement.
+        n: Units with two votes or more.
+        votes: Votes in these units.
+        missing: Cells without a vote.
+    """
+
+    value: float | None
+    level: Level
+    n: int
+    votes: int
+    missing: int
+
+
+@overload
+def krippendorff_alpha(data: Ratings, *, level: Level = ..., labels: Iterable[Any] | None = ...) -> Alpha: ...
+@overload
+def krippendorff_alpha(
+    data: Ratings, *, level: tuple[Level, ...] | list[Level], labels: Iterable[Any] | None = ...
+) -> dict[Level, Alpha]: ...
+def krippendorff_alpha(
+    data: Ratings, *, level: Level | tuple[Level, ...] | list[Level] = "nominal", labels: Iterable[Any] | None = None
+) -> Alpha | dict[Level, Alpha]:
+    """Krippendorff's alpha: 1 - (n - 1)·Σo·δ²/Σn_c·n_k·δ² over the coincidences o of values in one unit.
+
+    δ² is [c≠k] for ``nominal`` labels, the squared number of votes between two values for ``ordinal`` ones (half of
+    either end), (c-k)² for ``interval`` and ((c-k)/(c+k))² for ``ratio``. Units with one vote say nothing and are left
+    out. 1 is full agreement, 0 chance. Undefined (None) below two units with two votes, and where all votes are one
+    value.
+
+    Args:
+        data: A row for each rater with a place for each unit; any hashable label, None or NaN is missing.
+        level: One level, or several: then a result for each, all from one count of the votes.
+        labels: The full scale in order, where the order is not that of the labels; needed for ordinal words.
+
+    Reference: K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011); A. F. Hayes, K. Krippendorff,
+    Answering the call for a standard reliability measure for coding data, Communication Methods and Measures 1 (2007).
+
+    Raises:
+        ValueError: The rows differ in length, a label is none of ``labels``, a level is unknown, or the labels are no
+            numbers where the level needs them (for a ratio, none negative).
+
+    >>> votes = [[1, 2, 3, 3, 2, None], [1, 2, 3, 3, 2, 2], [None, 3, 3, 3, 2, 3]]
+    >>> round(krippendorff_alpha(votes).value, 4)
+    0.6053
+    >>> sorted(krippendorff_alpha(votes, level=("nominal", "ordinal")))
+    ['nominal', 'ordinal']
+    """
+    asked = (level,) if isinstance(level, str) else tuple(level)
+    for name in asked:
+        if name not in LEVELS:
+            raise ValueError(f"A level is {', '.join(LEVELS)}, not {name!r}.")
+    codes, scale = rated(data, labels=labels)
+    worth = _worth(asked, scale, ordered=labels is not None)
+    held = codes >= 0
+    units = held.sum(axis=0)
+    n, votes = int((units >= 2).sum()), int(units[units >= 2].sum())
+    way = _from_table if len(scale) <= WIDEST_TABLE else _from_values
+    values = way(codes, units, scale, worth)
+    missing = int(codes.size - held.sum())
+    results = {
+        name: Alpha(value=values[name] if n >= 2 else None, level=name, n=n, votes=votes, missing=missing)
+        for name in asked
+    }
+    return results[asked[0]] if isinstance(level, str) else results
+
+
+def _worth(asked: Sequence[Level], scale: Labels, *, ordered: bool) -> dict[Level, Floats]:
+    """What each label is worth at each level: its place, or its own value."""
+    places = np.arange(len(scale), dtype=np.float64)
+    worth: dict[Level, Floats] = {}
+    numbers = all(isinstance(label, int | float) for label in scale)
+    for name in asked:
+        if name in {"interval", "ratio"}:
+            if not numbers or not np.isfinite(np.array(scale, dtype=np.float64)).all():
+                raise ValueError(f"The {name} level needs labels that are finite numbers.")
+            worth[name] = np.array(scale, dtype=np.float64)
+            if name == "ratio" and (worth[name] < 0).any():
+                raise ValueError("The ratio level has a true zero, so no label may be negative.")
+        else:
+            if name == "ordinal" and not numbers and not ordered:
+                raise ValueError("The order of words is not that of the alphabet: give the scale as `labels`.")
+            worth[name] = places
+    return worth
+
+
+def _from_table(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Floats]) -> dict[Level, float | None]:
+    """Alpha from the table of coincidences, made once for all levels."""
+    if not scale:
+        return dict.fromkeys(worth)
+    counts = vote_counts(codes, len(scale))
+    pairable = units >= 2
+    weights = np.where(pairable, 1 / np.maximum(units - 1, 1), 0.0)
+    observed = (counts * weights[:, None]).T @ counts
+    observed[np.diag_indices(len(scale))] -= weights @ counts
+    single = np.count_nonzero(pairable @ counts) < 2
+    return {
+        name: None if single else _plain(alpha(observed, name, values=values).item()) for name, values in worth.items()
+    }
+
+
+def _from_values(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Floats]) -> dict[Level, float | None]:
+    """Alpha without a table of coincidences, for scores that hardly repeat."""
+    kept = codes[:, units >= 2].T
+    held = kept >= 0
+    answers: dict[Level, float | None] = {}
+    for name, values in worth.items():
+        if name == "nominal":
+            answers[name] = _nominal(kept, held, len(scale))
+            continue
+        if name == "ratio":
+            answers[name] = _ratio(kept, held, values)
+            continue
+        amounts = np.full(kept.shape, np.nan)
+        # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
+        amounts[held] = standing(kept[held].astype(np.float64)) if name == "ordinal" else values[kept[held]]
+        if held.any():
+            amounts -= np.nanmean(amounts)
+        answers[name] = _plain(interval_alpha(spread_features(amounts).sum(axis=0)).item())
+    return answers
+
+
+def _nominal(kept: Codes, held: np.ndarray[Any, Any], size: int) -> float | None:
+    votes = held.sum(axis=1)
+    total = int(votes.sum())
+    cells, sizes = np.unique((np.arange(len(kept))[:, None] * size + kept)[held], return_counts=True)
+    agreeing = float((sizes * (sizes - 1) / (votes[cells // size] - 1)).sum())
+    apart = total * total - float(np.square(np.bincount(kept[held], minlength=size)).sum())
+    return 1 - (total - 1) * (total - agreeing) / apart if apart else None
+
+
+def _ratio(kept: Codes, held: np.ndarray[Any, Any], values: Floats) -> float | None:
+    votes = held.sum(axis=1)
+    total = int(votes.sum())
+    seen = np.zeros(len(kept))
+    raters = kept.shape[1]
+    for i in range(raters):
+        for j in range(i + 1, raters):
+            both = held[:, i] & held[:, j]
+            a, b = values[kept[both, i]], values[kept[both, j]]
+            summed = a + b
+            seen[both] += 2 * np.square(np.divide(a - b, summed, out=np.zeros(len(a)), where=summed != 0))
+    margins = np.bincount(kept[held], minlength=len(values)).astype(np.float64)
+    chance = 0.0
+    # In blocks of rows: all pairs of ten thousand values would not fit.
+    for start in range(0, len(values), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        summed = values[rows, None] + values[None, :]
+        apart = np.divide(values[rows, None] - values[None, :], summed, out=np.zeros(summed.shape), where=summed != 0)
+        chance += float(margins[rows] @ np.square(apart) @ margins)
+    return 1 - (total - 1) * float((seen / (votes - 1)).sum()) / chance if chance else None
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else value

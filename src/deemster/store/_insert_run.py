@@ -1,0 +1,137 @@
+"""Inserts a run with all its samples into the store, and removes one."""
+
+from __future__ import annotations
+
+import binascii
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from deemster.errors import Fault, TakenError, counted
+from deemster.records import MetricCard
+from deemster.store._connection_pool import Pool
+from deemster.store._row_encoding import content_body, identifier, labels_body
+from deemster.store._run_rows import BEGINNING, insert_run, insert_scoring, update_run
+from deemster.store._sql_dialect import Insert, Row, Rows, failure
+from deemster.store.lease import Lease, claim, owner_of
+from deemster.store.run_facts import RunFacts, SampleFacts
+
+_CONTENTS = Insert("contents (row_hash, body, checksum)", "(?, ?, ?)")
+_SAMPLES = Insert(
+    "samples (run, position, id, row_hash, body, checksum, content)",
+    "(?, ?, ?, ?, ?, ?, (SELECT number FROM contents WHERE row_hash = ?))",
+)
+
+
+class SampleRows(NamedTuple):
+    """Some samples of a run as rows.
+
+    Attributes:
+        contents: What they are about, each once, by hash.
+        samples: What the run knows of each.
+    """
+
+    contents: list[Row]
+    samples: list[Row]
+
+
+def sample_rows(run: int, samples: Iterable[SampleFacts], *, most: int | None = None) -> SampleRows:
+    """Samples as rows.
+
+    Args:
+        run: The number of the run.
+        samples: Some of its samples.
+        most: How many bytes are enough; no more samples are taken then.
+    """
+    contents: dict[bytes, Row] = {}
+    labels: list[Row] = []
+    size = 0
+    for sample in samples:
+        row_hash, name = bytes.fromhex(sample.row_hash), identifier(sample.id)
+        if sample.content and row_hash not in contents:
+            body = content_body(sample.expected_output, sample.input)
+            contents[row_hash] = (row_hash, body, binascii.crc32(body, binascii.crc32(row_hash)))
+            size += len(body)
+        body = labels_body(sample.tags, sample.metadata)
+        total = binascii.crc32(body, binascii.crc32(b"%d/%b%b" % (sample.position, name, row_hash)))
+        labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
+        size += len(body)
+        if most is not None and size >= most:
+            break
+    # In one order for all, so that two runs that begin at the same time never wait for each other.
+    return SampleRows([contents[row_hash] for row_hash in sorted(contents)], labels)
+
+
+def put_samples(rows: Rows, found: SampleRows) -> int:
+    """Write samples and what of their content the store does not have; how many were not there yet.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    rows.insert_many(_CONTENTS, found.contents)
+    return rows.insert_many(_SAMPLES, found.samples)
+
+
+_MANY = 20_000
+_HEAVY = 32 << 20
+
+
+def begun(pool: Pool, run: RunFacts, cards: Sequence[MetricCard]) -> Lease:
+    """Write a run that nobody sees yet, and lease it.
+
+    Raises:
+        TakenError: There is a run of that id.
+        StoreError: The database refuses.
+    """
+    with pool.writing() as rows:
+        if not insert_run(rows, run):
+            raise TakenError(Fault(f"The store has a run `{run.id}` already.", pool.dialect.where))
+        number, token = claim(rows, pool, run.id)
+        insert_scoring(rows, number, 0, cards, {}, started_at=run.started_at)
+    return Lease(pool, run.id, number, token)
+
+
+def fill(pool: Pool, lease: Lease, run: RunFacts, samples: Iterable[SampleFacts]) -> None:
+    """Write the samples of a run, then let it be seen.
+
+    Raises:
+        StoreError: The number of samples is not what the run says, or the database refuses.
+    """
+    count, each = 0, iter(samples)
+    with pool.lent() as rows, rows.roomy():
+        while (chunk := sample_rows(lease.number, itertools.islice(each, _MANY), most=_HEAVY)).samples:
+            with rows.transaction():
+                lease.renew(rows)
+                count += put_samples(rows, chunk)
+    if count != run.samples:
+        message = f"The run `{run.id}` was said to have {counted(run.samples, 'sample')}; {count:,} came."
+        raise failure(pool.dialect.where, message)
+    with pool.writing() as rows:
+        lease.renew(rows)
+        update_run(rows, lease.number, run, status="running", reason=None, finished_at=None, duration_s=None)
+
+
+def sweep(pool: Pool) -> None:
+    """Remove what processes left behind that died while they began a run.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    with pool.lent() as rows:
+        unseen = rows.read("SELECT number, id FROM runs WHERE status = ?", (BEGINNING,))
+        owners = [owner_of(rows, pool, name) for _, name in unseen]
+    for (number, _), owner in zip(unseen, owners, strict=True):
+        if owner is None or not owner.alive:
+            delete(pool, number)
+
+
+def delete(pool: Pool, number: int) -> None:
+    """Remove a run with all its rows; the content of its samples stays, since others may share it.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    with pool.writing() as rows:
+        for table in ("marks", "outputs", "entries", "samples", "scorings"):
+            rows.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
+        rows.write("DELETE FROM runs WHERE number = ?", (number,))

@@ -1,0 +1,281 @@
+"""Reading a run back, in order, page by page, with every check sum looked at."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from deemster.errors import StoreError, counted
+from deemster.records import Execution, Mark, MetricCard, Unscored
+from deemster.store._connection_pool import Pool
+from deemster.store._row_encoding import (
+    answer_of,
+    checksum,
+    content_of,
+    labels_of,
+    lean_answer_of,
+    lean_marks_of,
+    marks_of,
+)
+from deemster.store._sql_dialect import Row, failure
+from deemster.store.run_facts import SampleFacts, ScoringRow
+
+PAGE = 2000
+Tell: TypeAlias = Callable[[str], None]
+Told: TypeAlias = Tell | None
+_Found = TypeVar("_Found")
+_UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
+_LATER = Unscored("not_run", "The output came after this metric was scored.")
+
+
+class View(NamedTuple):
+    """Which marks of a run are shown.
+
+    Attributes:
+        cards: The metrics, in the order of the marks.
+        scorings: The scorings that are read.
+        places: For each metric, where its mark stands: scoring and place in it, the best first; None where one scoring
+            is shown as it is.
+    """
+
+    cards: tuple[MetricCard, ...]
+    scorings: tuple[ScoringRow, ...]
+    places: tuple[tuple[tuple[int, int], ...], ...] | None = None
+
+    def marks(self, found: Sequence[tuple[Mark, ...] | None]) -> tuple[Mark, ...]:
+        """The marks of one execution, from what each scoring says of it."""
+        if self.places is None:
+            return found[0] or ()
+        return tuple(_best(places, found) for places in self.places)
+
+
+def _best(places: tuple[tuple[int, int], ...], found: Sequence[tuple[Mark, ...] | None]) -> Mark:
+    for scoring, place in places:
+        marks = found[scoring]
+        if marks is not None:
+            return marks[place]
+    return _LATER
+
+
+def view_of(scorings: Sequence[ScoringRow]) -> View:
+    """What a report shows: for each metric the latest complete scoring that has it, beginning with the first of all."""
+    shown = [scoring for place, scoring in enumerate(scorings) if place == 0 or scoring.status == "complete"]
+    if len(shown) == 1:
+        return View(shown[0].cards, tuple(shown))
+    cards: dict[str, MetricCard] = {}
+    places: dict[str, list[tuple[int, int]]] = {}
+    for at, scoring in enumerate(shown):
+        for place, card in enumerate(scoring.cards):
+            cards[card.name] = card
+            places.setdefault(card.name, []).insert(0, (at, place))
+    return View(tuple(cards.values()), tuple(shown), tuple(tuple(places[name]) for name in cards))
+
+
+class Reader:
+    """Reads the rows of one run.
+
+    Args:
+        pool: Connections to the store.
+        run_id: The run, as messages name it.
+        number: Its number.
+        tell: Told what is damaged, which is then left out; without it, damage raises.
+    """
+
+    def __init__(self, pool: Pool, run_id: str, number: int, *, tell: Tell | None) -> None:
+        self._pool, self._run_id, self._number, self._tell = pool, run_id, number, tell
+
+    def executions(
+        self, view: View, *, settled: bool, done: int, lean: bool = False, since: int = 0
+    ) -> Iterator[Execution]:
+        """Executions in the order of position and repetition.
+
+        Args:
+            view: Which marks are shown.
+            settled: Whether marks are shown as they were settled.
+            done: How many there must be at least.
+            lean: Whether to leave out what is not counted: the text of outputs, the details of marks and the like.
+            since: The position they begin at; behind it nobody looks whether any are missing.
+
+        Raises:
+            StoreError: Something is damaged and nobody is told, or the database refuses.
+        """
+        read_answer, read_marks = (lean_answer_of, lean_marks_of) if lean else (answer_of, marks_of)
+        shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
+        marked = [0] * len(shown)
+
+        def execution(row: Row) -> Execution:
+            position, repetition, name, body, total, *rest = row
+            if binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name))) != total:
+                raise ValueError("an output does not fit its check sum")
+            kept = read_answer(body)
+            found = []
+            for at, number, size in shown:
+                key = (number, position, repetition)
+                marks = _marks(rest[2 * at], rest[2 * at + 1], key, size=size, read=read_marks)
+                found.append(marks)
+                if marks is not None:
+                    marked[at] += 1
+            return Execution(position, name.decode(), repetition, kept.answer, view.marks(found), kept.valid, kept.cut)
+
+        sql = _executions_sql([number for _, number, _ in shown], settled=settled)
+        expected = done if since == 0 else 0
+        sound = yield from self._paged(sql, (since, -1), execution, what="execution", expected=expected)
+        for scoring, count in zip(view.scorings, marked, strict=True):
+            lost = scoring.done - count
+            if since == 0 and lost > max(0, done - sound):
+                self._say(
+                    f"{counted(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}"
+                )
+
+    def samples(self, *, expected: int, lean: bool = False) -> Iterator[SampleFacts]:
+        """Samples in order.
+
+        Args:
+            expected: How many there must be.
+            lean: Whether to leave out their content.
+
+        Raises:
+            StoreError: Something is damaged and nobody is told, or the database refuses.
+        """
+        content, joined = "s.content, c.body, c.checksum", " LEFT JOIN contents c ON c.number = s.content"
+        if lean:
+            content, joined = "NULL, NULL, NULL", ""
+        sql = (
+            f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {content} FROM samples s{joined}"  # noqa: S608 - our own words
+            " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?"
+        )
+        yield from self._paged(sql, (-1, -1), _sample, what="sample", expected=expected)
+
+    def entries(self, *, expected: int) -> Iterator[tuple[int, bytes]]:
+        """Graded items in order.
+
+        Raises:
+            StoreError: Something is damaged and nobody is told, or the database refuses.
+        """
+        sql = (
+            "SELECT position, 0, body, checksum FROM entries WHERE run = ? AND position > ? AND ? < 1"
+            " ORDER BY position LIMIT ?"
+        )
+        yield from self._paged(sql, (-1, -1), _entry, what="graded item", expected=expected)
+
+    def moments(self) -> Iterator[tuple[int, str | None]]:
+        """When each output came: position and time, in order.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        sql = (
+            "SELECT position, repetition, at FROM outputs WHERE run = ? AND (position, repetition) > (?, ?)"
+            " ORDER BY position, repetition LIMIT ?"
+        )
+        yield from self._paged(sql, (-1, -1), lambda row: (row[0], row[2]), what="output", expected=0)
+
+    def _paged(
+        self, sql: str, last: tuple[int, int], read: Callable[[Row], _Found], *, what: str, expected: int
+    ) -> Generator[_Found, None, int]:
+        """Rows by key, a page at a time, so that no snapshot of the store is held for long; how many were sound."""
+        sound, damaged, first = 0, 0, ""
+        is_more = True
+        while is_more:
+            seen = 0
+            try:
+                with self._pool.lent() as rows:
+                    for row in rows.stream(sql, (self._number, *last, PAGE)):
+                        seen += 1
+                        key = row[0], row[1]
+                        if type(key[0]) is not int or type(key[1]) is not int or key <= last:
+                            raise self._damage(f"its {what}s are out of order")
+                        last = key
+                        try:
+                            found = read(row)
+                        except _UNREADABLE:
+                            damaged += 1
+                            first = first or f"position {key[0]}, repetition {key[1]}"
+                            if self._tell is None:
+                                raise self._damage(f"the {what} at {first} does not fit its check sum") from None
+                            continue
+                        sound += 1
+                        yield found
+            except StoreError as error:
+                if self._tell is None:
+                    raise
+                self._tell(str(error))
+                break
+            is_more = seen == PAGE
+        lost = max(damaged, expected - sound)
+        if lost > 0:
+            at = f", the first at {first}" if first else ""
+            self._say(f"{counted(lost, what)} of {max(expected, sound + damaged):,} cannot be read{at}")
+        return sound
+
+    def _say(self, what: str) -> None:
+        if self._tell is None:
+            raise self._damage(what)
+        self._tell(str(self._damage(what)))
+
+    def _damage(self, what: str) -> StoreError:
+        message = f"The run `{self._run_id}` is damaged: {what}. `deemster store verify` says what is lost."
+        return failure(self._pool.dialect.where, message)
+
+
+def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:
+    columns, joins = [], []
+    for at, number in enumerate(scorings):
+        if settled:
+            columns.append(f"COALESCE(m{at}.final, m{at}.body), COALESCE(m{at}.final_checksum, m{at}.checksum)")
+        else:
+            columns.append(f"m{at}.body, m{at}.checksum")
+        joins.append(
+            f"LEFT JOIN marks m{at} ON m{at}.run = o.run AND m{at}.scoring = {int(number)}"
+            f" AND m{at}.position = o.position AND m{at}.repetition = o.repetition"
+        )
+    return (
+        f"SELECT o.position, o.repetition, s.id, o.body, o.checksum, {', '.join(columns)} FROM outputs o"  # noqa: S608 - our own words
+        f" LEFT JOIN samples s ON s.run = o.run AND s.position = o.position {' '.join(joins)}"
+        " WHERE o.run = ? AND (o.position, o.repetition) > (?, ?) ORDER BY o.position, o.repetition LIMIT ?"
+    )
+
+
+def _marks(
+    body: Any, total: Any, key: tuple[int, int, int], *, size: int, read: Callable[[bytes], tuple[Mark, ...]]
+) -> tuple[Mark, ...] | None:
+    if body is None:
+        if key[0] == 0 or total is not None:
+            raise ValueError("marks are missing that were written with their output")
+        return None
+    if binascii.crc32(body, binascii.crc32(b"%d/%d/%d/" % key)) != total:
+        raise ValueError("marks do not fit their check sum")
+    marks = read(body)
+    if len(marks) != size:
+        raise ValueError("marks do not fit their metrics")
+    return marks
+
+
+def _sample(row: Row) -> SampleFacts:
+    position, _, name, row_hash, labels, total, content, body, body_total = row
+    if binascii.crc32(labels, binascii.crc32(b"%d/%b%b" % (position, name, row_hash))) != total:
+        raise ValueError("a sample does not fit its check sum")
+    if content is not None and binascii.crc32(body, binascii.crc32(row_hash)) != body_total:
+        raise ValueError("a content does not fit its check sum")
+    known = labels_of(labels)
+    held = None if content is None else content_of(body)
+    return SampleFacts(
+        position=position,
+        id=name.decode(),
+        row_hash=row_hash.hex(),
+        tags=known.tags,
+        metadata=known.metadata,
+        expected_output=None if held is None else held.expected_output,
+        input=None if held is None else held.input,
+        content=held is not None,
+    )
+
+
+def _entry(row: Row) -> tuple[int, bytes]:
+    position, _, body, total = row
+    if checksum(body, position) != total:
+        raise ValueError("an entry does not fit its check sum")
+    return position, bytes(body)

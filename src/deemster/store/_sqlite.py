@@ -1,0 +1,295 @@
+"""A store in an SQLite file."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from deemster.errors import counted
+from deemster.store._sql_dialect import Insert, Row, Rows, failure
+
+_Result = TypeVar("_Result")
+# "deem" as a number, in the header of the file.
+_MARK = 0x6465656D
+_MAGIC = b"SQLite format 3\0"
+_SMALLEST = 512
+_NONE = "There is no store here. `deemster run` makes one; `--store` names another."
+_PATIENCE_S = 120.0
+_TIMEOUT_MS = 10_000
+_CACHE_KIB = 8 << 10
+# An index over the hashes of a million contents.
+_ROOMY_KIB = 64 << 10
+# How many rows one statement puts in. Other threads go on while SQLite works on a statement, and it waits for them
+# after each: with one row a statement it would mostly wait.
+_AT_ONCE = (128, 8, 1)
+_BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
+_CAUSES = {
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_READONLY": "it may only be read",
+    "SQLITE_PERM": "no permission",
+    "SQLITE_AUTH": "no permission",
+    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_NOTADB": "it is no SQLite database, or it is damaged",
+    "SQLITE_CORRUPT": "it is damaged",
+    "SQLITE_IOERR": "reading or writing failed",
+    "SQLITE_NOMEM": "there is not enough memory",
+    "SQLITE_TOOBIG": "a value is too large",
+}
+
+
+class SqliteRows:
+    """A connection to an SQLite file, used by one thread at a time."""
+
+    def __init__(self, path: str, *, durable: bool) -> None:
+        self._where = path
+        with self._told():
+            self._base = sqlite3.connect(
+                path, timeout=_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=64
+            )
+        with contextlib.ExitStack() as failing:
+            failing.callback(self._base.close)
+            self._write_ahead(durable=durable)
+            failing.pop_all()
+
+    def _write_ahead(self, *, durable: bool) -> None:
+        # A page holds several outputs of common length. Of a file that has pages already this changes nothing.
+        self.read("PRAGMA page_size = 8192")
+        if self.read("PRAGMA journal_mode")[0][0] != "wal":
+            self.read("PRAGMA journal_mode = WAL")
+        self.read(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
+        # Fewer and larger checkpoints: each waits for the disk.
+        self.read("PRAGMA wal_autocheckpoint = 4000")
+        self.read("PRAGMA journal_size_limit = 67108864")
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a query.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._told():
+            return self._patient(lambda: self._base.execute(sql, values).fetchall())
+
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of a query, one at a time.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._told():
+            cursor = self._patient(lambda: self._base.execute(sql, values))
+        try:
+            while True:
+                with self._told():
+                    rows = cursor.fetchmany(16)
+                if not rows:
+                    return
+                yield from rows
+        finally:
+            # The store may have been closed before whoever read from it went.
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                cursor.close()
+
+    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it changed.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._told():
+            return self._base.execute(sql, values).rowcount
+
+    def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each row of values; how many rows all of them changed.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._told():
+            return self._base.executemany(sql, rows).rowcount if rows else 0
+
+    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+        """Put in rows, but for those whose key is there already; how many were not.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        # Where not even one row fits, SQLite says so.
+        most = max(1, self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?"))
+        inserted = at = 0
+        with self._told():
+            for size in _AT_ONCE:
+                while size <= min(most, len(rows) - at):
+                    values = tuple(itertools.chain.from_iterable(rows[at : at + size]))
+                    inserted += self._base.execute(insert.sql(size), values).rowcount
+                    at += size
+        return inserted
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A writing transaction, committed at the end and rolled back where it raises.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        # The lock is taken at the start: a reader that turns into a writer could be refused without any wait.
+        self.read("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.read("COMMIT")
+        finally:
+            # After a commit there is nothing left to roll back.
+            self._abandon()
+
+    @contextlib.contextmanager
+    def roomy(self) -> Iterator[None]:
+        """A block in which much is written all over the store: more memory is used, and given back at its end.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        self.read(f"PRAGMA cache_size = {-_ROOMY_KIB}")
+        # After a failure the connection is closed, and all its memory goes with it.
+        yield
+        self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
+        self.read("PRAGMA shrink_memory")
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A reading transaction, which sees one state of the store.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        self.read("BEGIN")
+        try:
+            yield
+        finally:
+            self._abandon()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(sqlite3.Error):
+            self._base.close()
+
+    def _abandon(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            # SQLite has rolled back by itself after some failures.
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
+
+    def _patient(self, act: Callable[[], _Result]) -> _Result:
+        """Do something that another process may hold up, and try again while it does.
+
+        SQLite waits for locks by itself, but not for all of them: not while a file is switched to write-ahead mode, and
+        not while a process that was the last to close the file is cleaning up.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        pause_s = 0.001
+        while True:
+            try:
+                return act()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, 0.1)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise failure(self._where, f"The store cannot be used: {_cause(error)}.") from error
+        except (UnicodeDecodeError, MemoryError) as error:
+            # What is damaged may be quoted in SQLite's own message, or ask for more memory than there is.
+            raise failure(self._where, "The store cannot be used: it is damaged.") from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise failure(self._where, f"The store cannot take a value: {error}.") from error
+
+
+class Sqlite:
+    """A store in an SQLite file.
+
+    Args:
+        path: The file.
+        durable: Whether a commit waits until the disk has it.
+        create: Whether a missing file is made, readable by its owner only.
+
+    Raises:
+        StoreError: The file is missing or cannot be opened.
+    """
+
+    words: Mapping[str, str] = {"bytes": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
+
+    def __init__(self, path: Path, *, durable: bool, create: bool) -> None:
+        self.where = str(path)
+        self._durable = durable
+        try:
+            if create:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._look_at(path, may_be_empty=create)
+        except FileNotFoundError:
+            raise failure(self.where, _NONE) from None
+        except OSError as error:
+            raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
+
+    def _look_at(self, path: Path, *, may_be_empty: bool) -> None:
+        # SQLite takes what is shorter than a page for an empty database, and would begin anew over what is left of one.
+        with path.open("rb") as file:
+            start = file.read(_SMALLEST)
+        if not start and not may_be_empty:
+            raise failure(self.where, "This file is empty: it holds no store.")
+        if start and (len(start) < _SMALLEST or not start.startswith(_MAGIC)):
+            raise failure(self.where, f"The store cannot be used: {_CAUSES['SQLITE_NOTADB']}.")
+
+    def connect(self) -> SqliteRows:
+        """A connection of its own.
+
+        Raises:
+            StoreError: The file cannot be opened.
+        """
+        return SqliteRows(self.where, durable=self._durable)
+
+    def version(self, rows: Rows) -> int:
+        """How many migrations the file has seen; 0 where it is empty.
+
+        Raises:
+            StoreError: The file is a database of something else.
+        """
+        mark, version = rows.read("PRAGMA application_id")[0][0], rows.read("PRAGMA user_version")[0][0]
+        if mark != _MARK and (mark or version or rows.read("SELECT 1 FROM sqlite_master LIMIT 1")):
+            raise failure(self.where, "This SQLite database is no store of deemster, or it is damaged.")
+        return int(version)
+
+    def stamp(self, rows: Rows, version: int) -> None:
+        """Say how many migrations the file has seen."""
+        rows.write(f"PRAGMA application_id = {_MARK}")
+        rows.write(f"PRAGMA user_version = {version}")
+
+    def lock(self, rows: Rows) -> None:
+        """Nothing: a writing transaction keeps all others out."""
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    name = getattr(error, "sqlite_errorname", "")
+    return any(name == busy or name.startswith(f"{busy}_") for busy in _BUSY)
+
+
+def _cause(error: sqlite3.Error) -> str:
+    if _is_busy(error):
+        return f"another process has held it for {counted(int(_PATIENCE_S), 'second')}"
+    name = getattr(error, "sqlite_errorname", "")
+    for start, cause in _CAUSES.items():
+        if name.startswith(start):
+            return f"{cause} ({error})" if str(error) else cause
+    return str(error) or type(error).__name__

@@ -1,0 +1,294 @@
+"""Writing executions as they finish, many of them in one commit."""
+
+from __future__ import annotations
+
+import binascii
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from deemster.errors import StoreError
+from deemster.records import Execution
+from deemster.store._connection_pool import Pool
+from deemster.store._insert_run import put_samples, sample_rows
+from deemster.store._row_encoding import answer_body, checksum, identifier, marks_body
+from deemster.store._run_rows import count_done
+from deemster.store._sql_dialect import Insert, Rows, failure
+from deemster.store.lease import Lease
+from deemster.store.run_facts import SampleFacts
+
+# A commit stands at most a quarter of a second after what it holds; the rest is for the commit itself.
+_LINGER_S = 0.15
+_MANY = 4000
+_HEAVY = 4 << 20
+_FULL = 16 << 20
+
+
+class _Table:
+    """How rows of a table are written.
+
+    Args:
+        name: The table.
+        key: The columns that tell its rows apart.
+        values: The other columns.
+        forget: Columns that are emptied where a row is replaced.
+    """
+
+    def __init__(self, name: str, key: Sequence[str], values: Sequence[str], *, forget: Sequence[str] = ()) -> None:
+        self.key = key
+        columns = ", ".join([*key, *values])
+        changes = ", ".join([*(f"{value} = ?" for value in values), *(f"{value} = NULL" for value in forget)])
+        condition = " AND ".join(f"{part} = ?" for part in key)
+        self.insert = Insert(f"{name} ({columns})", f"({', '.join('?' * (len(key) + len(values)))})")
+        self.update = f"UPDATE {name} SET {changes} WHERE {condition}"  # noqa: S608 - names only
+
+
+_OUTPUTS = _Table("outputs", ("run", "position", "repetition"), ("at", "body", "checksum"))
+_ENTRIES = _Table("entries", ("run", "position"), ("body", "checksum"))
+_MARKS = _Table(
+    "marks",
+    ("run", "scoring", "position", "repetition"),
+    ("body", "checksum"),
+    forget=("final", "final_checksum"),
+)
+
+
+class _Group:
+    """What goes into one commit. A later value of one key takes the place of an earlier one."""
+
+    def __init__(self, *, size: int = 0, count: int = 0) -> None:
+        self.samples: list[SampleFacts] = []
+        self.outputs: dict[tuple[int, int], Sequence[Any]] = {}
+        self.marks: dict[tuple[int, int], Sequence[Any]] = {}
+        self.entries: dict[int, Sequence[Any]] = {}
+        self.size, self.count, self.since = size, count, 0.0
+
+    def join(self, other: _Group) -> None:
+        """Take in the rows of another group."""
+        self.since = self.since or time.monotonic()
+        self.outputs.update(other.outputs)
+        self.marks.update(other.marks)
+        self.entries.update(other.entries)
+        self.size += other.size
+        self.count += other.count
+
+    @property
+    def is_large(self) -> bool:
+        return self.count >= _MANY or self.size >= _HEAVY
+
+
+class Writer:
+    """Takes executions from any thread and commits them in groups, in a thread of its own.
+
+    Args:
+        pool: Connections to the store.
+        lease: The right to write the run.
+        scoring: Which scoring the marks belong to.
+        outputs: Whether outputs are written; a rescoring writes marks only.
+        durable: Whether `add` returns only when what it was given is committed.
+    """
+
+    def __init__(self, pool: Pool, lease: Lease, *, scoring: int, outputs: bool, durable: bool) -> None:
+        self._pool, self._lease, self._scoring, self._outputs, self._durable = pool, lease, scoring, outputs, durable
+        self._group = _Group()
+        self._held: list[SampleFacts] = []
+        self._pending = 0
+        self._added = self._committed = 0
+        self._waiting = 0
+        self._error: StoreError | None = None
+        self._is_closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="deemster-writer", daemon=True)
+        self._thread.start()
+
+    def add(self, executions: Sequence[Execution], *, at: str | None = None) -> None:
+        """Keep executions; one that is there already is replaced. Waits while too much is waiting to be committed.
+
+        Args:
+            executions: Finished ones.
+            at: When they finished.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        outputs: dict[tuple[int, int], Sequence[Any]] = {}
+        marks: dict[tuple[int, int], Sequence[Any]] = {}
+        size = 0
+        run, scoring = self._lease.number, self._scoring
+        for execution in executions:
+            position, repetition = key = execution.position, execution.repetition
+            if self._outputs:
+                body = answer_body(execution)
+                name = identifier(execution.id)
+                total = binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name)))
+                outputs[key] = (run, position, repetition, at, body, total)
+                size += len(body)
+            found = marks_body(execution.marks)
+            total = binascii.crc32(found, binascii.crc32(b"%d/%d/%d/" % (scoring, position, repetition)))
+            marks[key] = (run, scoring, position, repetition, found, total)
+            size += len(found) + 200
+        group = _Group(size=size, count=len(executions))
+        group.outputs = outputs
+        group.marks = marks
+        self._take(group)
+
+    def add_samples(self, samples: Sequence[SampleFacts]) -> None:
+        """Keep samples that come while the run goes on, in one commit with the executions that are added after them.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        with self._changed:
+            self._complain()
+            self._held.extend(samples)
+
+    def add_entries(self, entries: Sequence[tuple[int, bytes]]) -> None:
+        """Keep graded items: position and JSON; one that is there already is replaced.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        run = self._lease.number
+        rows = [(run, position, body, checksum(body, position)) for position, body in entries]
+        group = _Group(size=sum(len(body) + 100 for _, body in entries), count=len(rows))
+        group.entries = {row[1]: row for row in rows}
+        self._take(group)
+
+    def flush(self) -> None:
+        """Return when all that was added is committed.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        with self._changed:
+            self._hand_over()
+            goal = self._added
+            self._waiting += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: self._committed >= goal or self._error is not None)
+            finally:
+                self._waiting -= 1
+            self._complain()
+
+    def close(self) -> None:
+        """Commit what is left and end the thread.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        with self._changed:
+            self._hand_over()
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._complain()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except StoreError:
+            # What ended the block is the better reason.
+            if error is None:
+                raise
+
+    def _complain(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _take(self, found: _Group) -> None:
+        """Put rows to those that wait, once there is room; where that is asked, wait until they are committed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pending < _FULL or self._error is not None)
+            self._complain()
+            self._hand_over()
+            self._group.join(found)
+            self._added += found.count
+            self._pending += found.size
+            self._changed.notify_all()
+        if self._durable:
+            self.flush()
+
+    def _hand_over(self) -> None:
+        """Put the samples that were held back to the group that is committed next."""
+        self._group.samples.extend(self._held)
+        self._group.count += len(self._held)
+        self._added += len(self._held)
+        self._held = []
+
+    def _work(self) -> None:
+        """Commit group after group until the writer is closed and nothing is left."""
+        try:
+            while (group := self._next()) is not None:
+                with self._pool.writing() as rows:
+                    self._lease.renew(rows)
+                    self._write(rows, group)
+                with self._changed:
+                    self._committed += group.count
+                    self._pending -= group.size
+                    self._changed.notify_all()
+        except StoreError as error:
+            self._error = error
+        finally:
+            with self._changed:
+                if self._error is None and not self._is_closing:
+                    self._error = failure(self._pool.dialect.where, "The thread that writes to the store has ended.")
+                self._changed.notify_all()
+
+    def _next(self) -> _Group | None:
+        """The group to be committed next, once it is large or old enough, or somebody waits for it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._group.count or self._is_closing)
+            if not self._group.count:
+                return None
+            until = self._group.since + _LINGER_S
+            self._changed.wait_for(
+                lambda: self._group.is_large or self._waiting or self._is_closing, max(0.0, until - time.monotonic())
+            )
+            group, self._group = self._group, _Group()
+            return group
+
+    def _write(self, rows: Rows, group: _Group) -> None:
+        run = self._lease.number
+        if group.samples:
+            count = put_samples(rows, sample_rows(run, group.samples))
+            rows.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
+        done = _put(rows, _OUTPUTS, list(group.outputs.values())) + _put(rows, _ENTRIES, list(group.entries.values()))
+        if done:
+            count_done(rows, run, done)
+        marked = _put(rows, _MARKS, list(group.marks.values()))
+        if marked:
+            rows.write(
+                "UPDATE scorings SET done = done + ?, done_mirror = done_mirror - ? WHERE run = ? AND number = ?",
+                (marked, marked, run, self._scoring),
+            )
+
+
+def settle_marks(rows: Rows, run: int, scoring: int, executions: Iterable[Execution]) -> None:
+    """Write final marks beside those that are there."""
+    settled = []
+    for execution in executions:
+        key = (execution.position, execution.repetition)
+        body = marks_body(execution.marks)
+        settled.append((body, checksum(body, scoring, *key), run, scoring, *key))
+    rows.write_many(
+        "UPDATE marks SET final = ?, final_checksum = ?"
+        " WHERE run = ? AND scoring = ? AND position = ? AND repetition = ?",
+        settled,
+    )
+
+
+def _put(rows: Rows, table: _Table, found: Sequence[Sequence[Any]]) -> int:
+    """Write rows, in place of those with the same key; how many were not there yet."""
+    fresh = rows.insert_many(table.insert, found)
+    if fresh < len(found):
+        start = len(table.key)
+        rows.write_many(table.update, [(*row[start:], *row[:start]) for row in found])
+    return fresh

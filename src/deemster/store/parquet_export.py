@@ -1,0 +1,193 @@
+"""Runs as Parquet files, one for each kind of row: for analysis elsewhere; no store reads them back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from deemster.errors import Fault, MissingExtraError, StoreError
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, TargetFailure
+from deemster.store.run_facts import RunRow
+
+if TYPE_CHECKING:
+    from deemster.store.run_store import Store
+
+_BATCH = 5_000
+_HEAVY = 16 * 1024 * 1024
+_TEXT, _WHOLE, _NUMBER, _TRUTH = "string", "int64", "float64", "bool_"
+_RUNS = {
+    **dict.fromkeys(("run", "kind", "suite", "dataset", "fingerprint", "seed"), _TEXT),
+    **dict.fromkeys(("repetitions", "samples", "done"), _WHOLE),
+    **dict.fromkeys(("status", "reason", "started_at", "finished_at"), _TEXT),
+    "duration_s": _NUMBER,
+    **dict.fromkeys(("tool_version", "identity", "facts"), _TEXT),
+}
+_SAMPLES = {
+    "run": _TEXT,
+    "position": _WHOLE,
+    **dict.fromkeys(("sample", "row_hash", "tags", "metadata", "input", "expected_output"), _TEXT),
+}
+_KEY = {"run": _TEXT, "position": _WHOLE, "sample": _TEXT, "repetition": _WHOLE}
+_OUTPUTS = {
+    **_KEY,
+    **dict.fromkeys(("text", "failure", "model", "retrieved", "trajectory", "usage", "cut"), _TEXT),
+    "valid": _TRUTH,
+}
+_MARKS = {
+    **_KEY,
+    "scoring": _WHOLE,
+    "metric": _TEXT,
+    "score": _NUMBER,
+    "passed": _TRUTH,
+    "threshold": _NUMBER,
+    "rubric_score": _NUMBER,
+    **dict.fromkeys(("cause", "message", "details", "usage"), _TEXT),
+}
+_ENTRIES = {"run": _TEXT, "position": _WHOLE, "body": _TEXT}
+_Row = Mapping[str, Any]
+
+
+def export_columns(store: Store, run_ids: Sequence[str], folder: Path) -> None:
+    """Write runs as `runs`, `samples`, `outputs`, `marks` and `entries`, each a Parquet file of a folder.
+
+    Values that are no text, number or truth value stand as JSON. Marks are those after settling, of every scoring.
+
+    Args:
+        store: Where the runs are.
+        run_ids: Their ids.
+        folder: Where the files go; it is made where there is none.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        StoreError: There is no such run, one is damaged, or a file cannot be written.
+    """
+    runs = [store.run(run_id) for run_id in run_ids]
+    tables: dict[str, tuple[Mapping[str, str], Callable[[], Iterator[_Row]]]] = {
+        "runs": (_RUNS, lambda: map(_run, runs)),
+        "samples": (_SAMPLES, lambda: _samples(store, runs)),
+        "outputs": (_OUTPUTS, lambda: _outputs(store, runs)),
+        "marks": (_MARKS, lambda: _marks(store, runs)),
+        "entries": (_ENTRIES, lambda: _entries(store, runs)),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (columns, rows) in tables.items():
+            _write(folder / f"{name}.parquet", columns, rows())
+    except OSError as error:
+        raise StoreError(Fault(f"The files cannot be written: {error.strerror or error}.", str(folder))) from None
+
+
+def _write(path: Path, columns: Mapping[str, str], rows: Iterator[_Row]) -> None:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError("Writing Parquet", extra="parquet") from None
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
+    aside = path.with_name(f".deemster-{secrets.token_hex(8)}")
+    try:
+        with pq.ParquetWriter(aside, schema) as file:
+            for batch in _batches(rows):
+                file.write_table(pa.Table.from_pylist(batch, schema=schema))
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    """Rows in lists that stay small, whatever a row holds."""
+    batch: list[_Row] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(batch) == _BATCH or size > _HEAVY:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _run(run: RunRow) -> _Row:
+    same = {name: getattr(run, name) for name in _RUNS if name != "run"}
+    changed = {"seed": str(run.seed), "identity": _json(run.identity), "facts": _json(run.facts)}
+    return {"run": run.id, **same, **changed}
+
+
+def _samples(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
+    for run in runs:
+        for sample in store.samples(run.id):
+            yield {
+                "run": run.id,
+                "position": sample.position,
+                "sample": sample.id,
+                "row_hash": sample.row_hash,
+                "tags": _json(sample.tags),
+                "metadata": _json(sample.metadata),
+                "input": _json(sample.input) if sample.content else None,
+                "expected_output": _json(sample.expected_output) if sample.content else None,
+            }
+
+
+def _outputs(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
+    for run in runs:
+        for execution in _executions(store, run, 0):
+            row = {**_key(run, execution), "valid": execution.valid, "cut": _json(execution.cut)}
+            answer = execution.answer
+            if isinstance(answer, Output):
+                row |= {"text": answer.text, "model": answer.model}
+                row |= {name: _json(getattr(answer, name)) for name in ("retrieved", "trajectory", "usage")}
+            elif isinstance(answer, TargetFailure):
+                row["failure"] = answer.message
+            yield row
+
+
+def _marks(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
+    for run in runs:
+        for scoring in run.scorings:
+            for execution in _executions(store, run, scoring.number):
+                key = {**_key(run, execution), "scoring": scoring.number}
+                for card, mark in zip(scoring.cards, execution.marks, strict=False):
+                    yield {**key, **_mark(card, mark)}
+
+
+def _mark(card: MetricCard, mark: Mark) -> _Row:
+    if not isinstance(mark, MetricScore):
+        return {"metric": card.name, "cause": mark.cause, "message": mark.message, "usage": _json(mark.usage)}
+    return {
+        "metric": card.name,
+        "score": mark.score,
+        "passed": mark.success,
+        "threshold": mark.threshold,
+        "rubric_score": mark.rubric_score,
+        "details": _json(mark.details) if mark.details else None,
+        "usage": _json(mark.usage),
+    }
+
+
+def _entries(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
+    for run in runs:
+        if run.kind == "grading":
+            for position, body in store.entries(run.id):
+                yield {"run": run.id, "position": position, "body": body.decode()}
+
+
+def _executions(store: Store, run: RunRow, scoring: int) -> Iterator[Execution]:
+    return iter(()) if run.kind == "grading" else store.executions(run.id, scoring=scoring)
+
+
+def _key(run: RunRow, execution: Execution) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "position": execution.position,
+        "sample": execution.id,
+        "repetition": execution.repetition,
+    }

@@ -1,0 +1,96 @@
+"""Which runs are old enough to go, and giving back the space of those that went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from deemster.store._insert_run import sweep
+from deemster.store._run_reader import Tell
+from deemster.store.run_facts import RunRow, Status
+
+if TYPE_CHECKING:
+    from deemster.store._sql_dialect import Rows
+    from deemster.store.run_store import Store
+
+_TABLES = "contents, samples, outputs, marks, entries, scorings, runs"
+
+
+class Reclaimed(NamedTuple):
+    """What was given back.
+
+    Attributes:
+        contents: How many contents of samples no run used any more.
+        size: By how many bytes the file became smaller; None where there is no file.
+    """
+
+    contents: int
+    size: int | None
+
+
+def spent(
+    store: Store,
+    *,
+    keep: int | None = None,
+    before: str | None = None,
+    status: Status | None = None,
+    tell: Tell | None = None,
+) -> list[RunRow]:
+    """Runs that fit every condition that is given, the newest first; none where none is.
+
+    A run that a living process writes is not among them.
+
+    Args:
+        store: Where they are.
+        keep: All but the newest so many of each suite, or of each dataset where there is no suite.
+        before: Only those begun before this time, in RFC 3339.
+        status: Only those of this status; `keep` counts no others then.
+        tell: Told of runs that are damaged, which are then left out; without it they raise.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    if keep is None and before is None and status is None:
+        return []
+    found: list[RunRow] = []
+    seen: Counter[tuple[str, str | None, str]] = Counter()
+    for run in store.runs(status=status, tell=tell):
+        group = (run.kind, run.suite, "" if run.suite is not None else run.dataset)
+        seen[group] += 1
+        is_kept = keep is not None and seen[group] <= keep
+        if is_kept or (before is not None and run.started_at >= before):
+            continue
+        owner = store.owner(run.id)
+        if owner is None or not owner.alive:
+            found.append(run)
+    return found
+
+
+def reclaim(store: Store) -> Reclaimed:
+    """Remove contents of samples that no run uses, and give the space back to the system where that can be done.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
+    sweep(pool)
+    is_file = pool.dialect.words["bytes"] == "BLOB"
+    with pool.writing() as rows:
+        if not is_file:
+            # A run that begins meanwhile must not count on a content that is about to go.
+            rows.write("LOCK TABLE contents IN SHARE ROW EXCLUSIVE MODE")
+        contents = rows.write(
+            "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM samples WHERE samples.content = contents.number)"
+        )
+    with pool.lent() as rows:
+        if not is_file:
+            rows.read(f"VACUUM {_TABLES}")
+            return Reclaimed(contents, None)
+        before = _size(rows)
+        rows.read("VACUUM")
+        rows.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        return Reclaimed(contents, before - _size(rows))
+
+
+def _size(rows: Rows) -> int:
+    return int(rows.read("PRAGMA page_count")[0][0]) * int(rows.read("PRAGMA page_size")[0][0])

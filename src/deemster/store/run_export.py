@@ -1,0 +1,194 @@
+"""Runs as a file that another store can import: `deemster.run.v1`, JSON lines with check sums."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from deemster import __version__
+from deemster.errors import Fault, LeaseError, StoreError, visible
+from deemster.formats.atomic_write import write_aside
+from deemster.store._row_encoding import checksum
+from deemster.store._run_rows import number_of, run_rows
+from deemster.store._sql_dialect import Rows, failure
+from deemster.store.run_facts import RunRow
+from deemster.store.run_file_lines import (
+    LONGEST,
+    RECEIVED,
+    SCHEMA,
+    EndLine,
+    Header,
+    RunLine,
+    ScoringLine,
+    card_line,
+    written,
+)
+
+if TYPE_CHECKING:
+    from deemster.store.run_store import Store
+
+_SAMPLES = (
+    "SELECT s.position, s.id, s.row_hash, s.body, s.checksum, s.content, c.body, c.checksum FROM samples s"
+    " LEFT JOIN contents c ON c.number = s.content WHERE s.run = ? ORDER BY s.position"
+)
+_OUTPUTS = (
+    "SELECT o.position, o.repetition, s.id, o.at, o.body, o.checksum FROM outputs o"
+    " LEFT JOIN samples s ON s.run = o.run AND s.position = o.position"
+    " WHERE o.run = ? ORDER BY o.position, o.repetition"
+)
+_MARKS = (
+    "SELECT scoring, position, repetition, body, checksum, final, final_checksum FROM marks"
+    " WHERE run = ? ORDER BY scoring, position, repetition"
+)
+_ENTRIES = "SELECT position, body, checksum FROM entries WHERE run = ? ORDER BY position"
+_quoted = msgspec.json.encode
+
+
+def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
+    """Write runs with every fact of them to a run file; what stands there is replaced once the file is whole.
+
+    Args:
+        store: Where they are.
+        run_ids: Their ids.
+        path: The file.
+
+    Raises:
+        LeaseError: A living process writes one of them.
+        StoreError: There is no such run, one is damaged, or the file cannot be written.
+    """
+    for run_id in run_ids:
+        owner = store.owner(run_id)
+        if owner is not None and owner.alive:
+            message = f"The run `{run_id}` is not at rest: process {owner.pid} on {owner.host} writes it."
+            raise LeaseError(Fault(message, store.where))
+    header = Header(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
+    try:
+        write_aside(path, _file(store, header, run_ids))
+    except OSError as error:
+        raise StoreError(Fault(f"The file cannot be written: {error.strerror}.", str(path))) from None
+
+
+def digest_of(store: Store, run_id: str) -> str:
+    """The SHA-256 that the run file of a run would end with.
+
+    Raises:
+        StoreError: There is no such run, or it is damaged.
+    """
+    *_, end = run_pieces(store, run_id)
+    return msgspec.json.decode(end, type=EndLine).sha256
+
+
+def run_pieces(store: Store, run_id: str) -> Iterator[bytes]:
+    """The lines of one run, all of one state of the store; the last piece is its end.
+
+    Raises:
+        StoreError: There is no such run, or it is damaged.
+    """
+    digest = hashlib.sha256()
+    with store.reading() as rows:
+        run = next(run_rows(rows, store.where, "WHERE id = ?", (run_id,)), None)
+        if run is None:
+            raise failure(store.where, f"The store holds no run `{visible(run_id, limit=80)}`.")
+        for line in _heads(run):
+            digest.update(line)
+            yield line
+        lines = _Lines(rows, run, number_of(rows, store.where, run_id), store.where)
+        counts = dict.fromkeys(("samples", "outputs", "marks", "entries"), 0)
+        for kind in counts:
+            for line in getattr(lines, kind)():
+                counts[kind] += 1
+                digest.update(line)
+                yield line
+    if counts["samples"] != run.samples or counts["outputs"] + counts["entries"] != run.done:
+        raise lines.damage("rows are missing")
+    yield written(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
+
+
+def _file(store: Store, header: Header, run_ids: Sequence[str]) -> Iterator[bytes]:
+    yield written(header)
+    for run_id in run_ids:
+        yield from run_pieces(store, run_id)
+
+
+def _heads(run: RunRow) -> Iterator[bytes]:
+    """The lines that say what a run and its scorings are."""
+    known: dict[str, Any] = {name: getattr(run, name) for name in RunLine.__struct_fields__}
+    known["facts"] = {name: fact for name, fact in run.facts.items() if name != RECEIVED}
+    yield written(RunLine(**known))
+    for scoring in run.scorings:
+        known = {name: getattr(scoring, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
+        yield written(ScoringLine(**known, cards=tuple(map(card_line, scoring.cards))))
+
+
+class _Lines:
+    """The rows of one run as lines. Bodies are copied as they are, once their check sums fit."""
+
+    def __init__(self, rows: Rows, run: RunRow, number: int, where: str) -> None:
+        self._rows, self._run, self._number, self._where = rows, run, number, where
+
+    def damage(self, what: str) -> StoreError:
+        """An error about the run."""
+        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
+        return failure(self._where, message)
+
+    def samples(self) -> Iterator[bytes]:
+        for position, name, row_hash, labels, total, content, body, body_total in self._stream(_SAMPLES):
+            self._check(total, labels, f"the sample at position {position}", position, name, row_hash)
+            if content is not None:
+                self._check(body_total, body, f"the content of the sample at position {position}", row_hash)
+            line = b'{"line":"sample","position":%d,"id":%b,"row_hash":"%b","labels":%b,"content":%b}\n' % (
+                position,
+                _quoted(name.decode()),
+                row_hash.hex().encode(),
+                labels,
+                b"null" if content is None else body,
+            )
+            yield self._short(line, f"The sample `{visible(name.decode(), limit=80)}`")
+
+    def outputs(self) -> Iterator[bytes]:
+        for position, repetition, name, at, body, total in self._stream(_OUTPUTS):
+            self._check(total, body, f"the output at position {position}", position, repetition, name)
+            line = b'{"line":"output","position":%d,"repetition":%d,"at":%b,"body":%b}\n' % (
+                position,
+                repetition,
+                _quoted(at),
+                body,
+            )
+            yield self._short(line, f"The output at position {position}")
+
+    def marks(self) -> Iterator[bytes]:
+        for scoring, position, repetition, body, total, final, final_total in self._stream(_MARKS):
+            key = (scoring, position, repetition)
+            self._check(total, body, f"the marks at position {position}", *key)
+            if final is not None:
+                self._check(final_total, final, f"the settled marks at position {position}", *key)
+            line = b'{"line":"marks","scoring":%d,"position":%d,"repetition":%d,"marks":%b,"final":%b}\n' % (
+                *key,
+                body,
+                b"null" if final is None else final,
+            )
+            yield self._short(line, f"The marks at position {position}")
+
+    def entries(self) -> Iterator[bytes]:
+        for position, body, total in self._stream(_ENTRIES):
+            self._check(total, body, f"the graded item at position {position}", position)
+            line = b'{"line":"entry","position":%d,"body":%b}\n' % (position, body)
+            yield self._short(line, f"The graded item at position {position}")
+
+    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        return self._rows.stream(sql, (self._number,))
+
+    def _check(self, total: Any, body: Any, what: str, *key: Any) -> None:
+        if not isinstance(body, bytes) or None in key or checksum(body, *key) != total:
+            raise self.damage(f"{what} does not fit its check sum")
+
+    def _short(self, line: bytes, what: str) -> bytes:
+        if len(line) > LONGEST:
+            raise failure(
+                self._where, f"{what} is longer than the {LONGEST // 2**20} MiB that a run file may have in a line."
+            )
+        return line

@@ -1,0 +1,280 @@
+"""Whether a run file is whole and holds together: every line, before any of it reaches a store."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from deemster.datasets.fingerprint import row_hash
+from deemster.errors import Fault, StoreError, counted
+from deemster.formats.document import Reading
+from deemster.store.run_file_lines import (
+    LONGEST,
+    RECEIVED,
+    EndLine,
+    EntryLine,
+    Line,
+    MarksLine,
+    OutputLine,
+    RunLine,
+    SampleLine,
+    ScoringLine,
+    header_of,
+    line_of,
+)
+
+_FAULTS = 100
+# A report goes through all that a run should have, also where the file holds few of them.
+_EXECUTIONS = 100_000_000
+_ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, EndLine)
+_PLACES = {kind: place for place, kind in enumerate(_ORDER)}
+
+
+class Received(NamedTuple):
+    """A run of a file that was checked.
+
+    Attributes:
+        id: The run's id.
+        sha256: Of its lines, in hex.
+        samples: How many samples it has.
+        outputs: How many outputs it has.
+    """
+
+    id: str
+    sha256: str
+    samples: int
+    outputs: int
+
+
+def raw_lines(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
+    """The lines of a run file without their ends, each with its number.
+
+    Raises:
+        StoreError: The file cannot be read, or a line is too long.
+    """
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while data := file.readline(LONGEST + 1):
+                number += 1
+                if len(data) > LONGEST:
+                    reading.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
+                yield number, data.removesuffix(b"\n")
+    except FileNotFoundError:
+        reading.refuse("There is no such file.")
+    except OSError as error:
+        reading.refuse(f"The file cannot be read: {error.strerror}.")
+
+
+def received(path: Path) -> list[Received]:
+    """The runs of a file, every line of which is read strictly.
+
+    Raises:
+        StoreError: The file cannot be read or is no run file; the faults that were found are told.
+    """
+    reading = Reading(str(path), error=StoreError)
+    lines = raw_lines(path, reading)
+    _, first = next(lines, (0, b""))
+    if not first:
+        reading.refuse("The file is empty.")
+    try:
+        header = header_of(first)
+    except ValueError as error:
+        reading.refuse(str(error), line=1)
+    faults: list[Fault] = []
+    runs = list(_runs(path, lines, faults))
+    if not faults and len(runs) != header.runs:
+        faults.append(
+            Fault(f"The file holds {counted(len(runs), 'run')}; its first line says {header.runs}.", str(path))
+        )
+    if faults:
+        raise StoreError(faults)
+    return runs
+
+
+def _runs(path: Path, lines: Iterator[tuple[int, bytes]], faults: list[Fault]) -> Iterator[Received]:
+    """The runs that hold together; what is wrong with the others is added to the faults."""
+    check: _Check | None = None
+    seen: set[str] = set()
+    for number, data in lines:
+        check = check or _Check()
+        where = f"{path}:{number}"
+        line = None
+        try:
+            line = line_of(data)
+            check.take(line, data)
+        except ValueError as error:
+            check.is_whole = False
+            faults.append(Fault(str(error), where))
+            if len(faults) >= _FAULTS or isinstance(error, _OutOfPlaceError):
+                return
+        if isinstance(line, EndLine):
+            if line.id in seen:
+                faults.append(Fault(f"The run `{line.id}` stands in the file twice.", where))
+            elif check.is_whole:
+                yield Received(line.id, line.sha256, line.samples, line.outputs)
+            seen.add(line.id)
+            check = None
+    if check is not None:
+        faults.append(Fault("The file ends within a run: the rest of it is missing.", str(path)))
+
+
+class _OutOfPlaceError(ValueError):
+    """A line out of place, behind which nothing can be understood."""
+
+
+class _Check:
+    """What has been read of one run, as far as the lines that follow must fit it.
+
+    Attributes:
+        is_whole: Whether nothing was wrong so far.
+    """
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self._place = -1
+        self._run: RunLine | None = None
+        self._digest = hashlib.sha256()
+        self._cards: list[int] = []
+        self._ids = array("Q")
+        self._samples = 0
+        self._outputs = array("q")
+        self._marks = 0
+        self._own = 0
+        self._entries = 0
+        # The place of the last marks or entry, and of its output.
+        self._last = (-1, -1)
+        self._at = 0
+
+    def take(self, line: Line, data: bytes) -> None:
+        """See whether a line fits those before it.
+
+        Raises:
+            ValueError: It does not.
+        """
+        place = _PLACES[type(line)]
+        if self._run is None:
+            if not isinstance(line, RunLine):
+                raise _OutOfPlaceError("A run begins with a line `run`; this is another one.")
+            if RECEIVED in line.facts:
+                raise _OutOfPlaceError(f"`{RECEIVED}` is no fact of a run file.")
+            if line.samples * line.repetitions > _EXECUTIONS:
+                raise _OutOfPlaceError(f"A run of a file has at most {_EXECUTIONS:,} executions.")
+            self._run = line
+        elif isinstance(line, RunLine):
+            raise _OutOfPlaceError(f"Another run begins before the end of the run `{self._run.id}`.")
+        if place < self._place:
+            raise _OutOfPlaceError(f"This line stands behind lines `{_named(self._place)}`, which follow its kind.")
+        self._place = place
+        if isinstance(line, EndLine):
+            self._end(line)
+            return
+        self._digest.update(data + b"\n")
+        if isinstance(line, SampleLine):
+            self._sample(line)
+        elif isinstance(line, OutputLine):
+            self._output(line, self._run)
+        elif isinstance(line, MarksLine):
+            self._marked(line, self._run)
+        elif isinstance(line, ScoringLine):
+            self._scoring(line)
+        elif isinstance(line, EntryLine):
+            self._entry(line, self._run)
+
+    def _scoring(self, line: ScoringLine) -> None:
+        self._cards.append(len(line.cards))
+        if line.number != len(self._cards) - 1:
+            raise ValueError(f"Scorings are numbered from 0; this should be {len(self._cards) - 1}, not {line.number}.")
+        if len({card.name for card in line.cards}) < len(line.cards):
+            raise ValueError("Two metrics of this scoring have the same name.")
+
+    def _sample(self, line: SampleLine) -> None:
+        self._samples += 1
+        self._ids.append(int.from_bytes(hashlib.blake2b(line.id.encode(), digest_size=8).digest()))
+        if line.position != self._samples - 1:
+            raise ValueError(f"Samples stand in order from 0; this should be {self._samples - 1}, not {line.position}.")
+        tags = (line.labels.metadata or {}).get("tags") or []
+        if not isinstance(tags, str) and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+            raise ValueError("The `tags` of a sample's metadata are text, or a list of text.")
+        if line.content is None:
+            return
+        if not isinstance(line.content.input, dict):
+            raise ValueError("The input of a sample is a map.")  # noqa: TRY004 - bad data, not a bad call
+        if row_hash(line.content.input, line.content.expected_output) != line.row_hash:
+            # Contents are shared by all runs of a store: a wrong hash would change what another run reads.
+            raise ValueError("`row_hash` is not the hash of this input and expected output.")
+
+    def _output(self, line: OutputLine, run: RunLine) -> None:
+        if run.kind == "grading":
+            raise ValueError("A grading has entries in place of outputs.")
+        key = self._key(line, run)
+        if self._outputs and key <= self._outputs[-1]:
+            raise ValueError("Outputs stand in the order of position and repetition, each once.")
+        self._outputs.append(key)
+
+    def _marked(self, line: MarksLine, run: RunLine) -> None:
+        self._marks += 1
+        self._own += line.scoring == 0
+        key = self._key(line, run)
+        if line.scoring >= len(self._cards):
+            raise ValueError(f"There is no scoring {line.scoring}.")
+        if (line.scoring, key) <= self._last:
+            raise ValueError("Marks stand in the order of scoring, position and repetition, each once.")
+        if line.scoring != self._last[0]:
+            self._at = 0
+        self._last = (line.scoring, key)
+        while self._at < len(self._outputs) and self._outputs[self._at] < key:
+            self._at += 1
+        if self._at == len(self._outputs) or self._outputs[self._at] != key:
+            raise ValueError("There is no output that these marks could be about.")
+        wanted = self._cards[line.scoring]
+        if len(line.marks) != wanted or (line.final is not None and len(line.final) != wanted):
+            raise ValueError(f"The scoring has {counted(wanted, 'metric')}; each gives one mark.")
+
+    def _entry(self, line: EntryLine, run: RunLine) -> None:
+        if run.kind != "grading":
+            raise ValueError("Only a grading has entries.")
+        before = self._last[1] if self._entries else -1
+        self._entries += 1
+        if line.position <= before:
+            raise ValueError("Entries stand in the order of position, each once.")
+        self._last = (0, line.position)
+
+    def _key(self, line: OutputLine | MarksLine, run: RunLine) -> int:
+        if line.position >= self._samples or line.repetition >= run.repetitions:
+            raise ValueError("Neither `position` nor `repetition` may go beyond those of the run.")
+        return line.position * run.repetitions + line.repetition
+
+    def _end(self, line: EndLine) -> None:
+        if not self.is_whole or self._run is None:
+            return
+        if not self._cards:
+            raise ValueError("The run has no scoring; its own is number 0.")
+        if line.id != self._run.id:
+            raise ValueError(f"This is the end of the run `{line.id}`, not of `{self._run.id}`.")
+        if (line.samples, line.outputs, line.marks, line.entries) != (
+            self._samples,
+            len(self._outputs),
+            self._marks,
+            self._entries,
+        ):
+            raise ValueError("The run has another number of lines than its end says: some are missing, or too many.")
+        if self._own != len(self._outputs):
+            raise ValueError("Every output has marks of the scoring 0; some are missing.")
+        if self._samples != self._run.samples:
+            raise ValueError(
+                f"The run has {counted(self._run.samples, 'sample')} by its first line, {self._samples} by count."
+            )
+        if line.sha256 != self._digest.hexdigest():
+            raise ValueError("The check sum does not fit: the lines of this run are not those that were written.")
+        ids = sorted(self._ids)
+        if any(one == other for one, other in itertools.pairwise(ids)):
+            raise ValueError("Two samples of the run have the same id.")
+
+
+def _named(place: int) -> str:
+    return str(_ORDER[place].__struct_config__.tag)

@@ -1,0 +1,261 @@
+"""The lines of a run file, `deemster.run.v1`: what a run's rows are called outside of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from deemster.errors import did_you_mean, visible
+from deemster.formats.document import DEPTH
+from deemster.formats.strict_json import json_value
+from deemster.records import Mark, MetricCard
+from deemster.store._row_encoding import Content, Kept, Labels
+
+SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
+# The longest line that is read, so that what a hostile one can make of memory is bounded.
+LONGEST = 16 * 1024 * 1024
+# The fact by which a store knows a run that came from a file: nothing that such a run names may be asked or loaded.
+RECEIVED = "received"
+
+# PostgreSQL has no zero bytes in its text.
+Plain: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z")]
+Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+Id: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f]{1,200}\Z")]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Moment: TypeAlias = Annotated[
+    str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z\Z")
+]
+Hex: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Status: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag_field="line"):
+    """A line after the first one; `line` says which."""
+
+
+class RunLine(_Line, frozen=True, kw_only=True, tag="run"):
+    """What a run is, and how it ended."""
+
+    id: Id
+    kind: Literal["run", "grading", "recording"]
+    suite: Plain | None
+    dataset: Plain
+    fingerprint: Plain
+    seed: int
+    repetitions: Annotated[int, Meta(ge=1, le=1_000_000)]
+    samples: Count
+    status: Status
+    reason: Plain | None
+    started_at: Moment
+    finished_at: Moment | None
+    duration_s: Annotated[float, Meta(ge=0)] | None
+    tool_version: Plain
+    identity: dict[str, Any]
+    facts: dict[str, Any]
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A metric of a scoring."""
+
+    name: Name
+    spec: str
+    identity: str
+    family: str
+    quotes: tuple[str, ...] | None
+    threshold: float | None
+    higher_is_better: bool
+    parts: tuple[str, ...] = ()
+
+
+class ScoringLine(_Line, frozen=True, kw_only=True, tag="scoring"):
+    """A pass of metrics over the outputs of the run."""
+
+    number: Count
+    cards: tuple[Card, ...]
+    identity: dict[str, Any]
+    status: Status
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class SampleLine(_Line, frozen=True, kw_only=True, tag="sample"):
+    """A sample as the run saw it; `content` is null where input and expected output are not kept."""
+
+    position: Count
+    id: Name
+    row_hash: Hex
+    labels: Labels
+    content: Content | None
+
+
+class OutputLine(_Line, frozen=True, kw_only=True, tag="output"):
+    """What the target said; `body.cut` says what is left out of an output that was too long."""
+
+    position: Count
+    repetition: Count
+    at: Plain | None
+    body: Kept
+
+
+class MarksLine(_Line, frozen=True, kw_only=True, tag="marks"):
+    """How an output was marked, in the order of the scoring's metrics; `final` is what settling made of it."""
+
+    scoring: Count
+    position: Count
+    repetition: Count
+    marks: tuple[Mark, ...]
+    final: tuple[Mark, ...] | None
+
+
+class EntryLine(_Line, frozen=True, kw_only=True, tag="entry"):
+    """An item of a grading, with its votes."""
+
+    position: Count
+    body: dict[str, Any]
+
+
+class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
+    """How many lines of each kind the run has, and the SHA-256 of all of them."""
+
+    id: Id
+    samples: Count
+    outputs: Count
+    marks: Count
+    entries: Count
+    sha256: Hex
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first line."""
+
+    schema_version: Literal["deemster.run.v1"]
+    tool_version: Plain
+    runs: Count
+
+
+Line: TypeAlias = RunLine | ScoringLine | SampleLine | OutputLine | MarksLine | EntryLine | EndLine
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Line).decode
+_KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
+# What a line wraps around a value, so that a sample of the deepest nesting that a dataset may have fits.
+_DEEPEST = DEPTH + 10
+
+
+def written(line: Line | Header) -> bytes:
+    r"""A line as the bytes that stand in a file.
+
+    >>> written(Header(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
+    b'{"schema_version":"deemster.run.v1","tool_version":"0.1.0","runs":1}\n'
+    """
+    return _encode(line) + b"\n"
+
+
+def header_of(data: bytes) -> Header:
+    """The first line.
+
+    Raises:
+        ValueError: It is no header of a run file.
+    """
+    try:
+        value = _strict(data)
+    except ValueError as error:
+        raise ValueError(f"{error} A run file is made of lines of JSON.") from None
+    version = value.get("schema_version") if isinstance(value, dict) else None
+    if version != SCHEMA:
+        raise ValueError(f"A run file begins with a line whose schema_version is `{SCHEMA}`; this is none.")
+    header: Header = _converted(value, Header)
+    return header
+
+
+def line_of(data: bytes) -> Line:
+    """A line after the first one, read strictly: a file may come from anywhere.
+
+    Raises:
+        ValueError: It is no JSON, no line of a run file, or says something that no record keeps.
+    """
+    try:
+        line: Line = _decode(data)
+        if _encode(line) == data and not _may_be_deep(data):
+            return line
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    # Written otherwise than here, or wrong: the slow way tells which.
+    value = _strict(data)
+    if not isinstance(value, dict) or value.get("line") not in _KINDS:
+        found = visible(str(value.get("line")), limit=40) if isinstance(value, dict) and "line" in value else None
+        raise ValueError(
+            "A line is a map with `line`."
+            if found is None
+            else f"`{found}` is no line of a run file. " + did_you_mean(found, _KINDS)
+        )
+    line = _converted(value, Line)
+    if unknown := _dropped(value, line, "$"):
+        raise ValueError(f"`{visible(unknown, limit=200)}` is no key of this line.")
+    return line
+
+
+def card_line(card: MetricCard) -> Card:
+    """A metric as a line has it."""
+    quotes = None if card.quotes is None else tuple(sorted(card.quotes))
+    return Card(**{**card._asdict(), "quotes": quotes})
+
+
+def card_of(line: Card) -> MetricCard:
+    """A metric as scorings have it."""
+    quotes = None if line.quotes is None else frozenset(line.quotes)
+    return MetricCard(**{**msgspec.structs.asdict(line), "quotes": quotes})
+
+
+def _strict(data: bytes) -> Any:
+    try:
+        value = json_value(data)
+    except ValueError as error:
+        raise ValueError(f"This cannot be read as JSON: {visible(str(error), limit=200)}.") from None
+    if _may_be_deep(data) and not _within(value, _DEEPEST):
+        raise ValueError(f"Nesting goes deeper than {_DEEPEST}.")
+    return value
+
+
+def _may_be_deep(data: bytes) -> bool:
+    return data.count(b"{") + data.count(b"[") > _DEEPEST
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise ValueError(
+            f"This line does not have the shape of `{SCHEMA}`: {visible(str(error), limit=300)}."
+        ) from None
+
+
+def _within(value: Any, room: int) -> bool:
+    if isinstance(value, (dict, list)):
+        entries = value.values() if isinstance(value, dict) else value
+        return room > 0 and all(_within(entry, room - 1) for entry in entries)
+    return True
+
+
+def _dropped(value: Any, kept: Any, path: str) -> str | None:
+    """The first part of a value that reading it as a record lost."""
+    if isinstance(value, dict):
+        if isinstance(kept, msgspec.Struct):
+            held = msgspec.structs.asdict(kept)
+            held[kept.__struct_config__.tag_field or ""] = None
+        elif isinstance(kept, Mapping):
+            held = dict(kept)
+        else:
+            return None
+        for key, entry in value.items():
+            found = f"{path}.{key}" if key not in held else _dropped(entry, held[key], f"{path}.{key}")
+            if found:
+                return found
+    elif isinstance(value, list) and isinstance(kept, (list, tuple)):
+        for index, (entry, part) in enumerate(zip(value, kept, strict=False)):
+            if found := _dropped(entry, part, f"{path}[{index}]"):
+                return found
+    return None

@@ -1,0 +1,399 @@
+"""The store of runs: facts in, facts out. Numbers, comparisons and decisions are derived from them elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from deemster.errors import Fault, LeaseError
+from deemster.records import Execution, MetricCard
+from deemster.store._connection_pool import Pool
+from deemster.store._find_runs import found_run, found_runs
+from deemster.store._insert_run import begun, delete, fill, sweep
+from deemster.store._row_encoding import as_json
+from deemster.store._run_reader import Reader, Told, view_of
+from deemster.store._run_rows import insert_scoring, number_of, recount, update_run, update_scoring
+from deemster.store._sql_dialect import Rows, failure
+from deemster.store.batched_writer import Writer, settle_marks
+from deemster.store.lease import Lease, owner_of, taken
+from deemster.store.run_facts import Kind, Owner, RunFacts, RunRow, SampleFacts, ScoringRow, Status
+
+_SETTLED = 2000
+_ENDING = ("reason", "finished_at", "duration_s")
+
+
+class Store:
+    """Runs with their samples, outputs and marks. Any thread may use it.
+
+    Attributes:
+        where: The file or URL, without any password.
+        durable: Whether every sample is committed by itself.
+    """
+
+    def __init__(self, pool: Pool, *, durable: bool) -> None:
+        self.where, self.durable = pool.dialect.where, durable
+        self._pool, self._lock = pool, threading.Lock()
+        self._leases: dict[str, Lease] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release what is leased and close the connections."""
+        with self._lock:
+            leases, self._leases = list(self._leases.values()), {}
+        for lease in leases:
+            lease.release()
+        self._pool.close()
+
+    def reading(self) -> AbstractContextManager[Rows]:
+        """A connection that sees one state of the store for the time of a block."""
+        return self._pool.reading()
+
+    def writing(self) -> AbstractContextManager[Rows]:
+        """A connection in one transaction, committed at the end of a block and rolled back where it raises."""
+        return self._pool.writing()
+
+    def begin(self, run: RunFacts, samples: Iterable[SampleFacts], *, cards: Sequence[MetricCard]) -> Lease:
+        """Keep a run and its samples, and lease it. Others see the run once all its samples are there.
+
+        Args:
+            run: The run.
+            samples: Its samples, in order.
+            cards: Its metrics, in the order of the marks.
+
+        Raises:
+            TakenError: There is a run of that id.
+            StoreError: The number of samples is not what the run says, or the database refuses.
+        """
+        sweep(self._pool)
+        lease = self._kept(begun(self._pool, run, cards))
+        with ExitStack() as failing:
+            failing.callback(self._drop, lease)
+            fill(self._pool, lease, run, samples)
+            failing.pop_all()
+        return lease
+
+    def _drop(self, lease: Lease) -> None:
+        with self._lock:
+            self._leases.pop(lease.run_id, None)
+        lease.release()
+        delete(self._pool, lease.number)
+
+    def lease(self, run_id: str) -> Lease:
+        """Take the right to write a run: a free one, one of a dead process, or one not heard of for 30 seconds.
+
+        Raises:
+            LeaseError: Another process holds it; host and process id are named.
+            StoreError: There is no such run, or the database refuses.
+        """
+        return self._kept(taken(self._pool, run_id))
+
+    def _kept(self, lease: Lease) -> Lease:
+        with self._lock:
+            self._leases[lease.run_id] = lease
+        return lease
+
+    def owner(self, run_id: str) -> Owner | None:
+        """The process that holds a run, or None.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        with self._pool.lent() as rows:
+            return owner_of(rows, self._pool, run_id)
+
+    def _held(self, run_id: str) -> Lease:
+        with self._lock:
+            lease = self._leases.get(run_id)
+        if lease is None or not lease.is_held:
+            raise LeaseError(Fault(f"The run `{run_id}` is not leased here, so it is not written.", self.where))
+        return lease
+
+    def open_scoring(
+        self, run_id: str, cards: Sequence[MetricCard], *, identity: Mapping[str, Any], started_at: str | None = None
+    ) -> int:
+        """Begin a further scoring of a run's outputs, or go on with an unfinished one of the same identity.
+
+        Args:
+            run_id: The run, leased here.
+            cards: The metrics, in the order of the marks.
+            identity: Plain JSON that says what is scored with what.
+            started_at: When it begins.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease = self._held(run_id)
+        row = self.run(run_id)
+        for scoring in row.scorings[1:]:
+            if scoring.status == "running" and as_json(scoring.identity) == as_json(identity):
+                return scoring.number
+        number = len(row.scorings)
+        with self._pool.writing() as rows:
+            lease.renew(rows)
+            insert_scoring(rows, lease.number, number, cards, identity, started_at=started_at)
+        return number
+
+    def writer(self, run_id: str, *, scoring: int = 0, outputs: bool = True) -> Writer:
+        """What takes the executions of a run as they finish.
+
+        Args:
+            run_id: The run, leased here.
+            scoring: Which scoring the marks belong to.
+            outputs: Whether outputs are written too.
+
+        Raises:
+            LeaseError: The run is not leased here.
+        """
+        return Writer(self._pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
+
+    def runs(
+        self,
+        *,
+        suite: str | None = None,
+        dataset: str | None = None,
+        kind: Kind | None = None,
+        status: Status | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        tell: Told = None,
+    ) -> list[RunRow]:
+        """Runs, the newest first.
+
+        Args:
+            suite: Only those of this suite.
+            dataset: Only those of this dataset.
+            kind: Only those of this kind.
+            status: Only those of this status.
+            since: Only those begun at this time or later, in RFC 3339.
+            until: Only those begun before this time.
+            limit: At most so many.
+            tell: Told of runs that are damaged, which are then left out; without it they raise.
+
+        Raises:
+            StoreError: A run is damaged, or the database refuses.
+        """
+        asked = {
+            "suite = ?": suite,
+            "dataset = ?": dataset,
+            "kind = ?": kind,
+            "status = ?": status,
+            "started_at >= ?": since,
+            "started_at < ?": until,
+        }
+        with self._pool.reading() as rows:
+            return found_runs(rows, self.where, asked, limit=limit, tell=tell)
+
+    def run(self, name: str, *, kind: Kind | None = None) -> RunRow:
+        """One run.
+
+        Args:
+            name: Its id, the beginning of its id where only one run has it, or `latest`.
+            kind: The only kind that `latest` looks at.
+
+        Raises:
+            StoreError: There is none, there are several, it is damaged, or the database refuses.
+        """
+        with self._pool.reading() as rows:
+            return found_run(rows, self.where, name, kind=kind)
+
+    def cards(self, run_id: str) -> tuple[MetricCard, ...]:
+        """The metrics of a run's report, in the order of the marks of `executions`.
+
+        Raises:
+            StoreError: There is no such run, it is damaged, or the database refuses.
+        """
+        return view_of(self.run(run_id).scorings).cards
+
+    def samples(self, run_id: str, *, tell: Told = None, lean: bool = False) -> Iterator[SampleFacts]:
+        """The samples of a run, in order.
+
+        Args:
+            run_id: The run.
+            tell: Told what is damaged, which is then left out; without it, damage raises.
+            lean: Whether to leave out expected output and input, as where samples are counted.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        return self._reader(row, tell).samples(expected=row.samples, lean=lean)
+
+    def executions(
+        self,
+        run_id: str,
+        *,
+        scoring: int | None = None,
+        settled: bool = True,
+        tell: Told = None,
+        lean: bool = False,
+        since: int = 0,
+    ) -> Iterator[Execution]:
+        """The executions of a run, in the order of position and repetition.
+
+        Args:
+            run_id: The run.
+            scoring: Whose marks; None for what a report shows: for each metric the latest complete scoring that has it,
+                in the order of `cards`. An output that came after that scoring is `not_run` there. Where one scoring
+                is asked for, an execution it has not marked has no marks.
+            settled: Whether marks are shown as they were settled, where they were.
+            tell: Told what is damaged, which is then left out; without it, damage raises.
+            lean: Whether to leave out texts, details and all else that is shown and not counted.
+            since: The position they begin at.
+
+        Raises:
+            StoreError: There is no such run or scoring, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        reader, done = self._reader(row, tell), 0 if row.kind == "grading" else row.done
+        view = view_of(row.scorings) if scoring is None else view_of([self._scoring(row, scoring)])
+        return reader.executions(view, settled=settled, done=done, lean=lean, since=since)
+
+    def entries(self, run_id: str, *, tell: Told = None) -> Iterator[tuple[int, bytes]]:
+        """The graded items of a grading, in order: position and JSON.
+
+        Args:
+            run_id: The run.
+            tell: Told what is damaged, which is then left out; without it, damage raises.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        return self._reader(row, tell).entries(expected=row.done if row.kind == "grading" else 0)
+
+    def moments(self, run_id: str) -> Iterator[tuple[int, str | None]]:
+        """When each output of a run came: position and time, in order.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        return self._reader(self.run(run_id), None).moments()
+
+    def _reader(self, row: RunRow, tell: Told) -> Reader:
+        with self._pool.lent() as rows:
+            number = number_of(rows, self.where, row.id)
+        return Reader(self._pool, row.id, number, tell=tell)
+
+    def _scoring(self, row: RunRow, number: int) -> ScoringRow:
+        if not 0 <= number < len(row.scorings):
+            raise failure(self.where, f"The run `{row.id}` has no scoring {number}.")
+        return row.scorings[number]
+
+    def settle(self, run_id: str, scoring: int, executions: Iterable[Execution]) -> None:
+        """Write marks as they stand after settling, in one transaction.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease, each = self._held(run_id), iter(executions)
+        with self._pool.writing() as rows:
+            lease.renew(rows)
+            while chunk := list(itertools.islice(each, _SETTLED)):
+                settle_marks(rows, lease.number, scoring, chunk)
+            lease.renew(rows)
+
+    def amend(
+        self,
+        run_id: str,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        identity: Mapping[str, Any] | None = None,
+        status: Status | None = None,
+    ) -> None:
+        """Change what is known of a run, at once.
+
+        Args:
+            run_id: The run, leased here.
+            facts: Put to the facts it has, in place of those of the same name.
+            identity: Takes the place of its identity.
+            status: How it stands from here on.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease, row = self._held(run_id), self.run(run_id)
+        known = row.identity if identity is None else identity
+        merged = {**row.facts, **(facts or {})}
+        changed = msgspec.structs.replace(row, facts=merged, identity=known, status=status or row.status)
+        state: dict[str, Any] = {name: None if status == "running" else getattr(row, name) for name in _ENDING}
+        with self._pool.writing() as rows:
+            lease.renew(rows)
+            update_run(rows, lease.number, changed, status=changed.status, **state)
+            if status == "running":
+                recount(rows, lease.number)
+            if status is not None:
+                own = row.scorings[0]
+                update_scoring(rows, lease.number, own, status=status, finished_at=state["finished_at"])
+
+    def finish(
+        self,
+        run_id: str,
+        *,
+        status: Status,
+        reason: str | None,
+        finished_at: str | None,
+        duration_s: float | None,
+        scoring: int = 0,
+        facts: Mapping[str, Any] | None = None,
+        release: bool = False,
+    ) -> None:
+        """End a run, or a further scoring of it.
+
+        Args:
+            run_id: The run, leased here.
+            status: How it ended.
+            reason: Why it is not complete.
+            finished_at: When it ended.
+            duration_s: How long it took.
+            scoring: Which scoring ended; 0 ends the run itself.
+            facts: Put to the facts it has, in place of those of the same name.
+            release: Whether the lease is given back with it, in the same transaction.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease, row = self._held(run_id), self.run(run_id)
+        ended = self._scoring(row, scoring)
+        changed = msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})
+        state: dict[str, Any] = {name: getattr(row, name) for name in ("status", *_ENDING)}
+        if scoring == 0:
+            state = {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
+        with self._pool.writing() as rows:
+            lease.renew(rows)
+            update_run(rows, lease.number, changed, **state)
+            update_scoring(rows, lease.number, ended, status=status, finished_at=finished_at)
+            if release:
+                lease.give_back(rows)
+        if release:
+            lease.end()
+
+    def remove(self, run_id: str) -> None:
+        """Remove a run. The content of its samples stays until the store is pruned, since others may share it.
+
+        Raises:
+            LeaseError: Another process is writing it.
+            StoreError: There is no such run, or the database refuses.
+        """
+        with self._lock:
+            lease = self._leases.get(run_id)
+        if lease is None or not lease.is_held:
+            lease = self.lease(run_id)
+        self._drop(lease)

@@ -1,0 +1,144 @@
+"""Looking for damage in a store: every row against its check sum, every count, every reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deemster.errors import StoreError, counted
+from deemster.store._row_encoding import checksum
+from deemster.store._run_rows import number_of
+from deemster.store.run_facts import RunRow
+
+if TYPE_CHECKING:
+    from deemster.store._sql_dialect import Rows
+    from deemster.store.run_store import Store
+
+_ADVICE = " `deemster store verify` says what is lost."
+_MANY = 20
+_PARTS = ("scorings", "samples", "outputs", "marks", "entries")
+_UNMARKED = (
+    "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
+    " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
+)
+
+
+def damages(store: Store) -> Iterator[str]:
+    """What is damaged, each said once, in words that name the run and what of it is lost.
+
+    Raises:
+        StoreError: The store cannot be read at all.
+    """
+    said: set[str] = set()
+    for message in _damages(store):
+        plain = message.removeprefix(f"{store.where}: ").removesuffix(_ADVICE)
+        if plain not in said:
+            said.add(plain)
+            yield plain
+
+
+def _damages(store: Store) -> Iterator[str]:
+    told: list[str] = []
+    with store.reading() as rows:
+        yield from _database(store, rows)
+        yield from _orphans(rows)
+        yield from _contents(rows)
+    runs = store.runs(tell=told.append)
+    yield from told
+    for run in runs:
+        try:
+            yield from _run(store, run)
+        except StoreError as error:
+            # A run that was removed meanwhile is not damaged.
+            with store.reading() as rows:
+                if rows.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
+                    yield str(error)
+
+
+def _database(store: Store, rows: Rows) -> Iterator[str]:
+    """What SQLite itself finds; PostgreSQL checks its pages whenever it reads them, and references always."""
+    pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
+    if pool.dialect.words["bytes"] != "BLOB":
+        return
+    try:
+        for (found,) in rows.read(f"PRAGMA integrity_check({_MANY})"):
+            if found != "ok":
+                yield f"The database is damaged: {found}."
+        for table, count in _foreign(rows).items():
+            refers = "refers" if count == 1 else "refer"
+            yield f"{counted(count, 'row')} of `{table}` {refers} to something that is gone."
+    except StoreError as error:
+        yield str(error)
+
+
+def _foreign(rows: Rows) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for table, *_ in rows.stream("PRAGMA foreign_key_check"):
+        found[table] = found.get(table, 0) + 1
+    return found
+
+
+def _orphans(rows: Rows) -> Iterator[str]:
+    for table in _PARTS:
+        sql = f"SELECT COUNT(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)"  # noqa: S608 - names only
+        count = _count(rows, sql)
+        if isinstance(count, str):
+            yield count
+        elif count:
+            yield f"{counted(count, 'row')} of `{table}` {'belongs' if count == 1 else 'belong'} to no run."
+
+
+def _contents(rows: Rows) -> Iterator[str]:
+    lost = 0
+    try:
+        for row_hash, body, total in rows.stream("SELECT row_hash, body, checksum FROM contents"):
+            try:
+                lost += checksum(body, row_hash) != total
+            except TypeError:
+                lost += 1
+    except StoreError as error:
+        yield str(error)
+    if lost:
+        yield f"{counted(lost, 'content')} of samples {'does' if lost == 1 else 'do'} not fit the check sum."
+
+
+def _run(store: Store, run: RunRow) -> Iterator[str]:
+    """What is damaged of a run whose own row is sound."""
+    told: list[str] = []
+    for _ in store.samples(run.id, tell=told.append):
+        pass
+    if run.kind == "grading":
+        for _ in store.entries(run.id, tell=told.append):
+            pass
+    else:
+        for scoring in run.scorings:
+            for settled in (False, True):
+                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, tell=told.append):
+                    pass
+    yield from told
+    yield from _counts(store, run)
+
+
+def _counts(store: Store, run: RunRow) -> Iterator[str]:
+    with store.reading() as rows:
+        number = number_of(rows, store.where, run.id)
+        stray = _count(rows, _UNMARKED, number)
+        if isinstance(stray, str):
+            yield stray
+            return
+        if stray:
+            yield f"The run `{run.id}` is damaged: {counted(stray, 'mark row')} without an output."
+        # A run may be going on: the counts are those of this moment, not those that were read before.
+        for scoring, done in rows.read("SELECT number, done FROM scorings WHERE run = ? ORDER BY number", (number,)):
+            held = _count(rows, "SELECT COUNT(*) FROM marks WHERE run = ? AND scoring = ?", number, scoring)
+            if held != done:
+                text = f"{held} of {counted(done, 'mark row')} of scoring {scoring} are there"
+                yield f"The run `{run.id}` is damaged: {text}."
+
+
+def _count(rows: Rows, sql: str, *values: Any) -> int | str:
+    """A count, or why there is none."""
+    try:
+        return int(rows.read(sql, values)[0][0])
+    except StoreError as error:
+        return str(error)

@@ -1,0 +1,137 @@
+"""What an application replied over HTTP, as an output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from deemster.errors import visible
+from deemster.models.client_protocols import Trouble
+from deemster.models.http_endpoint import Endpoint
+from deemster.models.provider_usage import Responded, Used, usage_of
+from deemster.records import Output, Usage
+from deemster.targets._json_path import found_at, steps_of
+from deemster.targets.python_target import output_of
+
+KEYS = ("output", "retrieved", "trajectory", "usage", "model")
+_LONGEST_NAME = 256
+
+
+class Paths(NamedTuple):
+    """Where in a reply the parts of an output are; None where a part is in none."""
+
+    output: list[str | int] | None
+    retrieved: list[str | int] | None
+    trajectory: list[str | int] | None
+    usage: list[str | int] | None
+    model: list[str | int] | None
+
+    @classmethod
+    def read(cls, **given: str | Sequence[str | int] | None) -> Self:
+        """Read the paths that are given.
+
+        Raises:
+            ValueError: One is no path.
+        """
+        steps: dict[str, list[str | int] | None] = {}
+        for name in KEYS:
+            path = given.get(name)
+            try:
+                steps[name] = None if path is None else steps_of(path)
+            except ValueError as error:
+                raise ValueError(f"`{name}`: {error}") from None
+        return cls(**steps)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The paths there are, as plain data."""
+        return {name: steps for name, steps in self._asdict().items() if steps is not None}
+
+    @property
+    def reads_json(self) -> bool:
+        """Whether any of them is given, so that the reply must be JSON."""
+        return any(steps is not None for steps in self)
+
+
+def output_of_reply(body: bytes, paths: Paths, endpoint: Endpoint) -> Output:
+    """The output that a reply holds.
+
+    Args:
+        body: The reply's body.
+        paths: Where its parts are.
+        endpoint: Who replied, for messages; its secrets are removed first.
+
+    Raises:
+        Trouble: The reply is not UTF-8 or not JSON, or the answer is not where it should be.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"The reply is not UTF-8: byte 0x{body[error.start]:02x} at {error.start}."
+        raise endpoint.trouble("transport", message, may_cost=True) from None
+    text = endpoint.secrets.removed(text)
+    if not paths.reads_json:
+        return Output(text)
+    try:
+        reply = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        told = f"The reply is not JSON: {visible(text, limit=120)}" if text.strip() else "The reply is empty."
+        raise endpoint.trouble("transport", told, may_cost=True) from None
+    answer = text if paths.output is None else _answer(reply, paths.output, endpoint)
+    try:
+        said = output_of(answer)
+        return Output(
+            said.text,
+            _part(reply, paths.retrieved),
+            _part(reply, paths.trajectory),
+            _usage(_part(reply, paths.usage)),
+            _name(_part(reply, paths.model)),
+        )
+    except (ValueError, TypeError) as error:
+        raise endpoint.trouble("shape", f"The reply cannot be read: {error}", may_cost=True) from None
+
+
+def _answer(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Any:
+    try:
+        answer = found_at(reply, steps)
+    except LookupError:
+        answer = None
+    if answer is None:
+        raise _missing(reply, steps, endpoint)
+    return answer
+
+
+def _missing(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Trouble:
+    path = ".".join(map(str, steps)) or "$"
+    has = f"the keys {', '.join(map(str, list(reply)[:8]))}" if isinstance(reply, Mapping) else visible(str(reply))
+    return endpoint.trouble("shape", f"The reply has nothing at `{path}`; it has {has}.", may_cost=True)
+
+
+def _part(reply: Any, steps: Sequence[str | int] | None) -> Any:
+    """What stands at a path; None where nothing does, for not every reply has everything."""
+    if steps is None:
+        return None
+    try:
+        return found_at(reply, steps)
+    except LookupError:
+        return None
+
+
+def _usage(told: Any) -> Usage | None:
+    """What was used, as ``Usage`` spells it or as providers do; counts that make no sense are not reported ones."""
+    if not isinstance(told, Mapping):
+        return None
+    try:
+        return msgspec.convert(told, Usage)
+    except (msgspec.ValidationError, ValueError):
+        later = "input_tokens" in told
+    try:
+        return usage_of(msgspec.convert(told, Responded) if later else msgspec.convert(told, Used), None)
+    except (msgspec.ValidationError, ValueError):
+        return None
+
+
+def _name(told: Any) -> str | None:
+    return told[:_LONGEST_NAME] if isinstance(told, str) else None

@@ -1,0 +1,55 @@
+"""Paths into JSON, such as `choices.0.message.content`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deemster.formats.json_values import kind_of
+
+WHOLE = "$"
+_INDEX = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
+
+
+def steps_of(path: str | Sequence[str | int]) -> list[str | int]:
+    """The steps of a path; a number is a place in a list, from 0, or from the end below 0.
+
+    Args:
+        path: Keys and numbers separated by dots, `$` for the whole; or a list of them, where keys hold dots.
+
+    Raises:
+        ValueError: It is no path.
+
+    >>> steps_of("choices.0.message.content"), steps_of("$"), steps_of(["a.b", -1])
+    (['choices', 0, 'message', 'content'], [], ['a.b', -1])
+    """
+    if not isinstance(path, str):
+        if isinstance(path, (list, tuple)) and path and all(type(step) in (str, int) for step in path):
+            return list(path)
+        raise ValueError(f"a path is text such as `choices.0.message.content`, not {kind_of(path)}.")
+    if path == WHOLE:
+        return []
+    steps = path.removeprefix("$.").split(".")
+    if not all(step.strip() == step != "" for step in steps):
+        raise ValueError("a path is keys and numbers separated by dots, such as `choices.0.message.content`.")
+    return [int(step) if _INDEX.fullmatch(step) else step for step in steps]
+
+
+def found_at(value: Any, steps: Sequence[str | int]) -> Any:
+    """What stands at a path.
+
+    Raises:
+        LookupError: Nothing does.
+
+    >>> found_at({"choices": [{"text": "Paris"}]}, ["choices", -1, "text"])
+    'Paris'
+    """
+    for step in steps:
+        if isinstance(value, Mapping):
+            value = value[str(step)]
+        elif isinstance(value, (list, tuple)) and isinstance(step, int):
+            value = value[step]
+        else:
+            raise LookupError(step)  # noqa: TRY004 - the reply is wrong, not the call
+    return value

@@ -1,0 +1,140 @@
+"""What is sent to an application: data with the places where a sample's input goes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from deemster.errors import ConfigurationError, Fault, did_you_mean, visible
+from deemster.formats.json_values import kind_of, pointer, value_faults
+from deemster.records import Invocation
+from deemster.targets._json_path import found_at, steps_of
+
+ROOTS = ("input", "id", "repetition")
+_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_GIVEN_NEVER = ("expected_output", "expected", "metadata", "tags")
+Path: TypeAlias = tuple[str | int, ...]
+Filled: TypeAlias = Callable[[Invocation], Any]
+
+
+def template_faults(value: Any, path: Path = ("body",)) -> Iterator[tuple[Path, str]]:
+    """Everything that is wrong with a template, each with the path to it.
+
+    Args:
+        value: Plain data.
+        path: The path to it.
+    """
+    yield from value_faults(value, path)
+    yield from _place_faults(value, path)
+
+
+def _place_faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if "{{" in str(key):
+                yield (*path, key), f"`{pointer(path)}` has a placeholder in a key; they stand in values."
+            yield from _place_faults(entry, (*path, key))
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _place_faults(entry, (*path, index))
+    elif isinstance(value, str):
+        for place in _PLACE.findall(value):
+            if (message := _fault_of(place)) is not None:
+                yield path, message
+
+
+def _fault_of(place: str) -> str | None:
+    """What is wrong with the inside of a placeholder."""
+    try:
+        root, *steps = steps_of(place)
+    except ValueError as error:
+        return f"`{{{{{visible(place, limit=80)}}}}}` is no placeholder: {error}"
+    if root in _GIVEN_NEVER:
+        there = "`{{input}}`, `{{id}}` and `{{repetition}}`"
+        return f"`{{{{{place}}}}}` is never given to a target. There are {there}."
+    if root not in ROOTS:
+        near = did_you_mean(str(root), ROOTS)
+        inside = f" An entry of the input is `{{{{input.{visible(place, limit=80)}}}}}`." if not steps else ""
+        return f"`{{{{{visible(place, limit=80)}}}}}` names nothing a target is given. {near}{inside}"
+    return f"`{{{{{place}}}}}`: only the input has parts." if steps and root != "input" else None
+
+
+def filled(template: Any) -> Filled:
+    """What makes data of an invocation by a template, in one pass: what is filled in is not looked at again.
+
+    A text that is one placeholder and nothing else becomes the value with its type; in a longer text, text stays as it
+    is and other values are written as compact JSON.
+
+    Args:
+        template: Plain data with placeholders such as `{{input.question}}`.
+
+    Raises:
+        ConfigurationError: A placeholder names nothing a target is given.
+
+    >>> fill = filled({"q": "Capital of {{input.country}}?", "n": "{{repetition}}"})
+    >>> fill(Invocation("a", {"country": "France"}, 1))
+    {'q': 'Capital of France?', 'n': 1}
+    """
+    faults = [Fault(message) for _, message in template_faults(template)]
+    if faults:
+        raise ConfigurationError(faults)
+    return _made(template)
+
+
+def is_fixed(value: str) -> bool:
+    """Whether a text has no placeholder."""
+    return _PLACE.search(value) is None
+
+
+def _made(template: Any) -> Filled:
+    if isinstance(template, Mapping):
+        entries = [(key, _made(entry)) for key, entry in template.items()]
+        return lambda asked: {key: make(asked) for key, make in entries}
+    if isinstance(template, list):
+        parts = [_made(entry) for entry in template]
+        return lambda asked: [make(asked) for make in parts]
+    if not isinstance(template, str) or is_fixed(template):
+        return lambda _: template
+    whole = _PLACE.fullmatch(template)
+    # `{{a}} and {{b}}` is a full match of the pattern too, with the braces between inside.
+    if whole is not None and "{{" not in whole[1]:
+        return _value(whole[1])
+    texts = _PLACE.split(template)
+    makers = [_value(part) if number % 2 else part for number, part in enumerate(texts)]
+    return lambda asked: "".join(part if isinstance(part, str) else _text(part(asked)) for part in makers)
+
+
+def _value(place: str) -> Filled:
+    root, *steps = steps_of(place)
+    if root == "id":
+        return lambda asked: asked.id
+    if root == "repetition":
+        return lambda asked: asked.repetition
+    if not steps:
+        return lambda asked: asked.input
+    return lambda asked: _part(asked.input, steps)
+
+
+def _part(given: Any, steps: list[str | int]) -> Any:
+    """A part of the input.
+
+    Raises:
+        LookupError: The sample's input has none.
+    """
+    try:
+        return found_at(given, steps)
+    except LookupError:
+        names = [name for name in given if isinstance(name, str)]
+        near = f" {did_you_mean(str(steps[0]), names)}" if names and steps[0] not in given else ""
+        raise LookupError(f"The input has no `{pointer(('input', *steps))}`.{near}") from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except TypeError:
+        raise LookupError(f"The input holds {kind_of(value)}, which is not JSON.") from None

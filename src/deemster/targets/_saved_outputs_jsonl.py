@@ -1,0 +1,229 @@
+"""Saved outputs in JSONL: checked once, kept as offsets, and decoded again when asked for."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from deemster.errors import Fault, OutputsError
+from deemster.formats.document import DEPTH, Reading, in_order
+from deemster.formats.jsonl_lines import Lines
+from deemster.formats.strict_json import json_document, quotes
+from deemster.records import Output
+from deemster.targets._saved_output_entry import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_faults
+
+ENOUGH = 10_000
+_encode = msgspec.json.Encoder().encode
+
+
+class Simple(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """An entry with one text, as the fast decoder sees it."""
+
+    id: str
+    output: str
+    repetition: int | msgspec.UnsetType = msgspec.UNSET
+
+
+_simple = msgspec.json.Decoder(Simple).decode
+
+
+class RecordedLines:
+    """The answers of a JSONL file, found again by the hash of their id.
+
+    Attributes:
+        repetitions: How many are recorded for every sample.
+    """
+
+    def __init__(self, lines: Lines, hashes: Any, numbers: Any, rows: Any) -> None:
+        self._lines = lines
+        order = np.lexsort((numbers, hashes))
+        self._hashes, self._numbers, self._rows = hashes[order], numbers[order], rows[order]
+        self.repetitions = 0
+        self._starts = np.flatnonzero(np.r_[True, self._hashes[1:] != self._hashes[:-1]])
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def settle(self) -> None:
+        """Make sure that every id has the same repetitions, from 0, each once.
+
+        Raises:
+            OutputsError: It is not so; every fault is given.
+        """
+        sizes = np.diff(np.r_[self._starts, len(self._hashes)])
+        expected = np.arange(len(self._hashes)) - np.repeat(self._starts, sizes)
+        most = int(sizes.max())
+        wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
+        if wrong.any():
+            groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:ENOUGH].tolist()
+            raise OutputsError(in_order(self._group_faults(groups, sizes, most)))
+        self.repetitions = most
+
+    def _group_faults(self, groups: list[int], sizes: Any, most: int) -> list[Fault]:
+        faults = []
+        lines = self._lines
+        firsts = [int(self._rows[self._starts[group]]) for group in groups]
+        places = lines.numbers(firsts)
+        for group, first in zip(groups, firsts, strict=True):
+            start = self._starts[group]
+            held = self._numbers[start : start + sizes[group]].tolist()
+            name = self._entry(next(lines.rows([first])))[0]
+            where = f"{lines.reading.file}:{places[first]}"
+            twice = next((one for one, other in itertools.pairwise(held) if one == other), None)
+            gap = next((number for number in range(len(held)) if number not in held), None)
+            if twice is not None:
+                faults.append(Fault(f"Repetition {twice} is given twice.", where, name))
+            elif gap is not None:
+                faults.append(Fault(f"Repetition {gap} is missing.", where, name))
+            else:
+                message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
+                faults.append(Fault(message, where, name))
+        return faults
+
+    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
+        """Ids that are not recorded, and recorded ids that are not asked for."""
+        asked = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
+        known = self._hashes[self._starts]
+        absent = ~_is_in(asked, known)
+        missing = list(itertools.compress(ids, absent)) if absent.any() else []
+        asked.sort()
+        unknown = np.sort(self._rows[self._starts[~_is_in(known, asked)]]).tolist()
+        return missing, [self._entry(line)[0] for line in self._lines.rows(unknown)]
+
+    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id, or the file has changed.
+        """
+        if not 0 <= repetition < self.repetitions:
+            message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
+            raise OutputsError(Fault(message))
+        asked = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
+        at = np.searchsorted(self._hashes, asked)
+        at[at == len(self._hashes)] = 0
+        bad = np.flatnonzero(self._hashes[at] != asked)
+        if len(bad):
+            raise OutputsError([Fault("No output is saved.", sample=ids[position]) for position in bad.tolist()])
+        found = []
+        for name, line in zip(ids, self._lines.rows(self._rows[at + repetition].tolist()), strict=True):
+            try:
+                entry = _simple(line)
+                known, answer = entry.id, Output(entry.output)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                known, several = self._entry(line)
+                answer = dict(several)[repetition] if len(several) > 1 else several[0][1]  # type: ignore[assignment]
+            if known != name:
+                raise OutputsError(Fault("No output is saved.", sample=name))
+            found.append(answer)
+        return found  # type: ignore[return-value]
+
+    def _entry(self, line: bytes) -> tuple[str, list[tuple[int, Answer]]]:
+        try:
+            return entry_answers(json_document(line.decode(), self._lines.reading).value, name=None)
+        except ValueError:
+            return self._lines.lost()  # type: ignore[no-any-return]
+
+
+def _is_in(values: Any, known: Any) -> Any:
+    """Which values stand in a sorted array."""
+    if not len(known):
+        return np.zeros(len(values), dtype=bool)
+    at = np.searchsorted(known, values)
+    at[at == len(known)] = 0
+    return known[at] == values
+
+
+def load_lines(path: str | Path, reading: Reading) -> RecordedLines:
+    """Check saved outputs in JSONL and remember where each stands.
+
+    Raises:
+        OutputsError: The file cannot be read, or something in it is wrong; all faults are given.
+    """
+    scanner = _Scanner(Lines(path, reading))
+    for offset, lines in scanner.lines.scan():
+        scanner.block(offset, lines)
+        if len(scanner.faults) >= ENOUGH:
+            scanner.faults.append(Fault(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
+            break
+    if not scanner.faults and not scanner.lines.offsets:
+        scanner.faults.append(Fault("There are no outputs.", reading.file))
+    if scanner.faults:
+        raise reading.error(scanner.faults)
+    recorded = RecordedLines(
+        scanner.lines,
+        np.frombuffer(scanner.hashes, dtype=np.int64),
+        np.frombuffer(scanner.numbers, dtype=np.int32),
+        np.frombuffer(scanner.rows, dtype=np.int32),
+    )
+    recorded.settle()
+    return recorded
+
+
+class _Scanner:
+    """Reads lines, keeps where they stand, and collects what is wrong."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.faults: list[Fault] = []
+        self.hashes = array("q")
+        self.numbers = array("i")
+        self.rows = array("i")
+        self._line = 0
+        self._started = False
+
+    def block(self, offset: int, lines: list[bytes]) -> None:
+        """Read some lines."""
+        for line in lines:
+            if len(self.faults) >= ENOUGH:
+                return
+            self._line += 1
+            start = offset
+            offset += len(line) + 1
+            try:
+                entry = _simple(line)
+                if quotes(line) == quotes(_encode(entry)) and entry.id.strip():
+                    number = 0 if entry.repetition is msgspec.UNSET else entry.repetition
+                    if 0 <= number < MOST_REPETITIONS:
+                        self._keep(start, entry.id, [number])
+                        continue
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass
+            self._precise(line, start)
+
+    def _keep(self, start: int, name: str, numbers: list[int]) -> None:
+        self._started = True
+        row = len(self.lines.offsets)
+        self.lines.offsets.append(start)
+        for number in numbers:
+            self.hashes.append(hash(name))
+            self.numbers.append(number)
+            self.rows.append(row)
+
+    def _precise(self, line: bytes, start: int) -> None:
+        if not line.strip(b" \t\r"):
+            return
+        reading = self.lines.reading
+        where = f"{reading.file}:{self._line}"
+        is_first, self._started = not self._started, True
+        try:
+            value = json_document(line.decode(), reading, line=self._line, depth=DEPTH).value
+            if is_first and isinstance(value, dict) and value and not any(key in value for key in KEYS):
+                found = root_faults({**value, "outputs": []})
+                self.faults += [Fault(message, where) for _, message in found]
+                return
+            name, answers = entry_answers(value, name=None)
+        except UnicodeDecodeError as error:
+            self.faults.append(Fault(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
+        except EntryError as error:
+            self.faults.append(Fault(error.message, where, error.name))
+        except OutputsError as error:
+            self.faults += error.faults
+        else:
+            self._keep(start, name, [number for number, _ in answers])

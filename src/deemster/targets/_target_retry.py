@@ -1,0 +1,96 @@
+"""Calling again what failed, where nobody says how long to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.models.client_protocols import Trouble
+from deemster.models.model_roles import Role
+from deemster.models.retry_policy import Enough, Policy, Tries
+from deemster.records import Invocation, Output, TargetFailure, Usage
+
+Answer: TypeAlias = Output | TargetFailure
+
+
+class Trying:
+    """Makes a call, again where it fails, with the waits that models are given.
+
+    Args:
+        retries: How often a failed call is made again.
+        timeout_s: The longest attempt; None for as long as it takes.
+        concurrency: How many calls may be under way; None for as many as the run says.
+
+    Raises:
+        ConfigurationError: A setting is out of range.
+    """
+
+    def __init__(self, *, retries: int, timeout_s: float | None, concurrency: int | None) -> None:
+        try:
+            Role(
+                client=None,
+                retries=retries,
+                timeout_s=60.0 if timeout_s is None else timeout_s,
+                concurrency=1 if concurrency is None else concurrency,
+            )
+            if type(concurrency) not in (int, type(None)):
+                raise ValueError(f"`concurrency` is a whole number of at least 1, not {concurrency!r}.")  # noqa: TRY301
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+        self._policy = Policy(retries, math.inf, math.inf, math.inf)
+        self._halted = False
+        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self._elapsed_s: Callable[[], float | None] | None = None
+
+    def open(self, clock: Any) -> None:
+        """Begin a run, with its clock."""
+        self._halted = False
+        self._sleep = getattr(clock, "sleep", asyncio.sleep)
+        self._elapsed_s = getattr(clock, "elapsed_s", None)
+
+    def halt(self) -> None:
+        """Call nothing again."""
+        self._halted = True
+
+    async def answer(self, call: Callable[[], Awaitable[Answer]], invocation: Invocation) -> Answer:
+        """What a call comes to, after as many attempts as there may be.
+
+        Args:
+            call: Makes one attempt.
+            invocation: Tells calls apart, so that their waits do not depend on which fails first.
+        """
+        key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
+        tries = Tries(self._policy, seed=0, key=key)
+        while True:
+            began = self._now()
+            answer = await call()
+            if isinstance(answer, Output):
+                return timed(answer, began, self._now())
+            if self._policy.retries == 0:
+                return answer
+            step = tries.after(Trouble("transport", answer.message), elapsed_s=0.0)
+            if isinstance(step, Enough):
+                return TargetFailure(step.message)
+            if self._halted:
+                return answer
+            await self._sleep(step.wait_s)
+
+    def _now(self) -> float | None:
+        return None if self._elapsed_s is None else self._elapsed_s()
+
+
+def timed(output: Output, began: float | None, ended: float | None) -> Output:
+    """The output with the time it took, unless it says that itself or nobody measured."""
+    if began is None or ended is None:
+        return output
+    used = output.usage or Usage(calls=0)
+    if used.latency_ms is not None or used.cached_calls:
+        return output
+    latency_ms = max((ended - began) * 1000, 0.0)
+    return msgspec.structs.replace(output, usage=msgspec.structs.replace(used, latency_ms=latency_ms))

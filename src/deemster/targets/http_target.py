@@ -1,0 +1,324 @@
+"""An HTTP endpoint as the system under test."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import urllib.parse
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.errors import ConfigurationError, Fault, nearest
+from deemster.formats.json_values import kind_of, thawed
+from deemster.models.circuit_breaker import Circuit
+from deemster.models.http_connection import Posted
+from deemster.models.http_endpoint import Endpoint
+from deemster.models.loop_clock import Clock, LoopClock
+from deemster.models.model_call import Caller, Failed, Reading
+from deemster.models.model_roles import CONCURRENCY, Role
+from deemster.models.secret_redaction import is_secret_name
+from deemster.models.usage_account import Rules
+from deemster.records import Invocation, Output, TargetFailure, Usage
+from deemster.targets._http_reply import Paths, output_of_reply
+from deemster.targets._request_template import filled, is_fixed, template_faults
+
+METHODS = ("POST", "GET", "PUT", "PATCH")
+LONGEST = 16 * 2**20
+# Who sends a request with these means another address or another body.
+_RESERVED = ("host", "content-length", "transfer-encoding", "connection")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_encode = msgspec.json.Encoder().encode
+
+
+class Request(NamedTuple):
+    """What is sent for one sample."""
+
+    body: bytes | None
+    query: Sequence[tuple[str, str]] | None
+
+
+class HttpTarget:
+    """Asks an HTTP endpoint, with the retries, limits and time-outs that models are asked with.
+
+    Args:
+        url: The address. Values of its query may hold placeholders such as `{{input.question}}`.
+        method: One of `POST`, `GET`, `PUT`, `PATCH`.
+        headers: Headers to send. Those whose name says so (`Authorization`, `X-Api-Key`) are shown nowhere.
+        body: What is sent: data with placeholders, sent as JSON, or text with placeholders, sent as text. The whole
+            input unless given, and nothing with `GET`.
+        output: The path of the answer in the reply, such as `choices.0.message.content`; `$` for the whole reply as
+            JSON. Unless given, the answer is the reply's text.
+        retrieved: The path of what was retrieved.
+        trajectory: The path of the trajectory.
+        usage: The path of what the application's models used, as providers say it or as ``Usage`` does.
+        model: The path of the model's name.
+        api_key: Sent as `Authorization: Bearer ...`, and shown nowhere.
+        timeout_s: The longest attempt, body included.
+        total_timeout_s: The longest call, from its first attempt, retries and waits included.
+        max_retry_after_s: The longest wait the endpoint may ask for.
+        retries: How often a request is repeated after transport trouble and 429.
+        concurrency: How many requests may be under way: a number, or a range such as `5-64`; else what the run says.
+        rpm: Requests a minute.
+        hidden: Further values that must be shown nowhere.
+
+    Attributes:
+        identity: What can change an answer beside the input.
+
+    Raises:
+        ConfigurationError: Something given cannot be used.
+    """
+
+    is_async = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        output: str | Sequence[str | int] | None = None,
+        retrieved: str | Sequence[str | int] | None = None,
+        trajectory: str | Sequence[str | int] | None = None,
+        usage: str | Sequence[str | int] | None = None,
+        model: str | Sequence[str | int] | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 60.0,
+        total_timeout_s: float = 300.0,
+        max_retry_after_s: float = 60.0,
+        retries: int = 3,
+        concurrency: str | int | None = None,
+        rpm: int | None = None,
+        hidden: Iterable[str] = (),
+    ) -> None:
+        given = dict(headers or {})
+        faults = [
+            Fault(message) for _, message in (*url_faults(url), *method_faults(method, body), *header_faults(given))
+        ]
+        if faults:
+            raise ConfigurationError(faults)
+        secret = [value for name, value in given.items() if is_secret_name(name)]
+        self._endpoint = Endpoint(
+            url,
+            key=api_key,
+            method=method,
+            headers={"Accept": "*/*"} | _typed(body) | given,
+            hidden=[*secret, *(value.rpartition(" ")[2] for value in secret), *hidden],
+        )
+        self.secrets = self._endpoint.secrets
+        self._fill = None if method == "GET" else filled("{{input}}" if body is None else thawed(body))
+        self._queries = [(name, filled(value)) for name, value in self._endpoint.parameters]
+        self._is_fixed = all(is_fixed(value) for _, value in self._endpoint.parameters)
+        try:
+            self._paths = Paths.read(
+                output=output, retrieved=retrieved, trajectory=trajectory, usage=usage, model=model
+            )
+            self._role = Role(
+                client=self,
+                concurrency=CONCURRENCY if concurrency is None else concurrency,
+                rpm=rpm,
+                retries=retries,
+                timeout_s=timeout_s,
+                total_timeout_s=total_timeout_s,
+                max_retry_after_s=max_retry_after_s,
+            )
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+        self.concurrency: int | None = None if concurrency is None else self._role.bounds[1]
+        self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
+        self._circuit = Circuit(self._endpoint.url)
+        self._clock: Clock = LoopClock()
+        # The limits wait in the event loop they were made in.
+        self._callers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"HttpTarget({self._endpoint.url!r})"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the endpoint is on this machine, so that asking it reaches no network."""
+        return self._endpoint.is_local
+
+    @property
+    def held_back(self) -> str | None:
+        """Why samples were not sent: the endpoint had stopped answering; or None."""
+        return self._circuit.opened
+
+    async def open(self, *, clock: Any = None) -> None:
+        """Make ready for a run.
+
+        Args:
+            clock: Measures how long replies take; one that stands still measures nothing.
+        """
+        if clock is not None:
+            self._clock = clock
+        self._circuit = Circuit(self._endpoint.url)
+        self._drop()
+
+    async def close(self) -> None:
+        """Give back the connections of this event loop."""
+        self._drop()
+        await self._endpoint.close()
+
+    def halt(self, reason: str) -> None:
+        """Send nothing further; what is under way goes on.
+
+        Args:
+            reason: Why, for a person.
+        """
+        for line in list(self._callers.values()):
+            line.rules.halted = reason
+            line.caller.limiter.open()
+
+    async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
+        """What the endpoint answers; a failure where it does not; None where it was not asked at all."""
+        try:
+            request = self._request(invocation)
+        except LookupError as error:
+            return TargetFailure(str(error.args[0]))
+        except UnicodeEncodeError:
+            return TargetFailure("The input holds a lone surrogate, which no request can carry.")
+        key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
+        answered = await self._line().caller.call(request, key=key)
+        if isinstance(answered, Failed):
+            silence = answered.silence
+            return None if silence.cause == "not_run" else TargetFailure(silence.message or "")
+        return _timed(answered.value, answered.usage.latency_ms)
+
+    def _request(self, invocation: Invocation) -> Request:
+        query = None
+        if not self._is_fixed:
+            query = [(name, _parameter(fill(invocation))) for name, fill in self._queries]
+        if self._fill is None:
+            return Request(None, query)
+        body = self._fill(invocation)
+        return Request(body.encode() if isinstance(body, str) else _encode(body), query)
+
+    async def _send(self, request: Request) -> Posted:
+        return await self._endpoint.post(request.body, query=request.query, longest=LONGEST)
+
+    def _read(self, posted: Posted, _: Request) -> Reading[Output]:
+        if posted.status >= 300:
+            raise self._endpoint.refusal(posted)
+        return Reading(output_of_reply(posted.body, self._paths, self._endpoint), None, None)
+
+    def _drop(self) -> None:
+        line = self._callers.pop(asyncio.get_running_loop(), None)
+        if line is not None:
+            line.close()
+
+    def _line(self) -> _Line:
+        loop = asyncio.get_running_loop()
+        line = self._callers.get(loop)
+        if line is None:
+            rules = _rules(self._clock, loop)
+            caller = Caller(self._role, self._send, self._read, circuit=self._circuit, rules=rules)
+            line = self._callers[loop] = _Line(caller, rules)
+        return line
+
+    def _identity(self, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
+        shown = {name: "hidden" if is_secret_name(name) else value for name, value in sorted(headers.items())}
+        identity = {
+            "url": self._endpoint.url,
+            "query": self._endpoint.query,
+            "method": method,
+            "headers": shown,
+            "body": thawed(body),
+            **self._paths.identity,
+        }
+        clean = self.secrets.removed(msgspec.json.encode(identity).decode())
+        plain: dict[str, Any] = msgspec.json.decode(clean)
+        return {name: value for name, value in plain.items() if value not in (None, {})}
+
+
+class _Line:
+    """The way to the endpoint in one event loop."""
+
+    __slots__ = ("caller", "rules")
+
+    def __init__(self, caller: Caller[Output], rules: Rules) -> None:
+        self.caller, self.rules = caller, rules
+
+    def close(self) -> None:
+        self.caller.close()
+        self.rules.scratch.close()
+
+
+def method_faults(method: Any, body: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with a method and the body it is to carry, each with the key it is about."""
+    if method not in METHODS:
+        meant = nearest(str(method), [known.lower() for known in METHODS])
+        near = f" Did you mean `{meant.upper()}`?" if meant else ""
+        yield "method", f"`method` is one of POST, GET, PUT and PATCH, not {method!r:.40}.{near}"
+    if method == "GET" and body is not None:
+        yield "body", "A `GET` carries no `body`: put placeholders into the query of the `url`, or use `POST`."
+
+
+def url_faults(url: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with the placeholders of an address, each with the key it is about."""
+    address, _, query = url.partition("?")
+    if not is_fixed(address):
+        yield "url", "Placeholders of a `url` stand in the values of its query, such as `?q={{input.question}}`."
+    for name, value in urllib.parse.parse_qsl(query):
+        yield from (("url", message) for _, message in template_faults(value, ("url", name)))
+
+
+def header_faults(headers: Any) -> Iterator[tuple[str | None, str]]:
+    """What is wrong with headers, each with the name of the one it is about."""
+    if not isinstance(headers, Mapping):
+        yield None, f"`headers` is a map of names to texts, not {kind_of(headers)}."
+        return
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            yield name, f"{name!r:.40} is no name of a header."
+        elif name.lower() in _RESERVED:
+            yield name, f"The header `{name}` is set by the request itself."
+        elif not isinstance(value, str):
+            yield name, f"The header `{name}` is text, not {kind_of(value)}: quote it."
+        elif not (value.isascii() and value.isprintable()):
+            yield name, f"The header `{name}` holds a character that no header can carry."
+        elif not is_fixed(value):
+            yield name, f"The header `{name}` holds a placeholder; they stand in `body` and in the query of `url`."
+
+
+def _typed(body: Any) -> dict[str, str]:
+    """The type of a body that is text; one that is a placeholder alone may become anything."""
+    is_text = isinstance(body, str) and not (body.startswith("{{") and body.endswith("}}"))
+    return {"Content-Type": "text/plain; charset=utf-8"} if is_text else {}
+
+
+def _parameter(value: Any) -> str:
+    text = value if isinstance(value, str) else _encode(value).decode()
+    # What cannot be encoded would be left out of the address without a word.
+    text.encode()
+    return text
+
+
+def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> Rules:
+    elapsed_s: Callable[[], Any] = clock.elapsed_s
+    measures = elapsed_s() is not None
+    return Rules(
+        cache=None,
+        budget=None,
+        elapsed_s=elapsed_s if measures else loop.time,
+        sleep=getattr(clock, "sleep", asyncio.sleep),
+        measures=measures,
+        seed=0,
+        offline=False,
+        dry_run=False,
+        on_stop=None,
+    )
+
+
+def _timed(output: Output, latency_ms: float | None) -> Output:
+    """The output with the time its last attempt took: waits for our own limits are not the application's."""
+    if latency_ms is None or (output.usage is not None and output.usage.latency_ms is not None):
+        return output
+    used = output.usage or Usage(calls=0)
+    if used.cached_calls:
+        return output
+    return msgspec.structs.replace(output, usage=msgspec.structs.replace(used, latency_ms=latency_ms))

@@ -1,0 +1,216 @@
+"""A Python function as the system under test."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from deemster.errors import ConfigurationError
+from deemster.errors.user_code_guard import Caught
+from deemster.formats.json_values import thawed
+from deemster.models.worker_threads import Threads
+from deemster.records import Invocation, Output, TargetFailure, freeze
+from deemster.targets._target_retry import Trying
+
+_AT_ONCE = 64
+
+
+class PythonTarget:
+    """Calls a function, sync or async, with a sample's input (or the whole ``Invocation``).
+
+    Args:
+        function: Takes the input as a dict; or an ``Invocation``, where its first parameter is called `invocation` or
+            is annotated so. Returns text, an ``Output``, or data that can be written as JSON.
+        timeout_s: The longest attempt; None for as long as it takes. A sync function that is late is left behind in its
+            thread.
+        retries: How often a call that raised is made again.
+        concurrency: How many calls may be under way; what the run says unless given.
+
+    Raises:
+        ConfigurationError: It cannot be called with one argument, or a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        timeout_s: float | None = None,
+        retries: int = 0,
+        concurrency: int | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ConfigurationError(f"A target is a function, not {function!r}.")
+        self.function = function
+        self._is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - the method itself is looked at, not whether there is one
+        )
+        self.takes_invocation = _takes_invocation(function)
+        self.concurrency = concurrency
+        self._timeout_s = timeout_s
+        self._trying = Trying(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
+        self._is_tried = timeout_s is not None or retries > 0
+        # Who waits for a function to be over, or to be called again, waits in the loop.
+        self.is_async = self._is_coroutine or self._is_tried
+        self._threads: Threads | None = None
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The function's name and the digest of the file it is written in."""
+        return identity_of(self.function)
+
+    async def open(self, *, clock: Any = None) -> None:
+        """Make ready for a run.
+
+        Args:
+            clock: Measures how long calls take; one that stands still measures nothing.
+        """
+        self._trying.open(clock)
+
+    async def close(self) -> None:
+        """Let go of the threads."""
+        if self._threads is not None:
+            self._threads.close()
+            self._threads = None
+
+    def halt(self, _: str) -> None:
+        """Call nothing again; what is under way goes on."""
+        self._trying.halt()
+
+    def _argument(self, invocation: Invocation) -> Any:
+        # A target that changes its input must not change the sample for metrics and later repetitions.
+        own = thawed(invocation.input)
+        return Invocation(invocation.id, own, invocation.repetition) if self.takes_invocation else own
+
+    def call(self, invocation: Invocation) -> Output:
+        """The output of a sync function.
+
+        Raises:
+            TypeError: It returned something that is neither text, an output, nor JSON data.
+        """
+        return output_of(self.function(self._argument(invocation)))
+
+    async def call_async(self, invocation: Invocation) -> Output | TargetFailure:
+        """The output of an async function, or of one that has a time-out or retries.
+
+        Raises:
+            TypeError: It returned something that is neither text, an output, nor JSON data.
+        """
+        if not self._is_tried:
+            return await self._awaited(invocation)
+        return await self._trying.answer(lambda: self._attempt(invocation), invocation)
+
+    async def _awaited(self, invocation: Invocation) -> Output:
+        if self._is_coroutine:
+            return output_of(await cast("Awaitable[Any]", self.function(self._argument(invocation))))
+        if self._threads is None:
+            self._threads = Threads("deemster-target", at_once=self.concurrency or _AT_ONCE)
+        return await self._threads.call(self.call, invocation)
+
+    async def _attempt(self, invocation: Invocation) -> Output | TargetFailure:
+        limit = asyncio.timeout(self._timeout_s)
+        with Caught() as caught:
+            async with limit:
+                return await self._awaited(invocation)
+        if limit.expired():
+            return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
+        return TargetFailure(caught.message)
+
+
+def target_of(given: Any) -> Any:
+    """A target as it is; anything else that can be called, as one.
+
+    Args:
+        given: Something with `is_async` and `call_async` or `call`, or a function.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if isinstance(given, type) and hasattr(given, "is_async"):
+        raise ConfigurationError(f"A target is an object, not the class {given.__name__}: make one.")
+    is_target = hasattr(given, "is_async") and (hasattr(given, "call_async") or hasattr(given, "call"))
+    return given if is_target else PythonTarget(given)
+
+
+def identity_of(function: Any) -> dict[str, str]:
+    """What a function is: where it lives, and the SHA-256 of the file it is written in, where there is one.
+
+    >>> identity_of(target_of)["python"]
+    'deemster.targets.python_target:target_of'
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    written = function if hasattr(function, "__qualname__") else type(function)
+    identity = {"python": f"{written.__module__}:{written.__qualname__}"}
+    file = getattr(sys.modules.get(written.__module__), "__file__", None)
+    try:
+        return identity if file is None else {**identity, "source": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+    except OSError:
+        return identity
+
+
+def output_of(value: Any) -> Output:
+    """What a target returned, as an output: text stays, an output stays, other data becomes compact JSON.
+
+    Raises:
+        TypeError: The value, or something an output holds, cannot be written as JSON.
+    """
+    if isinstance(value, Output):
+        return _finite(value)
+    if isinstance(value, str):
+        return Output(value)
+    if value is None or inspect.isawaitable(value):
+        close = getattr(value, "close", None)
+        if close is not None:
+            close()
+        raise TypeError(f"A target returns text, an Output or JSON data, not {type(value).__name__}.")
+    try:
+        return Output(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"A target returns text, an Output or JSON data: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Records, dates and the like as the JSON data they stand for, sets in the same order in every run.
+
+    Raises:
+        TypeError: There is no such data.
+    """
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        # They would become base64, an answer that nobody gave.
+        raise TypeError(f"{type(value).__name__} is not JSON data; decode it")
+    return msgspec.to_builtins(value, order="deterministic")
+
+
+def _finite(output: Output) -> Output:
+    """An output as it is, once what came with its text is known to be finite JSON."""
+    try:
+        freeze(output.retrieved, path="retrieved")
+        for call in output.trajectory.tool_calls if output.trajectory is not None else ():
+            freeze(call.result, path=f"the result of `{call.name}`")
+    except (ValueError, RecursionError) as error:
+        raise TypeError(f"An Output holds JSON data: {error}") from None
+    return output
+
+
+def _takes_invocation(function: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return False
+    try:
+        signature.bind({})
+    except TypeError as error:
+        raise ConfigurationError(f"A target takes one argument, the input: {error}.") from None
+    for parameter in signature.parameters.values():
+        annotation = parameter.annotation
+        return parameter.name == "invocation" or annotation is Invocation or str(annotation).endswith("Invocation")
+    return False

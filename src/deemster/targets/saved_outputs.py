@@ -1,0 +1,301 @@
+"""Outputs that were saved earlier and are graded without calling a target."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import Any
+
+from deemster.datasets.tabular_files import csv_lines
+from deemster.errors import Fault, OutputsError, counted, did_you_mean, listing, nearest
+from deemster.formats import Reading, format_of
+from deemster.formats.document import in_order
+from deemster.formats.read_file import document_of, quick_value
+from deemster.records import Output, Sample, TargetFailure
+from deemster.targets._saved_output_entry import Answer, EntryError, entry_answers, root_faults
+from deemster.targets._saved_outputs_jsonl import RecordedLines, load_lines
+
+FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
+_COLUMNS = ("id", "output", "repetition")
+_SHOWN = 20
+
+
+class SavedOutputs:
+    """Recorded answers by sample id and repetition.
+
+    Args:
+        outputs: A map of id to text, to a list of texts (one per repetition), or to an entry without `id`; or a list of
+            entries `{id, output, repetition, trajectory, retrieved, usage, model, error}`.
+
+    Attributes:
+        repetitions: How many answers are recorded for every sample.
+
+    Raises:
+        OutputsError: An entry is wrong, given twice, or missing a repetition; every fault is given.
+    """
+
+    def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
+        value = dict(outputs) if isinstance(outputs, Mapping) else outputs
+        held = _texts(value) or _memory(_entries(value, where=_pointer), file=None)
+        self._recorded: _Memory | RecordedLines = held
+        self.repetitions = held.repetitions
+        self._digest: Callable[[], str] = functools.cache(held.digest)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SavedOutputs:
+        """Read saved outputs from JSON, YAML, JSONL, CSV or TSV.
+
+        Raises:
+            OutputsError: The file or an entry in it is wrong; every fault is given with its place.
+        """
+        reading = Reading(str(path), error=OutputsError, surrogates=True)
+        kind = format_of(path, reading, known=FORMATS)
+        self = cls.__new__(cls)
+        self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
+        if kind == "jsonl":
+            self._recorded = load_lines(path, reading)
+        elif kind in ("csv", "tsv"):
+            self._recorded = _memory(_table(reading.content(path), kind, reading), file=reading.file)
+        else:
+            self._recorded = _rooted(reading.content(path), kind, reading)
+        self.repetitions = self._recorded.repetitions
+        return self
+
+    def __len__(self) -> int:
+        return len(self._recorded)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The SHA-256 of the file, or of the answers themselves.
+
+        Raises:
+            OutputsError: The file can no longer be read.
+        """
+        return {"outputs": self._digest()}
+
+    def check(self, samples: Iterable[str | Sample], repetitions: int | None = None) -> None:
+        """Make sure that every sample has its answers and no other id is recorded.
+
+        Args:
+            samples: A dataset, or the ids of one.
+            repetitions: How often each sample is graded; one recorded answer may be graded any number of times.
+
+        Raises:
+            OutputsError: Ids are missing or unknown, or the recorded repetitions do not fit.
+        """
+        ids = _Ids(samples)
+        missing, unknown = self._recorded.compare(ids)
+        faults = []
+        if missing:
+            faults.append(Fault(f"{counted(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
+        if unknown:
+            close = nearest(unknown[0], missing[:1000])
+            hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
+            said = f"{counted(len(unknown), 'saved output')} for no sample of the dataset"
+            faults.append(Fault(f"{said}: {_ids(unknown)}.{hint}"))
+        if repetitions is not None and self.repetitions not in (1, repetitions):
+            faults.append(
+                Fault(
+                    f"{self.repetitions} repetitions are recorded and {repetitions} are asked for. "
+                    f"Record one output per sample, or ask for {self.repetitions}."
+                )
+            )
+        if faults:
+            raise OutputsError(faults)
+
+    def answers(self, ids: Sequence[str], repetition: int = 0) -> list[Output | TargetFailure]:
+        """The recorded answers of some samples, in the order asked for.
+
+        Args:
+            ids: Ids of samples.
+            repetition: From 0; where one answer is recorded per sample, it serves every repetition.
+
+        Raises:
+            OutputsError: Nothing is recorded for a sample, or the file has changed since it was loaded.
+        """
+        return self._recorded.answers(ids, 0 if self.repetitions == 1 else repetition)
+
+
+class _Ids(Collection[str]):
+    """The ids of a dataset, read again each time they are gone through rather than kept."""
+
+    def __init__(self, samples: Iterable[str | Sample]) -> None:
+        self._samples: Any = samples if isinstance(samples, Sized) else list(samples)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __iter__(self) -> Iterator[str]:
+        return (sample.id if isinstance(sample, Sample) else sample for sample in self._samples)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+
+def _ids(names: Sequence[str]) -> str:
+    return listing(names, limit=_SHOWN)
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise OutputsError(Fault(f"It can no longer be read: {error.strerror}.", str(path))) from None
+
+
+def _pointer(path: tuple[Any, ...]) -> str:
+    return "outputs" + "".join(f"[{step!r}]" for step in path)
+
+
+class _Memory:
+    """Answers that are kept in memory."""
+
+    def __init__(self, answers: dict[str, list[Answer]]) -> None:
+        self._answers = answers
+        self.repetitions = len(next(iter(answers.values())))
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def digest(self) -> str:
+        """The SHA-256 of all answers, whatever order they came in."""
+        digest = hashlib.sha256()
+        for name in sorted(self._answers):
+            # A lone surrogate, which JSON cannot hold, must not keep answers from having a name.
+            digest.update(repr((name, self._answers[name])).encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
+        """Ids that are not recorded, and recorded ids that are not asked for."""
+        asked = set(ids)
+        missing = [name for name in ids if name not in self._answers]
+        return missing, [name for name in self._answers if name not in asked]
+
+    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id, or not so often.
+        """
+        try:
+            return [self._answers[name][repetition] for name in ids]
+        except KeyError as error:
+            raise OutputsError(Fault("No output is saved.", sample=str(error.args[0]))) from None
+        except IndexError:
+            message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
+            raise OutputsError(Fault(message)) from None
+
+
+Found = tuple[str, int, Answer, str | None]
+
+
+def _texts(outputs: Any) -> _Memory | None:
+    """The answers of a map of ids to texts, the commonest form; None where it is another or something is wrong."""
+    if not isinstance(outputs, dict) or not outputs or set(map(type, outputs.values())) != {str}:
+        return None
+    if not all(type(name) is str and name.strip() for name in outputs):
+        return None
+    return _Memory({name: [Output(text)] for name, text in outputs.items()})
+
+
+def _memory(found: Iterable[Found | Fault], *, file: str | None) -> _Memory:
+    """Put entries together by id; raise every fault at once."""
+    faults: list[Fault] = []
+    slots: dict[str, dict[int, Answer]] = {}
+    places: dict[str, str | None] = {}
+    for entry in found:
+        if isinstance(entry, Fault):
+            faults.append(entry)
+            continue
+        name, repetition, answer, where = entry
+        held = slots.setdefault(name, {})
+        places.setdefault(name, where)
+        if repetition in held:
+            faults.append(Fault(f"Repetition {repetition} is given twice.", where, name))
+        held[repetition] = answer
+    if not slots and not faults:
+        faults.append(Fault("There are no outputs.", file))
+    most = max((len(held) for held in slots.values()), default=0)
+    for name, held in slots.items():
+        gap = next((number for number in range(len(held)) if number not in held), None)
+        if gap is not None:
+            faults.append(Fault(f"Repetition {gap} is missing.", places[name], name))
+        elif len(held) != most:
+            message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
+            faults.append(Fault(message, places[name], name))
+    if faults:
+        raise OutputsError(in_order(faults))
+    return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
+
+
+def _rooted(data: bytes, kind: str, reading: Reading) -> _Memory:
+    """Read a file whose root is a map with `outputs`."""
+    try:
+        if kind == "yaml":
+            raise ValueError("the fast reader is for datasets")  # noqa: TRY301 - one way to the precise reader
+        value = quick_value(data, kind)
+        if any(root_faults(value)):
+            raise ValueError("the places are needed")  # noqa: TRY301
+        found = value["outputs"]
+        return _texts(found) or _memory(_entries(found, where=lambda _: None), file=reading.file)
+    except ValueError:
+        document = document_of(data, kind, reading)
+    faults = [Fault(message, document.where(path)) for path, message in root_faults(document.value)]
+    if faults:
+        raise OutputsError(faults)
+    entries = _entries(document.value["outputs"], where=lambda path: document.where(("outputs", *path)))
+    return _memory(entries, file=reading.file)
+
+
+def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Fault]:
+    """Every recorded answer of a map or a list, or what is wrong with it."""
+    if isinstance(outputs, dict):
+        pairs: Iterator[tuple[Any, Any, Any]] = ((name, name, entry) for name, entry in outputs.items())
+    elif isinstance(outputs, (str, bytes)) or not isinstance(outputs, Iterable):
+        yield Fault("`outputs` is a map or a list.", where(()))
+        return
+    else:
+        pairs = ((position, None, entry) for position, entry in enumerate(outputs))
+    for step, name, entry in pairs:
+        try:
+            known, answers = entry_answers(entry, name=name)
+        except EntryError as error:
+            yield Fault(error.message, where((step, *error.path)), error.name)
+            continue
+        for repetition, answer in answers:
+            yield known, repetition, answer, where((step,))
+
+
+def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Fault]:
+    lines = csv_lines(reading.text(data), kind, reading)
+    _, header = next(lines)
+    names = [name.strip() for name in header]
+    top = f"{reading.file}:1"
+    unknown = [name for name in names if name not in _COLUMNS]
+    if unknown or len(set(names)) != len(names) or not {"id", "output"} <= set(names):
+        for name in unknown:
+            yield Fault(f"`{name}` is no column of saved outputs. {did_you_mean(name, _COLUMNS)}", top)
+        for name in ("id", "output"):
+            if name not in names:
+                yield Fault(f"The column `{name}` is missing.", top)
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield Fault(f"The column `{name}` is given twice.", top)
+        return
+    for line, cells in lines:
+        where = f"{reading.file}:{line}"
+        if len(cells) != len(names):
+            yield Fault(f"The line has {len(cells)} cells; the header has {len(names)}.", where)
+            continue
+        entry: dict[str, Any] = dict(zip(names, cells, strict=True))
+        number = entry.get("repetition", "").strip()
+        entry["repetition"] = int(number) if number.isdecimal() and len(number) < 10 else number or 0
+        try:
+            known, answers = entry_answers(entry, name=None)
+        except EntryError as error:
+            yield Fault(error.message, where, error.name)
+            continue
+        for repetition, answer in answers:
+            yield known, repetition, answer, where

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.alignment._corrected_means import corrected
+from tests.alignment import make_votes as ballots
+from tests.alignment.make_votes import FACTS, MODES, laid_out, votes_value
+
+
+def rows_of(labelled, unlabelled):
+    """Items with (truth, verdict), then items with a verdict alone."""
+    rows = [
+        {"id": f"l{place:04d}", "ground_truth": [truth], "votes": {"j": [said]}}
+        for place, (truth, said) in enumerate(labelled)
+    ]
+    return rows + [{"id": f"u{place:04d}", "votes": {"j": [said]}} for place, said in enumerate(unlabelled)]
+
+
+def corrected_of(labelled, unlabelled, **more):
+    return corrected(*laid_out(votes_value(rows_of(labelled, unlabelled), criteria=[FACTS], judges=["j"])), **more)
+
+
+def verdicts(digits):
+    return ["MET" if digit == "1" else "UNMET" for digit in digits]
+
+
+def test_the_published_example_of_a_prediction_powered_mean_comes_out_of_a_votes_file():
+    labelled = list(zip(verdicts("1011010111"), verdicts("1010011111"), strict=True))
+    found = corrected_of(labelled, verdicts("1" * 65 + "0" * 35)).score
+    assert (found.value, found.weight) == pytest.approx((0.6781, 0.4382), abs=5e-5)
+    assert (found.ci.lower, found.ci.upper) == pytest.approx((0.4315, 0.9247), abs=5e-5)
+    assert (found.n_labelled, found.n_unlabelled) == (10, 100)
+    assert (found.labelled_mean, found.predicted_mean) == pytest.approx((0.7, 72 / 110))
+
+
+def test_the_published_example_of_a_corrected_rate_comes_out_of_a_votes_file():
+    # Sensitivity 108 of 120, specificity 64 of 80, and 620 of all 1,000 verdicts are MET.
+    labelled = [("MET", "MET")] * 108 + [("MET", "UNMET")] * 12 + [("UNMET", "UNMET")] * 64 + [("UNMET", "MET")] * 16
+    (found,) = corrected_of(labelled, ["MET"] * 496 + ["UNMET"] * 304).met_rates
+    assert (found.sensitivity, found.n_positive) == (0.9, 120)
+    assert (found.specificity, found.n_negative) == (0.8, 80)
+    assert (found.observed_rate, found.n_samples) == (0.62, 1000)
+    assert found.value == pytest.approx(0.6)
+    assert (found.ci.lower, found.ci.upper) == pytest.approx((0.5157, 0.6808), abs=5e-5)
+    assert not found.is_clipped
+
+
+def test_where_every_item_is_labelled_nothing_is_corrected():
+    assert corrected_of([("MET", "MET"), ("UNMET", "MET")], []) is None
+
+
+def test_an_unlabelled_item_that_was_not_graded_is_no_reason_to_correct():
+    rows = [*rows_of([("MET", "MET"), ("UNMET", "MET")], []), {"id": "x", "error": "timed out"}]
+    assert corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
+
+
+def test_a_judge_no_better_than_chance_corrects_no_rate():
+    (found,) = corrected_of([("MET", "UNMET"), ("UNMET", "MET")], ["MET"]).met_rates
+    assert (found.value, found.ci, found.sensitivity, found.specificity) == (None, None, 0.0, 0.0)
+    assert (found.observed_rate, found.n_samples) == (pytest.approx(2 / 3), 3)
+
+
+def test_without_a_true_unmet_there_is_no_specificity_and_no_rate():
+    (found,) = corrected_of([("MET", "MET"), ("MET", "UNMET")], ["MET"]).met_rates
+    assert (found.sensitivity, found.specificity, found.value, found.n_negative) == (0.5, None, None, 0)
+
+
+def test_a_rate_that_contradicts_the_errors_is_clipped_and_says_so():
+    labelled = [("MET", "MET")] * 9 + [("MET", "UNMET")] + [("UNMET", "UNMET")] * 8 + [("UNMET", "MET")] * 2
+    (found,) = corrected_of(labelled, ["MET"] * 400).met_rates
+    assert found.value == 1.0
+    assert found.is_clipped
+
+
+def test_abstentions_failures_and_errored_items_are_in_no_rate():
+    rows = rows_of([("MET", "MET"), ("UNMET", "UNMET")], ["MET", "CANNOT_ASSESS", {"failure": "parse"}, None])
+    rows.append({"id": "x", "error": "timed out"})
+    found = corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"])))
+    assert found.met_rates[0].n_samples == 3
+    assert found.score.n_unlabelled == 1
+
+
+def test_a_labelled_item_with_a_gap_in_its_truth_counts_as_one_without_a_true_score():
+    rows = rows_of([("MET", "MET"), ("UNMET", "UNMET"), (None, "MET")], ["MET"])
+    found = corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"])))
+    assert (found.score.n_labelled, found.score.n_unlabelled) == (2, 2)
+
+
+@given(ballots.panels(), st.sampled_from(MODES))
+def test_rates_and_counts_are_what_loops_over_verdicts_give(value, modes):
+    found = corrected(*laid_out(value, modes))
+    labelled = ballots.used(value)
+    if len(labelled) == len(value["items"]):
+        assert found is None
+        return
+    for one in found.met_rates:
+        criterion = ballots.CRITERIA[one.index]
+        pairs = [
+            (ballots.seen(criterion, ballots.truth_of(item, one.index, criterion), modes),
+             ballots.seen(criterion, item["final"][one.index], modes))
+            for item in labelled
+        ]  # fmt: skip
+        pairs = [pair for pair in pairs if None not in pair]
+        seen = [ballots.seen(criterion, item["final"][one.index], modes) for item in value["items"]]
+        seen = [entry for entry in seen if entry is not None]
+        met = [said == "MET" for truth, said in pairs if truth == "MET"]
+        unmet = [said != "MET" for truth, said in pairs if truth != "MET"]
+        assert (one.n_samples, one.n_positive, one.n_negative) == (len(seen), len(met), len(unmet))
+        assert one.observed_rate == (pytest.approx(seen.count("MET") / len(seen)) if seen else None)
+        assert one.sensitivity == (pytest.approx(sum(met) / len(met)) if met else None)
+        assert one.specificity == (pytest.approx(sum(unmet) / len(unmet)) if unmet else None)
+        if met and unmet and one.sensitivity + one.specificity > 1 + 1e-9:
+            rate = (one.observed_rate + one.specificity - 1) / (one.sensitivity + one.specificity - 1)
+            assert one.value == pytest.approx(min(1, max(0, rate)))
+        else:
+            assert one.value is None

@@ -1,0 +1,148 @@
+"""The other commands: init, metrics, validate, report, completion, help."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from deemster.cli.main import COMMANDS
+from tests.cli.workspace import FILES, SUITE, called, written
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_as_it_was_read(command, golden):
+    result = called(*command.split(), "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    assert result.exit_code == 0
+    golden(f"cli/{command or 'deemster'}.txt", result.stdout)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_what_each_command_says_of_itself(command):
+    assert COMMANDS[command] in " ".join(called(command, "--help").stdout.split())
+    assert COMMANDS[command] in " ".join(called("--help", COLUMNS="200").stdout.split())
+
+
+def test_the_version_is_the_packages():
+    import deemster
+
+    assert called("--version").stdout == f"deemster {deemster.__version__}\n"
+
+
+def test_the_starter_suite_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = called("init", "fresh")
+    assert made.exit_code == 0
+    assert made.stdout.endswith("Next: deemster run fresh/suite.yml\n")
+    assert called("run", "fresh/suite.yml").exit_code == 0
+    assert called("validate", "fresh/suite.yml").exit_code == 0
+
+
+def test_init_writes_over_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {"app.py": "mine\n"})
+    assert called("init").exit_code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py"]
+    assert (tmp_path / "app.py").read_text() == "mine\n"
+
+
+def test_the_catalog_lists_what_can_be_run():
+    listed = json.loads(called("metrics", "--json").stdout)
+    assert sum(entry["core"] for entry in listed) <= 15
+    shown = called("metrics").stdout
+    assert all(f" {entry['name']} " in shown for entry in listed)
+
+
+def test_a_ready_made_judge_is_described_with_its_own_pass_mark_fields_and_prompt():
+    shown = called("metrics", "redundancy").stdout
+    assert "default 0.5" in shown
+    assert re.search(r"higher_is_better +bool \| None, default false", shown)
+    assert re.search(r'fields +Sequence\[str\] \| None, default \["input", "actual_output"\]', shown)
+    assert "Reads: no expected output and no metadata." in shown
+    assert "Steps:" in shown
+    shown = called("metrics", "groundedness").stdout
+    assert re.search(r"threshold +float \| None, default 1.0", shown)
+    assert "Reads: `metadata.context`." in shown
+    assert "Reads: `expected_output`." in called("metrics", "completeness").stdout
+    (entry,) = json.loads(called("metrics", "groundedness", "--json").stdout)
+    defaults = {option["name"]: option["default"] for option in entry["options"]}
+    assert [band["range"] for band in defaults["rubric"]] == [[1, 1], [2, 2], [3, 3]]
+
+
+def test_a_group_is_described_by_its_metrics_and_its_aggregator():
+    shown = called("metrics", "query-transformation").stdout
+    assert '- {"query-groundedness": {"name": "groundedness"}}' in shown
+    assert 'Aggregator: {"kind": "weighted", "weights": {"completeness": 0.4' in shown
+    assert json.loads(called("metrics", "generation", "--json").stdout)["metrics"][:2] == ["completeness", "redundancy"]
+    assert " generation " in called("metrics").stdout
+
+
+@pytest.mark.parametrize("name", ["rouge-l", "ndcg", "retrieval-ndcg-at-k", "ndcg@10"])
+def test_a_metric_is_described_by_alias_short_name_or_spec(name):
+    shown = called("metrics", name)
+    assert shown.exit_code == 0
+    assert "Options:" in shown.stdout
+    assert "Reads: " in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "start"),
+    [
+        ("golden.yml", "golden.yml: dataset `support`, 2 samples, 1 tag; fingerprint "),
+        ("suite.yml", "suite.yml: suite `refunds`, 2 samples x 1, 1 metric, 0 gate rules"),
+        ("answers.yml", "answers.yml: saved outputs of 2 samples, 1 repetition"),
+        ("answers.jsonl", "answers.jsonl: saved outputs of 1 sample, 1 repetition"),
+        ("golden.jsonl", "golden.jsonl: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("golden.ndjson", "golden.ndjson: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("golden.csv", "golden.csv: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("answers.csv", "answers.csv: saved outputs of 1 sample, 1 repetition"),
+        ("run.json", "run.json: report of run 20250615T150640Z-"),
+    ],
+)
+def test_validate_tells_what_a_file_is(tmp_path, monkeypatch, file, start):
+    monkeypatch.chdir(tmp_path)
+    more = {
+        "answers.jsonl": '{"id": "a", "output": "x"}\n',
+        "golden.jsonl": '{"id": "a", "input": {}, "expected_output": "x"}\n',
+        "golden.ndjson": '{"id": "a", "input": {}, "expected_output": "x"}\n',
+        "golden.csv": "id,input.q,expected_output\na,b,c\n",
+        "answers.csv": "id,output\na,b\n",
+    }
+    written(tmp_path, {**FILES, **more})
+    called("run", "suite.yml", "--json", "run.json")
+    result = called("validate", file)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(start)
+
+
+def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {**FILES, "suite.yml": SUITE.replace("[exact-match]", "[exact-match, rogue-l]")})
+    result = called("validate", "suite.yml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: suite.yml:4: No metric is called `rogue-l`. Did you mean `rouge-l`?\n"
+
+
+@pytest.mark.parametrize("gate", ["metrics: { exact: { min_mean: 1 } }", "cohorts: { polcy: { min_pass_rate: 1 } }"])
+def test_validate_finds_what_the_gate_names_in_vain(tmp_path, monkeypatch, gate):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
+    result = called("validate", "suite.yml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "suite.yml:5: The gate names the " in result.stderr
+
+
+def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, FILES)
+    shown = called("run", "suite.yml", "--json", "run.json").stdout
+    assert shown == called("report", "run.json").stdout
+    assert shown.startswith("deemster report: refunds\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed(shell):
+    result = called("completion", shell)
+    assert result.exit_code == 0
+    assert "_DEEMSTER_COMPLETE" in result.stdout

@@ -1,0 +1,182 @@
+"""Exit codes, each row of the table, and which of several counts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.workspace import ANSWERS, GOLDEN, SUITE, called, written
+
+TARGET = SUITE.replace("outputs: answers.yml", "python: 'exits_app:answer'")
+HALF = "outputs:\n  - {id: window, output: 30 days}\n  - {id: fee, error: it broke}\n"
+
+
+def gated(rules):
+    return f"{SUITE}gate: {{ {rules} }}\n"
+
+
+def test_low_scores_alone_fail_nothing(world):
+    world(answers_yml="outputs: {window: wrong, fee: wrong}\n")
+    assert called("run", "suite.yml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("min_macro_f1: 0.5", 0),
+        ("min_macro_f1: 0.51", 1),
+        ("min_pass_rate: 0.5", 0),
+        ("min_pass_rate: 0.51", 1),
+        ("metrics: { exact-match: { min_mean: 0.5 } }", 0),
+        ("metrics: { exact-match: { min_mean: 0.6 } }", 1),
+        ("metrics: { exact-match: { max_mean: 0.4 } }", 1),
+        ("metrics: { exact-match: { min_pass_rate: 0.5, on: lower } }", 1),
+        ("cohorts: { policy: { min_pass_rate: 1.0 } }", 0),
+        ("cohorts: { '*': { min_pass_rate: 1.0 } }", 1),
+        ("cohorts: { '*': { min_pass_rate: 1.0, min_samples: 2 } }", 0),
+        ("budget: { max_cost_usd: 1 }", 0),
+        ("budget: { max_cost_usd: 1 }, decision: three-way", 4),
+    ],
+)
+def test_a_gate_rule_decides_the_exit_code(world, rule, code):
+    world(suite_yml=gated(rule))
+    assert called("run", "suite.yml").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("allowance", "code"),
+    [(None, 3), ("0", 3), ("1", 0), ("2", 0), ("49%", 3), ("50%", 0), ("100%", 0), ("0%", 3), ("49.9%", 3)],
+)
+def test_unscored_marks_above_the_allowance_make_a_run_incomplete(world, allowance, code):
+    world(answers_yml=HALF)
+    flags = () if allowance is None else ("--max-unscored", allowance)
+    assert called("run", "suite.yml", *flags).exit_code == code
+
+
+@pytest.mark.parametrize(("rule", "code"), [("max_unscored: 1", 0), ("max_unscored: 0", 3), ("max_unscored: 50%", 0)])
+def test_the_gate_of_the_suite_sets_the_allowance_too(world, rule, code):
+    world(answers_yml=HALF, suite_yml=gated(rule))
+    assert called("run", "suite.yml").exit_code == code
+
+
+def test_the_flag_counts_before_the_suite(world):
+    world(answers_yml=HALF, suite_yml=gated("max_unscored: 0%"))
+    assert called("run", "suite.yml", "--max-unscored", "1").exit_code == 0
+    world(suite_yml=gated("max_unscored: 1"))
+    assert called("run", "suite.yml", "--max-unscored", "0").exit_code == 3
+
+
+def test_an_incomplete_run_says_how_much_is_missing(world):
+    world(answers_yml=HALF)
+    assert "incomplete: 1 of 2 marks are unscored, above the allowance of 0." in called("run", "suite.yml").stderr
+
+
+BAD, INCOMPLETE, FAILING, OPEN = 2, 3, 1, 4
+CAUSES = {
+    BAD: ("--json", "nowhere/report.json"),
+    INCOMPLETE: ("--outputs", "half.yml"),
+    FAILING: (),
+    OPEN: (),
+}
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        {BAD, INCOMPLETE, FAILING, OPEN},
+        {INCOMPLETE, FAILING, OPEN},
+        {FAILING, OPEN},
+        {OPEN},
+        {BAD, OPEN},
+        {INCOMPLETE, FAILING},
+        {BAD, FAILING},
+        {INCOMPLETE, OPEN},
+        {BAD, INCOMPLETE},
+        set(),
+    ],
+    ids=str,
+)
+def test_of_several_outcomes_the_first_of_2_3_1_4_counts(world, causes):
+    rules = ["decision: three-way"]
+    rules += ["min_macro_f1: 1.0"] if FAILING in causes else []
+    rules += ["budget: { max_cost_usd: 1 }"] if OPEN in causes else []
+    written(world(suite_yml=gated(", ".join(rules))), {"half.yml": HALF})
+    flags = [flag for cause in causes for flag in CAUSES[cause]]
+    expected = next((code for code in (BAD, INCOMPLETE, FAILING, OPEN) if code in causes), 0)
+    assert called("run", "suite.yml", *flags).exit_code == expected
+
+
+def test_a_report_that_cannot_be_written_stops_the_run_before_any_call(world):
+    folder = world(suite_yml=TARGET)
+    code = "import pathlib\ndef answer(input):\n    pathlib.Path('called').touch()\n    return ''\n"
+    written(folder, {"exits_app.py": code})
+    result = called("run", "suite.yml", "--json", "nowhere/report.json")
+    assert result.exit_code == 2
+    assert not (folder / "called").exists()
+
+
+def test_a_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_others_are_written(world):
+    folder = world(suite_yml=TARGET.replace("exits_app", "exits_vandal"))
+    code = "import shutil\ndef answer(input):\n    shutil.rmtree('reports', ignore_errors=True)\n    return '30 days'\n"
+    written(folder, {"exits_vandal.py": code, "reports/keep": ""})
+    result = called("run", "suite.yml", "--json", "reports/run.json", "--csv", "run.csv")
+    assert result.exit_code == 3
+    assert "reports/run.json: The report cannot be written: No such file or directory." in result.stderr
+    assert (folder / "run.csv").read_text().count("\n") == 3
+
+
+def test_a_target_that_exits_is_a_failing_target_and_not_the_end_of_the_run(world):
+    folder = world(suite_yml=TARGET.replace("exits_app", "exits_leaver"))
+    written(folder, {"exits_leaver.py": "import sys\ndef answer(input):\n    sys.exit(0)\n"})
+    result = called("run", "suite.yml", "--json", "run.json")
+    assert result.exit_code == 3
+    failures = json.loads((folder / "run.json").read_text())["failures"]
+    assert [(entry["cause"], entry["message"]) for entry in failures] == [("target_failed", "SystemExit: 0")] * 2
+
+
+def test_a_module_that_exits_while_it_is_imported_is_bad_input(world):
+    folder = world(suite_yml=TARGET.replace("exits_app", "exits_import"))
+    written(folder, {"exits_import.py": "import sys\nsys.exit(0)\n"})
+    result = called("run", "suite.yml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "cannot be imported: SystemExit: 0" in result.stderr
+
+
+def test_a_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("deemster.store.spool.Spool.add", full)
+    result = called("run", "suite.yml", "--no-store")
+    assert result.exit_code == 3
+    assert result.stderr == "error: The run could not go on: No space left on device.\n"
+
+
+def test_the_verdict_is_said_on_stderr_where_stdout_belongs_to_a_report(world):
+    world(suite_yml=gated("min_macro_f1: 0.9"))
+    result = called("run", "suite.yml", "--json", "-")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["gate"]["decision"] == "fail"
+    assert "fail: min_macro_f1: 0.5000, required 0.9: the estimate is below the bound" in result.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--quiet",), ("--json", "-")])
+def test_what_is_inconclusive_and_counts_as_passed_is_a_warning(world, flags):
+    world(suite_yml=gated("budget: { max_cost_usd: 1 }"))
+    warning = (
+        "warning: the gate counts budget.max_cost_usd as passed, though it is inconclusive: no cost was recorded\n"
+    )
+    result = called("run", "suite.yml", *flags)
+    assert (result.exit_code, result.stderr.count(warning)) == (0, 1)
+
+
+def test_three_ways_need_no_warning_of_the_third(world):
+    world(suite_yml=gated("budget: { max_cost_usd: 1 }, decision: three-way"))
+    result = called("run", "suite.yml")
+    assert (result.exit_code, result.stderr) == (4, "")
+
+
+def test_the_files_of_the_world_are_the_good_case(world):
+    world(golden_yml=GOLDEN, answers_yml=ANSWERS)
+    assert called("run", "suite.yml").exit_code == 0

@@ -1,0 +1,262 @@
+"""`deemster models check`: one small request a role, and what is wrong told so that it can be mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deemster.testing import ModelServer
+from tests.cli.workspace import GOLDEN, called, written
+
+KEY = "sk-test-0123456789abcdefXYZ"
+READY = '{"ready": true}'
+JUDGE = "{ base_url: '${URL}', model: toy-1, api_key_env: TOY_KEY, price: { input: 1, output: 2 } }"
+CLIENTS = """\
+from deemster import Answer, Trouble
+
+class Good:
+    is_local = True
+
+    def complete(self, ask):
+        return Answer(text='{"ready": true}', model="mine-1")
+
+class Bad:
+    async def complete(self, ask):
+        raise RuntimeError("no\\x1b[31m luck")
+
+class Vector:
+    def embed_many(self, texts):
+        return [[1.0, 2.0, 3.0] for _ in texts]
+"""
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with ModelServer(answer=lambda _: READY) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("URL", shared.url)
+    monkeypatch.setenv("TOY_KEY", KEY)
+    written(tmp_path, {"golden.yml": GOLDEN, "clients.py": CLIENTS})
+    shared.forget()
+    shared.refuses = frozenset()
+    shared.logprobs = True
+    return shared
+
+
+def checked(models=None, *, metrics="[llm-as-judge]", code=0, **env):
+    """What the check prints: its table by role, and what it explains."""
+    section = "" if models is None else "models:\n" + "".join(f"  {name}: {entry}\n" for name, entry in models.items())
+    written(Path(), {"suite.yml": f"dataset: golden.yml\nmetrics: {metrics}\n{section}"})
+    result = called("models", "check", "suite.yml", **env)
+    assert result.exit_code == code, result.output
+    rows = {line.split("  ")[0]: " ".join(line.split()) for line in result.stdout.splitlines()[1:]}
+    return rows, result.stderr
+
+
+def test_a_model_that_works_is_told_with_all_it_can(server):
+    rows, said = checked({"judge": JUDGE})
+    assert rows == {"judge": "judge toy-1 JSON by schema, log-probabilities - 16 + 4 $0.000024"}
+    assert said == ""
+    (request,) = server.requests
+    assert request.document["response_format"]["type"] == "json_schema"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("refuses", "works"),
+    [
+        (["json_schema"], "JSON, but not by schema, log-probabilities"),
+        (["json_schema", "json_object"], "JSON in plain text, log-probabilities"),
+        (["logprobs"], "JSON by schema, no log-probabilities"),
+    ],
+)
+def test_what_a_server_does_not_know_is_found_out(server, refuses, works):
+    server.refuses = frozenset(refuses)
+    assert works in checked({"judge": JUDGE})[0]["judge"]
+
+
+def test_a_server_that_ignores_the_wish_for_log_probabilities_offers_none(server):
+    server.logprobs = False
+    assert "JSON by schema, no log-probabilities" in checked({"judge": JUDGE})[0]["judge"]
+
+
+def test_a_server_that_breaks_over_log_probabilities_is_asked_without(server):
+    server.play(["500"])
+    assert "log-probabilities" in checked({"judge": JUDGE})[0]["judge"]
+    assert ["logprobs" in request.document for request in server.requests] == [True, False]
+
+
+def test_embedding_models_tell_their_dimension(server):
+    rows, _ = checked({"embedding": "{ base_url: '${URL}', model: e-1 }"}, metrics="[exact-match]")
+    assert rows["embedding"].startswith("embedding e-1 vectors of dimension 16")
+    assert rows["embedding"].endswith("unknown")
+
+
+def test_clients_of_ones_own_and_models_that_come_along_are_checked_too(server):
+    entries = {"judge": "{ client: 'clients:Good' }", "embedding:mine": "{ client: 'clients:Vector' }"}
+    rows, _ = checked({**entries, "embedding": "{ embedded: true }"})
+    assert rows["judge"] == "judge mine-1 JSON, no log-probabilities - - free"
+    assert "vectors of dimension 3" in rows["embedding:mine"]
+    assert "vectors of dimension 256" in rows["embedding"]
+    assert rows["embedding"].endswith("free")
+    assert server.requests == []
+
+
+def test_a_role_that_only_replays_is_not_asked(server, tmp_path):
+    written(tmp_path, {"recorded.jsonl": ""})
+    rows, _ = checked({"judge": "{ replay: recorded.jsonl }"})
+    assert "answers from a recording" in rows["judge"]
+
+
+def test_a_role_that_records_leaves_its_recording_alone(server, tmp_path):
+    checked({"judge": "{ base_url: '${URL}', model: m, record: recorded.jsonl }"})
+    assert not (tmp_path / "recorded.jsonl").exists()
+    assert not (tmp_path / ".deemster").exists()
+
+
+CUT_OFF = '{"choices": [{"message": {"role": "assistant", "content": null}, "finish_reason": "length"}]}'
+FAILURES = [
+    ("401", "answered 401 Unauthorized", "The key in TOY_KEY is not accepted."),
+    ("402", "answered 402", "no credit left"),
+    ("403", "answered 403 Forbidden", "may not use this model"),
+    ("404", "There is no such model.", "Either no model there is called `toy-1`, or `base_url` is wrong."),
+    ("quota", "quota", "no credit left"),
+    ("429", "answered 429", "set `rpm` and `tpm`"),
+    ("503", "overloaded", "the server's own failure"),
+    ("413", "answered 413", "`extra: {name: null}`"),
+    ("307", "redirects to", "Write the address it redirects to"),
+    ("not-json", "no JSON", "does not speak the OpenAI protocol"),
+    ("wrong-shape", "wrong shape", "does not speak the OpenAI protocol"),
+    ("reset", "The connection was closed before a reply came", "If it speaks TLS, `base_url` begins with https://."),
+    (f"merge={CUT_OFF}", "It was cut off", "A model that reasons needs more room for it: `extra: {max_tokens: 4096}`"),
+    ("text=Of course! I am ready.", "It answers, but not with JSON", "take a model that follows such an order"),
+]
+
+
+@pytest.mark.parametrize(("fault", "message", "advice"), FAILURES, ids=[fault for fault, *_ in FAILURES])
+def test_a_failure_is_told_with_what_to_do_about_it(server, fault, message, advice):
+    server.play([fault] * 4)
+    rows, said = checked({"judge": JUDGE}, code=2)
+    assert rows["judge"] == "judge toy-1 cannot be used - - -"
+    assert message in said
+    assert advice in said
+    assert KEY not in said
+
+
+def test_no_connection_is_told_as_such(server):
+    _, said = checked({"judge": "{ base_url: 'http://127.0.0.1:9/v1', model: m }"}, code=2)
+    assert "judge: 127.0.0.1: No connection: " in said
+    assert "Look whether the server runs" in said
+
+
+def test_a_server_without_tls_is_told_as_such(server):
+    _, said = checked({"judge": f"{{ base_url: '{server.url.replace('http', 'https')}', model: m }}"}, code=2)
+    assert "judge: 127.0.0.1: No connection by TLS: " in said
+    assert "`base_url` begins with http:// and not https://." in said
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(server):
+    proxy = {"http_proxy": "http://me:hush-hush@127.0.0.1:9", "HTTP_PROXY": None, "NO_PROXY": None, "no_proxy": None}
+    _, said = checked({"judge": "{ base_url: 'http://model.test/v1', model: m }"}, code=2, **proxy)
+    assert "model.test: No connection to the proxy 127.0.0.1:9, which the environment names: " in said
+    assert "NO_PROXY the hosts that are reached without one." in said
+    assert "hush" not in said
+
+
+def test_a_role_of_another_kind_than_its_metric_asks_cannot_be_used(server):
+    _, said = checked({"judge": "{ base_url: '${URL}', model: m, kind: embedding }"}, code=2)
+    assert "The role `judge` embeds, and a metric asks it to chat" in said
+    assert server.requests == []
+
+
+def test_a_base_url_without_v1_is_told_as_such(server):
+    _, said = checked({"judge": f"{{ base_url: '{server.url.removesuffix('/v1')}', model: m }}"}, code=2)
+    assert "Most servers have it under /v1: `base_url: .../v1`." in said
+
+
+def test_a_server_that_never_answers_is_left_in_time(server):
+    server.play(["silent"])
+    _, said = checked({"judge": "{ base_url: '${URL}', model: m, timeout_s: 0.05 }"}, code=2)
+    assert "If the model is only slow, raise `timeout_s`." in said
+
+
+@pytest.mark.parametrize(
+    ("entry", "advice"),
+    [
+        (JUDGE.replace("TOY_KEY", "NO_SUCH_KEY"), "No key was sent, for NO_SUCH_KEY is not set"),
+        ("{ base_url: '${URL}', model: m }", "Name the variable that holds it: `api_key_env: OPENAI_API_KEY`."),
+    ],
+)
+def test_a_refusal_of_a_request_without_a_key_says_how_to_send_one(server, entry, advice):
+    server.play(["401"])
+    assert advice in checked({"judge": entry}, code=2)[1]
+
+
+def test_one_role_that_cannot_be_read_does_not_hide_the_others(server):
+    entries = {
+        "judge": JUDGE,
+        "judge:far": "{ base_url: 'https://models.invalid/v1', model: m, api_key_env: NO_SUCH_KEY }",
+        "judge:odd": "{ base_ulr: x }",
+        "judge:mine": "{ client: 'clients:Bad' }",
+    }
+    rows, said = checked(entries, code=2)
+    assert "JSON by schema" in rows["judge"]
+    assert {name for name, row in rows.items() if "cannot be used" in row} == {"judge:far", "judge:odd", "judge:mine"}
+    assert "judge:far: suite.yml:5: The environment has no variable `NO_SUCH_KEY`" in said
+    assert "  Set it first: export NO_SUCH_KEY=..." in said
+    assert "Did you mean `base_url`?" in said
+    assert r"judge:mine: RuntimeError: no\x1b[31m luck" in said
+    assert "Look at the client `clients:Bad`." in said
+
+
+def test_a_role_that_a_metric_asks_and_nobody_names_cannot_be_used(server):
+    rows, said = checked(None, code=2)
+    assert rows["judge"] == "judge - cannot be used - - -"
+    assert "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`." in said
+
+
+def test_a_suite_whose_metrics_ask_nobody_says_so(server):
+    written(Path(), {"suite.yml": "dataset: golden.yml\nmetrics: [exact-match]\n"})
+    result = called("models", "check", "suite.yml")
+    assert (result.exit_code, result.stdout) == (0, "No metric of this suite asks a model.\n")
+
+
+@pytest.mark.parametrize("section", ["[judge]", "judge", "3"])
+def test_a_section_that_is_no_map_is_bad_input(server, tmp_path, section):
+    written(tmp_path, {"suite.yml": f"dataset: golden.yml\nmetrics: [llm-as-judge]\nmodels: {section}\n"})
+    result = called("models", "check", "suite.yml")
+    assert result.exit_code == 2
+    assert "`models` is a map of roles" in result.stderr
+
+
+def test_the_clock_tells_how_long_a_reply_took(server):
+    rows, _ = checked({"judge": JUDGE}, SOURCE_DATE_EPOCH=None)
+    assert " ms " in rows["judge"]
+
+
+def test_help_is_as_it_was_read(golden):
+    result = called("models", "check", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    assert result.exit_code == 0
+    golden("cli/models-check.txt", result.stdout)
+
+
+def test_a_file_that_only_names_models_will_do(server):
+    written(Path(), {"models.yml": f"models:\n  judge: {JUDGE}\n"})
+    result = called("models", "check", "models.yml")
+    assert result.exit_code == 0, result.output
+    assert "judge  toy-1" in result.stdout
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("text", ["metrics: []\ndataset: golden.yml\n", "name: x\n", "models:\n", "models: {}\n"])
+def test_a_file_that_names_none_must_be_a_suite(server, text):
+    written(Path(), {"suite.yml": text})
+    result = called("models", "check", "suite.yml")
+    assert result.exit_code == 2
+    assert "`metrics` is a list of at least one metric" in result.stderr

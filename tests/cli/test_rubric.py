@@ -1,0 +1,88 @@
+"""`deemster rubric check`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.workspace import called
+
+FLAWED = """\
+name: essay
+criteria:
+  - name: manners
+    requirement: The answer is polite and concise.
+  - requirement: Cites a source for every claim.
+    weight: 40
+  - name: sources
+    requirement: Every claim has a cited source.
+  - name: depth
+    requirement: How deep does it go?
+    options:
+      - { label: "1", value: 0 }
+      - { label: "2", value: 0.1 }
+      - { label: "3", value: 1 }
+"""
+FINE = """\
+- name: window
+  requirement: States the refund window in days.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flawed.yaml").write_text(FLAWED)
+    (tmp_path / "fine.yaml").write_text(FINE)
+    return tmp_path
+
+
+def test_help_is_as_it_was_read(golden):
+    result = called("rubric", "check", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
+    golden("cli/rubric-check.txt", result.stdout)
+
+
+def test_findings_are_as_they_were_read(folder, golden):
+    result = called("rubric", "check", "flawed.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden("cli/rubric-check-flawed.txt", result.stdout)
+
+
+@pytest.mark.parametrize(("file", "code"), [("flawed.yaml", 1), ("fine.yaml", 0)])
+def test_strict_fails_where_anything_was_found(folder, file, code):
+    assert called("rubric", "check", file, "--strict").exit_code == code
+
+
+def test_a_fine_rubric_is_said_to_be_fine(folder):
+    assert called("rubric", "check", "fine.yaml").stdout == "fine.yaml: 1 criterion, nothing found\n"
+
+
+def test_json_has_every_finding_and_standard_output_to_itself(folder):
+    result = called("rubric", "check", "flawed.yaml", "--json", "-")
+    told = json.loads(result.stdout)
+    assert (told["file"], told["rubric"], told["criteria"]) == ("flawed.yaml", "essay", 4)
+    assert {"double-barrelled", "overlap", "bare-number"} <= {finding["code"] for finding in told["findings"]}
+    fields = {"code", "severity", "where", "path", "message", "suggestion"}
+    assert all(finding.keys() == fields for finding in told["findings"])
+    called("rubric", "check", "flawed.yaml", "--json", "found.json")
+    assert (folder / "found.json").read_text() == result.stdout
+
+
+def test_a_bad_file_is_refused_with_all_its_faults(folder):
+    (folder / "bad.yaml").write_text("- requirement: ''\n- wieght: 3\n  requirement: Has a title.\n")
+    result = called("rubric", "check", "bad.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "bad.yaml:1" in result.stderr
+    assert "bad.yaml:2" in result.stderr
+    assert "Did you mean `weight`?" in result.stderr
+
+
+@pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--json", "no/where.json")])
+def test_what_is_not_there_is_bad_input(folder, argv):
+    assert called("rubric", "check", *argv).exit_code == 2
+
+
+def test_without_the_embedded_model_common_words_tell(folder, monkeypatch):
+    monkeypatch.setattr("deemster.models.embedded_embedding._files", lambda: None)
+    assert "[overlap]" in called("rubric", "check", "flawed.yaml").stdout

@@ -1,0 +1,219 @@
+"""What goes to standard output, what to standard error, and what into files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.cli.workspace import GOLDEN, SUITE, called, started, written
+
+NASTY = SUITE.replace("[exact-match]", '[{exact-match: {name: "::error::\\e[31m"}}]')
+
+
+@pytest.mark.parametrize(
+    ("flag", "reads"),
+    [
+        ("--json", json.loads),
+        ("--csv", lambda text: list(csv.reader(io.StringIO(text), strict=True))[1]),
+        ("--junit", lambda text: ET.fromstring(text).find("testsuite")),
+        ("--html", lambda text: re.fullmatch(r"<!doctype html>.*</html>\n", text, re.DOTALL)),
+        ("--markdown", lambda text: text.startswith("# deemster report")),
+        ("--github", lambda text: text.startswith("## deemster report")),
+    ],
+)
+def test_a_report_on_stdout_leaves_nothing_else_there(world, flag, reads):
+    world()
+    result = called("run", "suite.yml", flag, "-")
+    assert result.exit_code == 0
+    assert reads(result.stdout) not in (None, False)
+
+
+def test_every_format_can_be_written_in_one_run(world):
+    folder = world()
+    flags = [
+        flag for name in ("json", "markdown", "csv", "html", "junit", "github") for flag in (f"--{name}", f"r.{name}")
+    ]
+    assert called("run", "suite.yml", *flags).exit_code == 0
+    assert all((folder / f"r.{name}").stat().st_size for name in ("json", "markdown", "csv", "html", "junit", "github"))
+
+
+def test_a_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
+    folder = world()
+    shown = called("run", "suite.yml", "--json", "-", "--no-store").stdout
+    assert called("run", "suite.yml", "--json", "run.json").exit_code == 0
+    assert (folder / "run.json").read_text() == shown
+    assert called("report", "run.json", "--json", "-").stdout == shown
+
+
+@pytest.mark.parametrize("flag", ["--markdown", "--csv", "--html", "--junit", "--github"])
+def test_a_report_rendered_again_is_what_the_run_would_have_written(world, flag):
+    world()
+    once = called("run", "suite.yml", "--json", "run.json", flag, "once").exit_code
+    again = called("report", "run.json", flag, "again").exit_code
+    assert (once, again) == (0, 0)
+    assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--redact", "outputs"), ("--redact", "expected"), ("--redact", "all"), ("--publish-safe",)]
+)
+def test_a_level_applied_to_a_file_gives_the_bytes_of_a_run_at_that_level(world, flags):
+    world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
+    called("run", "suite.yml", "--json", "run.json")
+    direct = called("run", "suite.yml", "--json", "-", "--no-store", *flags).stdout
+    assert called("report", "run.json", "--json", "-", *flags).stdout == direct
+    assert called("report", "latest", "--json", "-", *flags).stdout == direct
+
+
+def test_the_input_is_in_the_file_only_with_include(world):
+    world()
+    assert "How long?" not in called("run", "suite.yml", "--json", "-").stdout
+    assert "How long?" in called("run", "suite.yml", "--json", "-", "--include", "input").stdout
+    assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
+
+
+def test_csv_raw_leaves_the_guard_off(world):
+    world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
+    assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout
+    assert "\n=fee," in called("run", "suite.yml", "--csv", "-", "--csv-raw").stdout
+
+
+def test_the_terminal_report_has_no_colour_when_it_is_no_terminal(world):
+    world(suite_yml=SUITE + "gate: { min_macro_f1: 0.9 }\n")
+    assert "\x1b" not in called("run", "suite.yml").stdout
+
+
+def test_colour_is_only_for_terminals_without_no_color(world):
+    from rich.console import Console
+
+    from deemster.report.terminal_report import show
+    from tests.report.make_reports import full_report
+
+    def text(**options):
+        file = io.StringIO()
+        show(full_report(), Console(file=file, force_terminal=True, width=120, **options))
+        return file.getvalue()
+
+    assert "\x1b[" in text(_environ={"TERM": "xterm"})
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text(_environ={"TERM": "xterm", "NO_COLOR": "1"}))
+
+
+def test_hostile_names_reach_neither_stream_raw(world):
+    world(
+        suite_yml=NASTY.replace("\\e", "\x1b") if False else NASTY.replace("'::error::\\e[31m'", '"::error::\\e[31m"')
+    )
+    result = called("run", "suite.yml")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout + result.stderr
+    assert not [line for line in (result.stdout + result.stderr).splitlines() if line.lstrip().startswith("::")]
+
+
+def test_quiet_says_nothing_but_the_verdict(world):
+    world(suite_yml=SUITE + "gate: { min_macro_f1: 0.1 }\n")
+    result = called("run", "suite.yml", "--quiet")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "Gate: pass (1 passed).\n"
+
+
+def test_a_process_of_its_own_keeps_its_streams_apart(world):
+    process = started(world(), "run", "suite.yml", "--json", "-", "--metric", "exact-match", "--metric", "regex")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out)["metric_order"] == ["exact-match", "regex"]
+    assert "Traceback" not in err
+
+
+def test_absent_values_are_one_warning_per_metric_on_stderr(world):
+    world(golden_yml=GOLDEN.replace("30 days", "null").replace("none", "null"))
+    result = called("run", "suite.yml", "--json", "-")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[0] == (
+        "warning: exact-match: 2 of 2 samples will be unscored, first `window`: "
+        "The sample has no `expected_output`, which this metric reads."
+    )
+
+
+def test_two_runs_at_one_time_are_the_same_bytes(world):
+    world()
+    places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
+    assert len({called("run", "suite.yml", "--json", "-", *place).stdout for place in places}) == 1
+
+
+def test_two_runs_at_one_time_in_one_store_have_their_own_ids(world):
+    world()
+    first, second = (json.loads(called("run", "suite.yml", "--json", "-").stdout) for _ in range(2))
+    assert second["run"].pop("id") == first["run"].pop("id") + "-2"
+    assert first == second
+
+
+def test_a_bad_source_date_epoch_is_bad_input(world):
+    world()
+    result = called("run", "suite.yml", SOURCE_DATE_EPOCH="yesterday")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: SOURCE_DATE_EPOCH is a number of seconds since 1970, not 'yesterday'.\n"
+
+
+def test_metric_flags_replace_the_metrics_and_threshold_flags_the_pass_marks(world):
+    world()
+    flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3", "--delta", "0.2")
+    report = json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)
+    assert report["metric_order"] == ["rouge-l"]
+    assert report["metrics"]["rouge-l"]["threshold"] == 0.9
+    assert (report["totals"]["repetitions"], report["run"]["varied"]) == (3, "scoring")
+    assert report["precision"]["target_delta"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("flag", "suite", "dataset", "found"), [(None, None, None, 1), (None, None, 2, 2), (None, 3, 2, 3), (4, 3, 2, 4)]
+)
+def test_repetitions_come_from_the_flag_then_the_suite_then_the_dataset(world, flag, suite, dataset, found):
+    world(
+        suite_yml=SUITE + (f"repetitions: {suite}\n" if suite else ""),
+        golden_yml=(f"repetitions: {dataset}\n" if dataset else "") + GOLDEN,
+    )
+    flags = ("--repetitions", str(flag)) if flag else ()
+    assert json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)["totals"]["repetitions"] == found
+
+
+def test_paths_in_a_suite_are_relative_to_the_suite(world, monkeypatch):
+    folder = world()
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    assert called("run", "../suite.yml").exit_code == 0
+
+
+def test_a_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch):
+    folder = world(suite_yml=SUITE.replace("outputs: answers.yml", "python: 'output_app:answer'"))
+    written(folder, {"output_app.py": "def answer(input):\n    return '30 days'\n", "elsewhere/keep": ""})
+    monkeypatch.chdir(folder / "elsewhere")
+    result = called("run", "../suite.yml", "--json", "-")
+    assert json.loads(result.stdout)["executions"][0]["output"] == "30 days"
+
+
+def test_warnings_say_nothing_of_a_sample_where_reports_may_not(world):
+    world(
+        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: 4711}\n",
+        answers_yml="outputs: {window: x}\n",
+    )
+    assert "4711" in called("run", "suite.yml").stderr
+    told = called("run", "suite.yml", "--publish-safe").stderr
+    assert "1 of 1 samples will be unscored, first `window`" in told
+    assert "4711" not in told
+
+
+def test_one_metric_can_be_looked_at_where_the_gate_is_about_others(world):
+    world(suite_yml=SUITE + "gate: { metrics: { exact-match: { min_mean: 0.9 } } }\n")
+    result = called("run", "suite.yml", "--metric", "rouge-l", "--quiet")
+    assert result.exit_code == 0
+    assert "Gate: pass (1 skipped)." in result.stderr
+
+
+def test_a_variable_of_a_target_that_is_not_called_need_not_be_set(world):
+    world(suite_yml=SUITE.replace("answers.yml", '"${NOBODY_SET_THIS}/answers.yml"'))
+    assert "NOBODY_SET_THIS" in called("run", "suite.yml").stderr
+    assert called("run", "suite.yml", "--outputs", "answers.yml", "--quiet").exit_code == 0

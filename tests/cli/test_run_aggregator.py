@@ -1,0 +1,133 @@
+"""A suite with an aggregator, from the file to the exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.workspace import SUITE, called
+
+SCORING = """\
+import deemster as dm
+
+
+class Tone:
+    name = "tone"
+
+    def score(self, sample, output):
+        grade = 3 if "days" in output.text else 2
+        return dm.MetricScore((grade - 1) / 2, rubric_score=grade)
+
+
+class Padding:
+    name = "padding"
+
+    def score(self, sample, output):
+        grade = 1 if len(output.text) < 8 else 2
+        return dm.MetricScore((grade - 1) / 2, rubric_score=grade, threshold=0.5, higher_is_better=False)
+"""
+METRICS = SUITE.replace("[exact-match]", "['scoring:Tone', 'scoring:Padding']")
+WEIGHTED = """\
+aggregator:
+  kind: weighted
+  weights: { tone: 2, padding: 1 }
+  score_mapping:
+    tone: { "1": 0, "2": 0.5, "3": 1 }
+    padding: { "1": 1, "2": 0.5, "3": 0 }
+"""
+
+
+@pytest.fixture
+def suite(world):
+    def change(text):
+        world(suite_yml=text, scoring_py=SCORING)
+
+    return change
+
+
+def test_a_weighted_suite_reports_and_gates_its_aggregate(suite):
+    suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1, min_aggregate_score: 0.76 }\n")
+    result = called("run", "suite.yml", "--json", "-")
+    report = json.loads(result.stdout)
+    # `window` has the grades 3 and 1: (2 + 1) / 3; `fee` has 2 and 2: (1 + 0.5) / 3.
+    assert [entry["aggregate"] for entry in report["samples"]] == [
+        {"success": True, "score": 1.0},
+        {"success": True, "score": 0.5},
+    ]
+    assert report["aggregate"]["aggregator"] == "weighted tone 2 (1: 0, 2: 0.5, 3: 1), padding 1 (1: 1, 2: 0.5, 3: 0)"
+    assert (report["aggregate"]["success_rate"], report["aggregate"]["mean_score"]) == (1.0, 0.75)
+    assert [(cohort["label"], cohort["aggregate"]["mean_score"]) for cohort in report["cohorts"]] == [
+        ("policy", 1.0),
+        ("(untagged)", 0.5),
+    ]
+    assert [(check["name"], check["status"], check["observed"]) for check in report["gate"]["checks"]] == [
+        ("min_aggregate_success", "pass", 1.0),
+        ("min_aggregate_score", "fail", 0.75),
+    ]
+    assert result.exit_code == 1
+
+
+def test_a_suite_with_an_aggregator_validates(suite):
+    suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1 }\n")
+    result = called("validate", "suite.yml")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_metric_left_out_by_a_flag_leaves_the_aggregator_too(suite):
+    suite(METRICS + WEIGHTED)
+    result = called("run", "suite.yml", "--metric", "scoring:Tone", "--json", "-")
+    assert json.loads(result.stdout)["aggregate"]["aggregator"] == "weighted tone 2 (1: 0, 2: 0.5, 3: 1)"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("aggregator: mni\n", "suite.yml:5: No aggregator is called `mni`. Did you mean `min`?"),
+        ("aggregator:\n", "suite.yml:5: `aggregator` is empty."),
+        ("agregator: min\n", "suite.yml:5: `agregator` is no key of a suite. Did you mean `aggregator`?"),
+        (
+            "aggregator: { at-least: 3 }\n",
+            "suite.yml:5: `at-least` asks for 3 metrics, and this run has 2: it could never succeed.",
+        ),
+        (
+            "aggregator:\n  critical: [tone,\n    pading]\n",
+            (
+                "suite.yml:7: The aggregator names the metric `pading`, which this run does not have. "
+                "Did you mean `padding`?"
+            ),
+        ),
+        (
+            WEIGHTED.replace("{ tone: 2", "{ ton: 2").replace("    tone:", "    ton:"),
+            "suite.yml:7: The aggregator names the metric `ton`, which this run does not have. Did you mean `tone`?",
+        ),
+        (
+            WEIGHTED.replace('"3": 1 }', '"3": 1.5 }'),
+            "suite.yml:9: The mapping of `tone` gives 3 the value 1.5; it lies between 0 and 1.",
+        ),
+        (WEIGHTED.replace('"1": 0,', "1: 0,"), "suite.yml:9: The key `1` is not text. Quote it."),
+        (
+            WEIGHTED.replace(', "3": 1 }', " }"),
+            "sample `window`: The mapping of `tone` does not hold the rubric score 3, but 1, 2.",
+        ),
+        (
+            "gate: { min_aggregate_score: 0.5 }\n",
+            "suite.yml:5: The gate has `min_aggregate_score`, and this run has no `aggregator` to hold it to.",
+        ),
+    ],
+)
+def test_a_mistake_in_an_aggregator_is_one_clear_message_and_exit_code_2(suite, section, message):
+    suite(METRICS + section)
+    result = called("run", "suite.yml")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")
+
+
+def test_the_faults_of_an_aggregator_are_told_with_those_of_metrics_and_gate(suite):
+    suite(SUITE.replace("exact-match", "exact-macth") + "aggregator: mni\ngate: { min_macro: 1 }\n")
+    result = called("run", "suite.yml")
+    assert result.exit_code == 2
+    assert [line.partition(": ")[0].strip() for line in result.stderr.removeprefix("error: ").splitlines()] == [
+        "suite.yml:4",
+        "suite.yml:6",
+        "suite.yml:5",
+    ]

@@ -1,0 +1,317 @@
+"""`deemster run` with models: dry runs, cache, budgets, secrets, injection, and the same bytes at any pace."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from deemster.testing import ModelServer, Obedient
+from tests.cli.workspace import called, started, written
+from tests.judges.injection_payloads import PAYLOADS
+
+KEY = "sk-test-0123456789abcdefXYZ"
+SUITE = """\
+dataset: golden.json
+target: { outputs: answers.json }
+metrics: [contains, llm-as-judge]
+models:
+  judge:
+    base_url: ${JUDGE_URL}
+    model: toy-1
+    api_key_env: TOY_KEY
+    price: { input: 1, output: 2 }
+    concurrency: ${PACE:-5-64}
+    retries: 0
+"""
+FAR = "https://models.invalid/v1\n    model: toy-1\n    api_key_env: NO_SUCH_KEY"
+REPORTS = ("--json", "r.json", "--markdown", "r.md", "--csv", "r.csv", "--html", "r.html", "--junit", "r.xml")
+FURTHER = ("--github", "r.summary")
+
+
+def files(cases, suite=SUITE):
+    """A suite over cases: id to question, expected output and output."""
+    samples = [
+        {"id": name, "input": {"question": asked}, "expected_output": expected}
+        for name, (asked, expected, _) in cases.items()
+    ]
+    outputs = {name: said for name, (_, _, said) in cases.items()}
+    return {
+        "suite.yml": suite,
+        "golden.json": json.dumps({"name": "d", "samples": samples}),
+        "answers.json": json.dumps({"outputs": outputs}),
+    }
+
+
+def plain(count):
+    return {f"s{number}": (f"Question {number}?", f"word{number}", f"It is word{number}.") for number in range(count)}
+
+
+def fitting(messages):
+    """A verdict that depends on nothing but the case."""
+    text = messages[-1]["content"]
+    return json.dumps({"reason": f"Of {len(text)} characters.", "score": (sum(text.encode()) % 11) / 10})
+
+
+@pytest.fixture
+def server():
+    with ModelServer(answer=fitting) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, server):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JUDGE_URL", server.url)
+    monkeypatch.setenv("TOY_KEY", KEY)
+    written(tmp_path, files(plain(6)))
+    return tmp_path
+
+
+def report_of(*flags, code=0, **env):
+    result = called("run", "suite.yml", "--json", "r.json", *flags, **env)
+    assert result.exit_code == code, result.output
+    return json.loads(Path("r.json").read_text())
+
+
+def whole(folder, *flags):
+    """A run in a process of its own: code, what it printed, and where."""
+    process = started(folder, "run", "suite.yml", *flags)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_a_dry_run_asks_nothing_and_says_what_would_be_asked(folder, server, monkeypatch):
+    monkeypatch.delenv("TOY_KEY")
+    result = called("run", "suite.yml", "--dry-run")
+    assert result.exit_code == 0
+    assert server.requests == []
+    assert result.stdout.startswith("judge: 6 requests, about ")
+    assert "at most 6,144 received, about $0.0" in result.stdout
+    assert sorted(path.name for path in folder.iterdir()) == ["answers.json", "golden.json", "suite.yml"]
+
+
+def test_a_dry_run_is_not_below_what_the_run_takes(folder, server):
+    said = called("run", "suite.yml", "--dry-run").stdout
+    sent = int(said.split("about ")[1].split(" ")[0].replace(",", ""))
+    report = report_of()
+    assert len(server.requests) == 6
+    assert report["cost"]["total_usd"] <= float(said.split("about $")[1].split("\n")[0])
+    assert sent == pytest.approx(report["usage"]["scoring"]["prompt_tokens"], rel=0.5)
+
+
+def test_a_dry_run_counts_what_the_cache_does_not_hold(folder, server):
+    report_of()
+    assert called("run", "suite.yml", "--dry-run").stdout == "No model would be asked.\n"
+    assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 requests")
+
+
+def test_a_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
+    written(folder, {"suite.yml": SUITE.replace("llm-as-judge]", "llm-as-judge, {llm-as-judge: {name: other}}]")})
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 requests, ")
+
+
+def test_a_dry_run_of_one_request_says_so_in_the_singular(folder):
+    written(folder, files(plain(1)))
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 1 request, ")
+
+
+def test_a_dry_run_of_a_suite_without_judges_says_so(folder):
+    assert called("run", "suite.yml", "--dry-run", "--metric", "contains").stdout == "No model would be asked.\n"
+
+
+def test_the_second_run_is_answered_by_the_cache_and_costs_nothing(folder, server):
+    first = report_of()
+    second = report_of()
+    assert len(server.requests) == 6
+    assert (first["usage"]["scoring"]["calls"], first["usage"]["scoring"]["cached_calls"]) == (6, 0)
+    assert (second["usage"]["scoring"]["calls"], second["usage"]["scoring"]["cached_calls"]) == (0, 6)
+    assert first["cost"]["total_usd"] > 0
+    assert not (second["cost"] or {}).get("total_usd")
+    assert second["metrics"]["llm-as-judge"]["mean"] == first["metrics"]["llm-as-judge"]["mean"]
+
+
+def test_without_a_cache_every_run_asks_anew_and_keeps_nothing(folder, server):
+    report_of("--no-cache", "--no-store")
+    report_of("--no-cache", "--no-store")
+    assert len(server.requests) == 12
+    assert not (folder / ".deemster").exists()
+
+
+def test_a_cache_may_be_kept_elsewhere(folder, server):
+    report_of("--cache", "kept/answers.jsonl", "--no-store")
+    assert (folder / "kept" / "answers.jsonl").is_file()
+    assert not (folder / ".deemster").exists()
+
+
+def test_another_repetition_asks_only_for_what_is_new(folder, server):
+    report_of()
+    report_of("--repetitions", "2")
+    assert len(server.requests) == 12
+
+
+def test_offline_a_question_that_nobody_kept_is_bad_input_that_names_it(folder, server):
+    result = called("run", "suite.yml", "--offline")
+    assert result.exit_code == 2
+    assert "`judge` needs the network, and this run is offline" in result.stderr
+    assert server.requests == []
+    report_of()
+    assert report_of("--offline")["run"]["status"] == "complete"
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("flags", [("--budget-tokens", "5000"), ("--budget-usd", "0.006")])
+def test_a_budget_that_runs_out_ends_the_run_with_3_and_what_it_has(folder, server, flags):
+    code, out, err = whole(folder, "--json", "r.json", *flags)
+    report = json.loads((folder / "r.json").read_text())
+    assert code == 3
+    assert "The budget is exhausted" in err
+    assert "The budget stopped the run" in out
+    scored = report["metrics"]["llm-as-judge"]["n_scored"]
+    assert 1 <= scored == len(server.requests) < 6
+    assert report["budget"]["halted"] is True
+    assert report["budget"]["completed"] == scored
+    assert report["run"]["status"] == "incomplete"
+    # What was paid for is not asked for again.
+    assert whole(folder, "--json", "r.json")[0] == 0
+    assert len(server.requests) == 6
+
+
+def test_a_budget_in_money_needs_prices(folder, server):
+    written(folder, {"suite.yml": SUITE.replace("    price: { input: 1, output: 2 }\n", "")})
+    result = called("run", "suite.yml", "--budget-usd", "1")
+    assert result.exit_code == 2
+    assert "needs a price for `models.judge`" in result.stderr
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (
+            ("${JUDGE_URL}\n    model: toy-1\n    api_key_env: TOY_KEY", FAR),
+            2,
+            "suite.yml:8: The environment has no var",
+        ),
+        (("base_url", "base_ulr"), 2, "Did you mean `base_url`?"),
+        (("  judge:", "  jugde:"), 2, "Did you mean `jugde`?"),
+        (("concurrency: ${PACE:-5-64}", "concurrency: many"), 2, "a range such as `5-64`"),
+        (("metrics:", "gate: { min_macro_f1: 1 }\nmetrics:"), 1, ""),
+        (("metrics:", "gate: { min_macro_f1: 0 }\nmetrics:"), 0, ""),
+    ],
+)
+def test_exit_codes_of_a_run_with_models(folder, change, code, said):
+    written(folder, {"suite.yml": SUITE.replace(*change)})
+    result = called("run", "suite.yml")
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+
+
+def test_a_model_that_fails_makes_the_run_incomplete_and_no_score(folder, server):
+    server.play(["401"])
+    server.answer = lambda messages: "7/10" if "word3" in messages[-1]["content"] else fitting(messages)
+    report = report_of(code=3, PACE="1")
+    assert report["totals"]["unscored"] == 2
+    causes = {failure["cause"] for failure in report["failures"]}
+    assert causes == {"model_failed", "unreadable"}
+
+
+def test_a_key_that_a_server_repeats_is_in_no_file_and_no_output_of_a_run(folder, server):
+    suite = SUITE.replace("    retries: 0\n", "    retries: 0\n    record: recorded.jsonl\n")
+    written(folder, files(plain(6), suite))
+    address = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"
+    echo = json.dumps({"reason": f"The key {KEY} is right.", "score": 0.5})
+    server.play(["401", f"text={echo}", "403", f"text={KEY}", f"text={KEY}", "reset"])
+    result = called("run", "suite.yml", *REPORTS, *FURTHER, "--include", "input", JUDGE_URL=address, PACE="1")
+    assert result.exit_code == 3
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    names = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert {"r.json", "r.md", "r.csv", "r.html", "r.xml", "r.summary", "recorded.jsonl", "answers.jsonl"} <= set(names)
+    assert b"[removed]" in names["r.json"]
+    everything = b"".join([*names.values(), result.stdout.encode(), result.stderr.encode()])
+    for secret in (KEY, KEY[3:], "pass-word-1234", "query-secret-1"):
+        assert secret.encode() not in everything
+
+
+def test_payloads_in_output_question_and_reference_change_no_mark(tmp_path, monkeypatch):
+    fine = ("A question", "a reference", "an output")
+    spots = {"asked": 0, "expected": 1, "said": 2}
+    cases = {
+        f"{spot}-{number}": tuple(payload if place == at else text for place, text in enumerate(fine))
+        for spot, at in spots.items()
+        for number, payload in enumerate(PAYLOADS)
+    }
+    assert len(PAYLOADS) >= 60
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOY_KEY", KEY)
+    obedient = Obedient(honest=0.25)
+    with ModelServer(answer=obedient) as server:
+        monkeypatch.setenv("JUDGE_URL", server.url)
+        written(tmp_path, files({"plain": fine}))
+        report_of("--no-cache")
+        structure = [message["role"] for message in server.requests[0].document["messages"]]
+        for message in server.requests[0].document["messages"]:
+            obedient.learn(message["content"])
+        obedient.obeyed.clear()
+        server.forget()
+        written(tmp_path, files(cases))
+        report = report_of("--no-cache", "--metric", "llm-as-judge")
+        asked = [[message["role"] for message in request.document["messages"]] for request in server.requests]
+    assert obedient.obeyed == []
+    assert asked == [structure] * len(asked)
+    marks = {entry["id"]: entry["marks"]["llm-as-judge"] for entry in report["executions"]}
+    assert len(marks) == 3 * len(PAYLOADS)
+    assert {name: mark.get("score") for name, mark in marks.items()} == dict.fromkeys(marks, 0.25)
+
+
+def test_report_bytes_are_the_same_at_any_pace(folder, server):
+    metrics = "[contains, llm-as-judge, {llm-as-judge: {name: panel, samples: 3}}, refusal-quality]"
+    suite = SUITE.replace("[contains, llm-as-judge]", metrics) + "limits: { concurrency: ${PACE} }\n"
+    written(folder, files(plain(25), suite))
+    found = []
+    for pace in ("1", "7", "64"):
+        written(
+            folder,
+            {"suite.yml": suite.replace("limits: { concurrency: ${PACE} }", f"limits: {{ concurrency: {pace} }}")},
+        )
+        result = called(
+            "run", "suite.yml", "--no-cache", "--store", f"{pace}.db", "--json", "r.json", "--quiet", PACE=pace
+        )
+        assert result.exit_code in (0, 3), result.output
+        found.append((folder / "r.json").read_bytes())
+    assert found[0] == found[1] == found[2]
+    assert json.loads(found[0])["run"]["duration_s"] == 0
+
+
+def test_an_interrupt_sends_nothing_further_and_reports_what_is_answered(tmp_path):
+    cases = plain(200)
+
+    def answer(messages):
+        if len(server.requests) == 3:
+            os.kill(process.pid, signal.SIGINT)
+        return fitting(messages)
+
+    with ModelServer(answer=answer) as server:
+        written(tmp_path, files(cases))
+        env = {"JUDGE_URL": server.url, "TOY_KEY": KEY, "PACE": "1"}
+        process = started(tmp_path, "run", "suite.yml", "--json", "-", env=env)
+        out, err = process.communicate(timeout=60)
+    report = json.loads(out)
+    assert process.returncode == 3
+    assert "SIGINT" in err
+    assert len(server.requests) < 50
+    assert 1 <= report["metrics"]["llm-as-judge"]["n_scored"] <= len(server.requests)
+    assert report["run"]["status"] == "incomplete"
+
+
+def test_progress_goes_to_standard_error_with_tokens_and_limits(folder, monkeypatch):
+    monkeypatch.setattr("deemster.cli._console._EVERY_S", 0.0)
+    result = called("run", "suite.yml", "--no-cache")
+    (line, *_) = [line for line in result.stderr.splitlines() if " done, " in line][-1:]
+    assert line.startswith("6 of 6 done, 0 unscored, ")
+    assert " tokens, $0.00" in line
+    assert re.search(r", judge \d+/\d+$", line)

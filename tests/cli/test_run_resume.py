@@ -1,0 +1,264 @@
+"""`run --resume`, `report RUN` and `rescore` on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from deemster.records import Execution, Output
+from deemster.report.report_files import Destination
+from deemster.store import RunFacts, SampleFacts, open_store
+from tests.cli.workspace import SUITE, called, started, written
+
+LIVE = SUITE.replace("outputs: answers.yml", "python: 'resumed_app:answer'") + "limits: { concurrency: 1 }\n"
+APP = """\
+from pathlib import Path
+
+def answer(invocation):
+    with open("calls", "a") as file:
+        file.write(f"{invocation.id}\\n")
+    if invocation.id == "fee" and not Path("fixed").exists():
+        raise TimeoutError("no answer")
+    return "30 days" if invocation.id == "window" else "none"
+"""
+
+
+@pytest.fixture
+def live(world):
+    folder = world(suite_yml=LIVE)
+    written(folder, {"resumed_app.py": APP})
+    return folder
+
+
+def test_a_run_is_stored_and_shown_again_in_the_same_bytes(world):
+    folder = world()
+    assert called("run", "suite.yml", "--quiet", "--json", "run.json").exit_code == 0
+    identifier = json.loads((folder / "run.json").read_text())["run"]["id"]
+    for name in (identifier, identifier[:12], "latest"):
+        assert called("report", name, "--json", "-").stdout == (folder / "run.json").read_text()
+    assert (folder / ".deemster" / "runs.db").stat().st_mode & 0o777 == 0o600
+    assert (folder / ".deemster").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_report_shown_again_is_what_the_run_showed(world):
+    world()
+    assert called("report", "latest").exit_code == 2
+    shown = called("run", "suite.yml").stdout
+    assert called("report", "latest").stdout == shown
+
+
+def test_no_store_leaves_nothing_behind(world):
+    folder = world()
+    assert called("run", "suite.yml", "--no-store").exit_code == 0
+    assert not (folder / ".deemster").exists()
+
+
+def test_the_store_may_be_named_by_flag_or_environment(world):
+    folder = world()
+    assert called("run", "suite.yml", "--store", "kept/a.db", "--durable").exit_code == 0
+    assert called("run", "suite.yml", DEEMSTER_STORE="kept/b.db").exit_code == 0
+    assert {"a.db", "b.db"} <= {path.name for path in (folder / "kept").iterdir()}
+    assert called("report", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0
+
+
+def test_a_failed_sample_is_tried_again_and_the_others_are_not(live):
+    first = called("run", "suite.yml", "--quiet")
+    assert first.exit_code == 3
+    assert "To go on with it: deemster run suite.yml --resume\n" in first.stderr
+    (live / "fixed").touch()
+    second = called("run", "suite.yml", "--resume", "--quiet", "--json", "run.json")
+    assert (second.exit_code, second.stdout) == (0, "")
+    assert "1 of 2 done, trying 1 again.\n" in second.stderr
+    assert (live / "calls").read_text().split() == ["window", "fee", "fee"]
+    assert called("run", "suite.yml", "--no-store", "--json", "-").stdout == (live / "run.json").read_text()
+
+
+def test_a_complete_run_is_shown_again_with_a_word(world):
+    world()
+    shown = called("run", "suite.yml").stdout
+    again = called("run", "suite.yml", "--resume")
+    assert (again.exit_code, again.stdout) == (0, shown)
+    assert "Nothing is left to do of the run " in again.stderr
+
+
+def test_an_unscored_mark_that_stays_unscored_is_not_said_to_be_worth_a_resume(world):
+    rows = "[{id: window, input: {}, expected_output: {a: 1}}, {id: fee, input: {}, expected_output: a}]"
+    world(golden_yml=f"name: d\nsamples: {rows}")
+    world(answers_yml="outputs: {window: a, fee: a}")
+    result = called("run", "suite.yml", "--quiet")
+    assert result.exit_code == 3
+    assert "--resume" not in result.stderr
+
+
+def test_a_target_that_changed_is_refused_and_mixed_with_permission(live):
+    called("run", "suite.yml", "--quiet")
+    written(live, {"resumed_app.py": f"{APP}\n# another thought\n", "fixed": ""})
+    refused = called("run", "suite.yml", "--resume", "--quiet")
+    assert refused.exit_code == 2
+    assert "cannot be resumed: it is not the same any more." in refused.stderr
+    assert "target.source: was " in refused.stderr
+    mixed = called("run", "suite.yml", "--resume", "--allow-changed", "--quiet", "--markdown", "run.md")
+    assert mixed.exit_code == 0
+    assert "mixed: resumed with changes: target.source: was " in mixed.stderr
+    assert "mixed" in (live / "run.md").read_text().splitlines()[2]
+    assert called("report", "latest", "--markdown", "-").stdout == (live / "run.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--resume", "--no-store"), "`--no-store` stores none"),
+        (("--allow-changed",), "`--allow-changed` is for `--resume`"),
+        (("--timeout", "0"), "`--timeout` is a number of seconds above 0"),
+        (("--resume", "20200101"), "holds no run"),
+        (("--resume", "golden.yml"), "`golden.yml` is a file, not a run: write `--resume` after it."),
+        (("--store", "golden.yml"), "golden.yml"),
+        (("--store", "mysql://host/x"), "is no kind of store"),
+    ],
+)
+def test_flags_that_cannot_be_used_are_bad_input(world, flags, told):
+    world()
+    result = called("run", "suite.yml", *flags)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_permission_is_not_offered_where_it_would_not_help(live):
+    called("run", "suite.yml", "--quiet")
+    for permission in ((), ("--allow-changed",)):
+        refused = called("run", "suite.yml", "--resume", "--metric", "token-f1", *permission)
+        assert refused.exit_code == 2
+        assert "Start a new run: not even `--allow-changed` mixes these." in refused.stderr
+        assert "go on with" not in refused.stderr
+        assert "`deemster rescore 2" in refused.stderr
+
+
+def test_a_run_in_other_hands_is_refused_with_host_and_pid(live):
+    called("run", "suite.yml", "--quiet")
+    with open_store(live / ".deemster" / "runs.db") as store, store.lease(store.run("latest").id):
+        result = called("run", "suite.yml", "--resume")
+    assert result.exit_code == 2
+    assert f"{os.getpid()}" in result.stderr
+
+
+def test_a_report_that_cannot_be_written_is_stored_and_says_how_to_have_it(world):
+    folder = world()
+    (folder / "out").mkdir()
+    check = Destination.check
+
+    def vanishing(self):
+        check(self)
+        (folder / "out").rmdir()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Destination, "check", vanishing)
+        result = called("run", "suite.yml", "--quiet", "--json", "out/run.json", "--store", "kept.db")
+    assert result.exit_code == 3
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("The run is stored.")]
+    assert called(*line.partition(": deemster ")[2].split(), "--json", "-").exit_code == 0
+
+
+def test_a_run_that_takes_too_long_stops_and_can_be_resumed(live):
+    written(live, {"resumed_app.py": "import time\ndef answer(asked):\n    time.sleep(0.3)\n    return '30 days'\n"})
+    process = started(live, "run", "suite.yml", "--timeout", "0.2", "--quiet")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "were not run (" in err
+    assert "--resume" in err
+    assert called("run", "suite.yml", "--resume", "--quiet").exit_code == 0
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_does(live):
+    suite = LIVE.replace("resumed_app", "stopping_app")
+    stopping = "import os, signal\ndef answer(asked):\n    os.kill(os.getpid(), signal.SIGINT)\n    return '30 days'\n"
+    written(live, {"suite.yml": suite, "stopping_app.py": stopping})
+    process = started(live, "run", "suite.yml", "--quiet")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "To go on with it: deemster run suite.yml --resume\n" in err
+    assert signal.SIGINT.name in err
+    with open_store(live / ".deemster" / "runs.db") as store:
+        row = store.run("latest")
+    assert (row.status, row.done) == ("incomplete", 1)
+
+
+def test_rescoring_adds_a_metric_and_prints_the_report(world):
+    folder = world()
+    called("run", "suite.yml", "--quiet")
+    result = called("rescore", "latest", "--metric", "rouge-l", "--json", "run.json")
+    assert result.exit_code == 0
+    report = json.loads((folder / "run.json").read_text())
+    assert report["metric_order"] == ["exact-match", "rouge-l"]
+    assert "rouge-l" in result.stdout
+    assert called("report", "latest", "--json", "-").stdout == (folder / "run.json").read_text()
+
+
+def test_rescoring_takes_metrics_and_models_from_a_suite(world):
+    world()
+    called("run", "suite.yml", "--quiet")
+    world(other_yml=SUITE.replace("[exact-match]", "[{token-f1: {name: overlap, threshold: 0.9}}, cosine-embedding]"))
+    result = called("rescore", "latest", "--suite", "other.yml", "--json", "-")
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    assert report["metric_order"] == ["exact-match", "overlap", "cosine-embedding"]
+    assert report["metrics"]["overlap"]["threshold"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("latest",), "Name at least one metric"),
+        (("latest", "--metric", "rogue-l"), "Did you mean `rouge-l`?"),
+        (("nothing", "--metric", "rouge-l"), "holds no run `nothing`"),
+        (("latest", "--metric", "llm-as-judge"), "`judge`, which is not there"),
+        (("latest", "--suite", "missing.yml"), "missing.yml: There is no such file."),
+    ],
+)
+def test_what_cannot_be_rescored_is_bad_input(world, argv, told):
+    world()
+    called("run", "suite.yml", "--quiet")
+    result = called("rescore", *argv)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ((), "Name a run, or `--dataset NAME`"),
+        (("latest", "--dataset", "live"), "Name a run, or `--dataset NAME`"),
+        (("--dataset", "live", "--json", "-"), "A report is of one run"),
+        (("--dataset", "dead"), "There is no recording of the dataset `dead`."),
+    ],
+)
+def test_rescore_is_told_one_run_or_one_dataset(world, argv, told):
+    world()
+    recorded(world())
+    result = called("rescore", *argv, "--metric", "contains")
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def recorded(folder):
+    """Two recordings of one output each."""
+    with open_store(folder / ".deemster" / "runs.db") as store:
+        for name in ("a", "b"):
+            at = "2026-01-01T00:00:00.000Z"
+            facts = RunFacts(
+                id=name, kind="recording", dataset="live", fingerprint="", samples=0, started_at=at, tool_version="0"
+            )
+            with store.begin(facts, [], cards=[]), store.writer(name) as writer:
+                writer.add_samples([SampleFacts(position=0, id="r", row_hash="0" * 64, input={"q": 1})])
+                writer.add([Execution(0, "r", 0, Output("short"), ())])
+
+
+def test_every_recording_of_a_dataset_is_marked(world):
+    recorded(world())
+    result = called("rescore", "--dataset", "live", "--metric", "length-within(max=9)")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "b: 1 output marked\na: 1 output marked\n"
+    assert json.loads(called("report", "a", "--json", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1

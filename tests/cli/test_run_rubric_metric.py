@@ -1,0 +1,113 @@
+"""A suite with a rubric among its metrics: run, gated, stored, and reported again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deemster.testing import ModelServer
+from tests.cli.test_grade import RUBRIC, said
+from tests.cli.workspace import called, written
+
+GOLDEN = {
+    "name": "essays",
+    "samples": [{"id": f"s{at}", "input": {"question": "Which city?"}, "expected_output": "Paris"} for at in range(4)],
+}
+ANSWERS = {"outputs": {f"s{at}": f"Text {at}." for at in range(4)}}
+
+
+@pytest.fixture
+def server():
+    with ModelServer(answer=said) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, server):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+    suite = {
+        "name": "essays",
+        "dataset": "golden.json",
+        "target": {"outputs": "answers.json"},
+        "metrics": ["exact-match", {"rubric": {"file": "rubrics/essay.json", "judges": ["a", "b"], "name": "essay"}}],
+        "models": {role: {"base_url": server.url, "model": role} for role in "ab"},
+        "gate": {"metrics": {"essay": {"min_mean": 0.5}, "essay/facts": {"min_mean": 0.9}}},
+    }
+    files = {"suite.json": suite, "golden.json": GOLDEN, "answers.json": ANSWERS, "rubrics/essay.json": RUBRIC}
+    written(tmp_path, {f"work/{name}": json.dumps(content) for name, content in files.items()})
+    return tmp_path
+
+
+def test_a_suite_is_gated_on_a_criterion_of_a_rubric_and_its_report_tells_of_each():
+    result = called("run", "work/suite.json", "--json", "-")
+    assert result.exit_code == 1, result.stderr
+    report = json.loads(result.stdout)
+    assert {name: figures["mean"] for name, figures in report["metrics"]["essay"]["criteria"].items()} == {
+        "facts": 0.75,
+        "depth": 0.5,
+    }
+    assert [check["status"] for check in report["gate"]["checks"]] == ["pass", "fail"]
+    assert report["executions"][0]["marks"]["essay"]["details"]["votes"][0]["reason"] == "Seen."
+
+
+def test_the_stored_run_gives_the_same_report_again():
+    first = called("run", "work/suite.json", "--json", "-")
+    again = called("report", "latest", "--json", "-")
+    assert again.stdout == first.stdout
+    shown = called("report", "latest")
+    assert "Criteria" in shown.stdout
+
+
+def test_nothing_a_judge_said_is_in_a_report_that_is_safe_to_publish():
+    result = called("run", "work/suite.json", "--json", "-", "--publish-safe")
+    report = json.loads(result.stdout)
+    assert "Seen." not in result.stdout
+    assert report["metrics"]["essay"]["criteria"]["facts"]["mean"] == 0.75
+
+
+def test_a_changed_rubric_is_another_run(folder):
+    called("run", "work/suite.json", "--quiet")
+    changed = {"criteria": [{**RUBRIC["criteria"][0], "requirement": "Other."}, RUBRIC["criteria"][1]]}
+    (folder / "work" / "rubrics" / "essay.json").write_text(json.dumps(changed))
+    result = called("run", "work/suite.json", "--resume")
+    assert result.exit_code == 2
+    assert "metrics.essay" in result.stderr
+
+
+def test_a_rubric_that_is_wrong_is_told_with_its_place(folder):
+    (folder / "work" / "rubrics" / "essay.json").write_text('{"criteria": [{"requirment": "x"}]}')
+    result = called("validate", "work/suite.json")
+    assert result.exit_code == 2
+    assert "essay.json:1" in result.stderr
+    assert "Did you mean `requirement`?" in result.stderr
+
+
+def test_a_rule_about_an_unknown_criterion_is_told_by_validate(folder):
+    path = folder / "work" / "suite.json"
+    suite = json.loads(path.read_text())
+    suite["gate"]["metrics"] = {"essay/fact": {"min_mean": 0.5}}
+    path.write_text(json.dumps(suite))
+    result = called("validate", "work/suite.json")
+    assert result.exit_code == 2
+    assert "essay/facts" in result.stderr
+
+
+def test_a_criterion_that_some_judges_never_decided_does_not_pass_its_gate_unseen(folder, server):
+    def partly(chat):
+        facts = "option" not in chat.schema["properties"]
+        return "Well." if facts and "Text 3." in chat[1]["content"] else said(chat)
+
+    server.answer = partly
+    path = folder / "work" / "suite.json"
+    suite = json.loads(path.read_text())
+    suite["gate"] = {"decision": "three-way", "metrics": {"essay/facts": {"min_mean": 0.6}}}
+    path.write_text(json.dumps(suite))
+    result = called("run", "work/suite.json", "--json", "-")
+    report = json.loads(result.stdout)
+    (check,) = [each for each in report["gate"]["checks"] if "facts" in each["name"]]
+    assert (check["status"], check["because"]) == ("inconclusive", "1 of 4 verdicts failed")
+    figures = report["metrics"]["essay"]["criteria"]["facts"]
+    assert (figures["n"], figures["n_judged"], figures["n_failed"], figures["n_abstained"]) == (4, 3, 1, 0)
+    assert figures["mean"] == pytest.approx(2 / 3)

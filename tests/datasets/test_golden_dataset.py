@@ -1,0 +1,499 @@
+"""Golden datasets: every format, every fault, hashes, and files too large to keep."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, DatasetError, InputError, MissingExtraError
+from deemster.formats import read_document
+from deemster.records import Sample
+
+ROWS = [
+    {"id": "window", "input": {"question": "How long?", "lang": "en"}, "expected_output": "30 days",
+     "metadata": {"tags": ["policy", " refunds ", "policy"], "level": "2"}},
+    {"id": "é|b", "input": {"question": "007"}, "expected_output": None},
+    {"id": "c", "input": {}, "expected_output": {"a": [1, 1.0, 1e-7, True, None, "x\u2028\x7f\ufeff"]}, "metadata": {}},
+]  # fmt: skip
+
+
+def load(folder, name, text):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Dataset.load(path)
+
+
+def faults_of(folder, name, text):
+    with pytest.raises(DatasetError) as caught:
+        load(folder, name, text)
+    prefix = str(folder / name)
+    return [(str(fault.where).removeprefix(prefix), fault.sample, fault.message) for fault in caught.value.faults]
+
+
+def jsonl(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_dataset_has_what_its_file_says(tmp_path):
+    text = """\
+schema_version: deemster.dataset.v1
+name: support.refunds
+description: About refunds
+repetitions: 3
+samples:
+  - id: window
+    input: { question: "How long do I have to return it?", lang: en }
+    expected_output: "30 days"
+    metadata: { tags: [policy, refunds] }
+"""
+    dataset = load(tmp_path, "golden.yml", text)
+    assert (dataset.name, dataset.description, dataset.repetitions) == ("support.refunds", "About refunds", 3)
+    assert dataset.schema_version == "deemster.dataset.v1"
+    assert dataset.path == str(tmp_path / "golden.yml")
+    (sample,) = dataset
+    assert sample.tags == ("policy", "refunds")
+    assert dataset.row_hashes[0] == "57ffec28cbc4e19794990d8b0777b882467503fccd2e27e184d4574d1582955b"
+
+
+@pytest.mark.parametrize("kind", ["yml", "yaml", "json", "jsonl"])
+def test_what_is_saved_loads_again_the_same(tmp_path, kind):
+    dataset = Dataset(ROWS, name="n: 'x'", description="d", repetitions=2)
+    dataset.save(tmp_path / f"a.{kind}")
+    again = Dataset.load(tmp_path / f"a.{kind}")
+    assert list(again) == list(dataset)
+    assert list(again) == list(again)
+    assert (again.name, again.description, again.repetitions) == ("n: 'x'", "d", 2)
+    assert list(again.row_hashes) == list(dataset.row_hashes)
+    assert again.fingerprint == dataset.fingerprint
+    assert len(again) == 3
+    assert [path.name for path in tmp_path.iterdir()] == [f"a.{kind}"]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.dictionaries(texts, values, max_size=3), values, st.dictionaries(st.just("m"), values)), min_size=1
+    )
+)
+def test_all_formats_hold_the_same_data(tmp_path, parts):
+    rows = [{"id": f"s{9 - at}", "input": a, "expected_output": b, "metadata": c} for at, (a, b, c) in enumerate(parts)]
+    made = Dataset(rows, name="n")
+    listed = sorted([row["id"], digest, row["metadata"]] for row, digest in zip(rows, made.row_hashes, strict=True))
+    for kind in ("yml", "json", "jsonl"):
+        made.save(tmp_path / f"a.{kind}")
+        again = Dataset.load(tmp_path / f"a.{kind}")
+        assert repr(list(again)) == repr(list(made))
+        assert list(again.row_hashes) == [
+            hashlib.sha256(_canonical({"expected_output": row["expected_output"], "input": row["input"]})).hexdigest()
+            for row in rows
+        ]
+        assert again.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.none() | st.dictionaries(texts, values, max_size=3), min_size=1), st.booleans())
+def test_a_jsonl_file_has_the_fingerprint_of_its_rows_in_whatever_order_they_come(tmp_path, metadata, rising):
+    rows = [{"id": f"s{at:04d}", "input": {}, "expected_output": 0.5} for at in range(len(metadata))]
+    rows = [row if each is None else {**row, "metadata": each} for row, each in zip(rows, metadata, strict=True)]
+    digest = hashlib.sha256(_canonical({"expected_output": 0.5, "input": {}})).hexdigest()
+    listed = [[row["id"], digest, row.get("metadata", {})] for row in rows]
+    dataset = load(tmp_path, "a.jsonl", jsonl(*(rows if rising else rows[::-1])))
+    assert dataset.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
+
+
+def _canonical(value):
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def test_very_long_keys_survive_yaml(tmp_path):
+    dataset = Dataset([{"id": "a", "input": {"k" * 3000: {"j" * 2000: 1}}, "expected_output": 1}], name="n")
+    dataset.save(tmp_path / "a.yml")
+    assert list(Dataset.load(tmp_path / "a.yml")) == list(dataset)
+
+
+def test_csv_and_parquet_give_the_same_samples(tmp_path):
+    text = (
+        "\ufeffid,input.question,input.n:json,expected_output,tags,metadata.note\r\n"
+        'a,"How\nlong?",[1],yes,x| y ,\r\n\r\nb,007,,,,n\r\n'
+    )
+    dataset = load(tmp_path, "golden.csv", text)
+    assert dataset.name == "golden"
+    assert list(dataset) == [
+        Sample("a", {"question": "How\nlong?", "n": [1]}, "yes", {"tags": ["x", "y"]}),
+        Sample("b", {"question": "007"}, None, {"note": "n"}),
+    ]
+    assert list(load(tmp_path, "golden.tsv", "id\tinput:json\texpected_output:json\na\t{}\t[1]\n")) == [
+        Sample("a", {}, [1], {})
+    ]
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "id": ["a", "b"],
+            "input": [{"question": "How\nlong?", "n": [1]}, {"question": "007", "n": None}],
+            "expected_output": ["yes", None],
+            "tags": [["x", "y"], None],
+            "metadata": [{"note": None}, {"note": "n"}],
+        }
+    )
+    pq.write_table(table, tmp_path / "golden.parquet")
+    assert list(Dataset.load(tmp_path / "golden.parquet")) == list(dataset)
+
+
+def test_a_parquet_type_without_a_json_value_is_an_error(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({"id": ["a"], "input.x": [b"bytes"], "expected_output": ["x"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DatasetError, match=r"`input.x` has the Parquet type binary"):
+        Dataset.load(tmp_path / "a.parquet")
+    assert "not Parquet" in faults_of(tmp_path, "b.parquet", "PAR1")[0][2]
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="parquet"):
+        load(tmp_path, "a.parquet", "PAR1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.yml", "", "The file is empty."),
+        ("a.jsonl", "\n \n", "There are no samples."),
+        ("a.json", " ", "The file is empty."),
+        ("a.csv", "\n", "The file is empty."),
+        ("a.yml", b"name: \xff", "not UTF-8: byte 0xff"),
+        ("a.json", b'{"name": "\xff"}', "not UTF-8"),
+        ("a.jsonl", b'{"id": "\xff"}', "not UTF-8"),
+        ("a.csv", b"id\xff", "not UTF-8"),
+        ("a.txt", "x", "The extension `.txt` does not say how to read it"),
+        ("a", "x", "A file without an extension"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path, name, content, said):
+    assert said in faults_of(tmp_path, name, content)[0][2]
+
+
+def test_a_missing_file_and_a_folder_are_errors(tmp_path):
+    for name in ("no.yml", "no.jsonl", "no.csv", "no.parquet"):
+        with pytest.raises(DatasetError, match="There is no such file"):
+            Dataset.load(tmp_path / name)
+    for name in ("d.yml", "d.jsonl"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(DatasetError, match="cannot be read"):
+            Dataset.load(tmp_path / name)
+    with pytest.raises(DatasetError, match=r"no format.*`json`"):
+        Dataset.load(tmp_path / "no.yml", format="jsn")
+
+
+GOOD = "samples: [{id: a, input: {}, expected_output: 1}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("- a", 1, "The root of a dataset is a map"),
+        ("name: n\nschema_version: deemster.dataset.v9\n" + GOOD, 2, "Supported: `deemster.dataset.v1`"),
+        ("name: n\nschema_version: 1\n" + GOOD, 2, "schema_version is text"),
+        (GOOD, 1, "The name of the dataset is missing."),
+        ("name: ' '\n" + GOOD, 1, "name is blank"),
+        ("name: 7\n" + GOOD, 1, "name is text, not a number"),
+        ("name: n\nrepetitions: 0\n" + GOOD, 2, "at least 1, not 0"),
+        ("name: n\nrepetitions: true\n" + GOOD, 2, "whole number"),
+        ("name: n\nrepetitions: 1.5\n" + GOOD, 2, "whole number"),
+        ("name: n\ndescription: [x]\n" + GOOD, 2, "description is text"),
+        ("name: n\n", 1, "`samples` is missing."),
+        ("name: n\nsamples: {}\n", 2, "`samples` is a list, not a map"),
+        ("name: n\nsamples: []\n", 2, "There are no samples."),
+        ("name: n\nsampels: []\n" + GOOD, 2, "Did you mean `samples`?"),
+    ],
+)
+def test_what_is_wrong_at_the_root_is_said_with_its_line(tmp_path, text, line, said):
+    (fault,) = faults_of(tmp_path, "a.yml", text)
+    assert fault[0] == f":{line}"
+    assert said in fault[2]
+
+
+BAD_ROWS = [
+    ({"input": {}, "expected_output": 1}, "The id is missing."),
+    ({"id": 7, "input": {}, "expected_output": 1}, "The id is a string, not a number. Quote it."),
+    ({"id": None, "input": {}, "expected_output": 1}, "The id is a string, not null."),
+    ({"id": " ", "input": {}, "expected_output": 1}, "The id is blank."),
+    ({"id": "a\tb", "input": {}, "expected_output": 1}, "The id holds control characters."),
+    ({"id": "a\x85", "input": {}, "expected_output": 1}, "The id holds control characters."),
+    ({"id": "a" * 257, "input": {}, "expected_output": 1}, "The id has 257 characters; at most 256 are allowed."),
+    ({"id": "x", "expected_output": 1}, "The input is missing."),
+    ({"id": "x", "input": [], "expected_output": 1}, "The input is a map, not a list."),
+    ({"id": "x", "input": "q", "expected_output": 1}, "The input is a map, not text."),
+    ({"id": "x", "input": {}}, "expected_output is missing"),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": []}, "metadata is a map, not a list."),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": None}, "metadata is a map, not null."),
+    (
+        {"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": 1}},
+        "tags is one string or a list of strings",
+    ),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", 1]}}, "tags is one string or a list"),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", " "]}}, "A tag is blank."),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ""}}, "A tag is blank."),
+    ({"id": "x", "input": {}, "expected": 1, "expected_output": 1}, "Did you mean `expected_output`?"),
+    ([1], "not a list"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), BAD_ROWS)
+def test_what_is_wrong_with_a_sample_is_said_alike_in_every_format(tmp_path, row, said):
+    good = {"id": "good", "input": {}, "expected_output": None}
+    name = row.get("id") if isinstance(row, dict) and isinstance(row.get("id"), str) else None
+    root = {"name": "n", "samples": [good, row]}
+    shown = json.dumps(root["samples"], indent=None)
+    for kind, text, line in (
+        ("jsonl", jsonl(good, row), 2),
+        ("json", json.dumps(root), 1),
+        ("yml", f"name: n\nsamples:\n  - {json.dumps(good)}\n  - {json.dumps(row)}\n", 4),
+        ("yaml", f"name: n\nsamples: {shown}\n", 2),
+    ):
+        (fault,) = faults_of(tmp_path, f"a.{kind}", text)
+        assert fault[:2] == (f":{line}", name)
+        assert said in fault[2]
+    with pytest.raises(DatasetError) as caught:
+        Dataset([good, row], name="n")
+    assert said in caught.value.faults[0].message
+    assert caught.value.faults[0].where == "samples[1]"
+
+
+def test_an_empty_tag_list_and_an_empty_input_are_fine(tmp_path):
+    row = {"id": "x" * 256, "input": {}, "expected_output": 1, "metadata": {"tags": []}}
+    assert next(iter(load(tmp_path, "a.jsonl", jsonl(row)))).tags == ()
+
+
+def test_an_id_given_twice_names_both_places(tmp_path):
+    rows = [{"id": name, "input": {}, "expected_output": None} for name in ("b", "a", "b")]
+    text = jsonl(*rows[:2]) + "\n" + jsonl(rows[2])
+    path = str(tmp_path / "a.jsonl")
+    assert faults_of(tmp_path, "a.jsonl", text) == [(":4", "b", f"The id is given twice, first at {path}:1.")]
+    listed = "name: n\nsamples:\n" + "".join(f"  - {json.dumps(row)}\n" for row in rows)
+    path = str(tmp_path / "a.yml")
+    assert faults_of(tmp_path, "a.yml", listed) == [(":5", "b", f"The id is given twice, first at {path}:3.")]
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path):
+    good = '{"id": "%s", "input": {}, "expected_output": 1}\n'
+    text = good % "z" + "nonsense\n" + good % "z" + '{"id": "k", "input": {"a": 1, "a": 2}, "expected_output": 1}\n[]\n'
+    found = faults_of(tmp_path, "a.jsonl", text)
+    assert [place for place, _, _ in found] == [":2:1", ":3", ":4:31", ":5"]
+    assert "The key `a` is given twice." in found[2][2]
+    assert "A line holds one sample as an object, not a list." in found[3][2]
+
+
+def test_a_file_full_of_faults_does_not_fill_memory(tmp_path):
+    faults = faults_of(tmp_path, "a.jsonl", "x\n" * 400_000)
+    assert "stopped" in faults[-1][2]
+    assert len(faults) == 10_001
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("NaN", "finite"), ("-Infinity", "finite"), ("1e999", "too large"), ('"\\ud800"', "lone surrogate"),
+     ('{"a":1,"a":2}', "given twice"), ("[" * 97 + "]" * 97, "deeper than 100"), ("[" * 50_000, "deeper than 100")],
+)  # fmt: skip
+def test_what_strict_json_refuses_no_dataset_holds(tmp_path, kind, value, said):
+    row = '{"id": "a", "input": {"x": %s}, "expected_output": 1}'
+    first = row.replace('"a"', '"0"') % 1 + "\n"
+    text = first + row % value if kind == "jsonl" else '{"name": "n", "samples": [' + row % value + "]}"
+    ((_, _, message),) = faults_of(tmp_path, f"a.{kind}", text)
+    assert said in message
+
+
+def test_the_deepest_sample_is_the_same_in_every_format(tmp_path):
+    nested = json.loads("[" * 96 + "]" * 96)
+    dataset = Dataset([{"id": "a", "input": {"x": nested}, "expected_output": 1}], name="n")
+    for kind in ("yml", "json", "jsonl"):
+        dataset.save(tmp_path / f"a.{kind}")
+        assert list(Dataset.load(tmp_path / f"a.{kind}")) == list(dataset)
+    with pytest.raises(DatasetError, match="deeper than 100"):
+        Dataset([{"id": "a", "input": {"x": [nested]}, "expected_output": 1}], name="n")
+
+
+def test_samples_made_in_python_follow_the_same_rules():
+    dataset = Dataset([Sample("a", {"x": (1, 2)}, None, {"tags": ("p",)})], name="n")
+    assert next(iter(dataset)).input == {"x": [1, 2]}
+    for value, said in ((float("nan"), "not a finite number"), ({1}, "input.x is a set"), ("\ud800", "lone surrogate"),
+                        ({1: 2}, "keys are text"), (object(), "not a JSON value")):  # fmt: skip
+        with pytest.raises(DatasetError, match=said):
+            Dataset([Sample("a", {"x": value})], name="n")
+    with pytest.raises(DatasetError, match="There are no samples"):
+        Dataset([], name="n")
+    with pytest.raises(DatasetError, match="name is blank"):
+        Dataset(ROWS, name=" ")
+
+
+def test_a_first_line_without_id_is_the_header_of_jsonl(tmp_path):
+    head = {"schema_version": "deemster.dataset.v1", "name": "n", "repetitions": 4}
+    row = {"id": "a", "input": {}, "expected_output": 1}
+    dataset = load(tmp_path, "a.jsonl", "\n" + jsonl(head) + "\r\n" + jsonl(row))
+    assert (dataset.name, dataset.repetitions, len(dataset), [s.id for s in dataset]) == ("n", 4, 1, ["a"])
+    assert load(tmp_path, "b.jsonl", b"\xef\xbb\xbf" + jsonl(row).encode()[:-1]).name == "b"
+    assert "Did you mean `name`?" in faults_of(tmp_path, "c.jsonl", jsonl({"nam": "n"}, row))[0][2]
+    assert (":2", None, "The id is missing.") in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))
+
+
+def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
+    dataset = load(tmp_path, "a.yml", "schema_version: eval-harness.dataset.v1\nname: n\nowner: me\n" + GOOD)
+    assert dataset.schema_version == "eval-harness.dataset.v1"
+    (warning,) = dataset.warnings
+    assert "`owner`" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("id,input.q,expected_output,id\na,b,c,d\n", ":1", "given twice"),
+        ("id,input.q,expected_output,expected_output:json\na,b,c,d\n", ":1", "given twice"),
+        ("id,input.q,expectd_output\na,b,c\n", ":1", "Did you mean `expected_output`?"),
+        ("id,input.q,expected_output\na,b\n", ":2", "The line has 2 cells; the header has 3."),
+        ('id,input.q,expected_output\n"a\nb",b,c,d\n', ":2", "The line has 4 cells"),
+        ("id,input:json,input.q,expected_output\na,{},b,c\n", ":1", "beside"),
+        ("id,input:json,expected_output\na,{x},c\n", ":2", "The cell of `input` is not JSON"),
+        ("id,input:json,expected_output\na,,c\n", ":2", "The input is missing"),
+        ("id,input.q,expected_output,tags\na,b,c,x||y\n", ":2", "A tag is blank."),
+        ('id,input.q,expected_output\na,"b"c,d\n', ":2", "This is not CSV"),
+        ("id,input.q,expected_output\n,b,c\n", ":2", "The id is missing."),
+        ("id,input.q,expected_output\n", "", "There are no samples."),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place, said):
+    found = faults_of(tmp_path, "a.csv", text)
+    assert any(said in message and where == place for where, _, message in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,input.q,expected_output\na,b\n", "The line has 2 cells; the header has 3."),
+        (
+            "id,input:json,expected_output\na,{x},c\n",
+            "The cell of `input` is not JSON: a key in double quotes was expected.",
+        ),
+        (
+            "id,input.q,expected_output:json\na,b,[\n",
+            "The cell of `expected_output` is not JSON: a value was expected, not the end of the text.",
+        ),
+        ("id,input.q,input.q,expected_output\na,b,c,d\n", "The column `input.q` is given twice."),
+        (
+            "id,input.q,input.q:json,expected_output\na,b,1,d\n",
+            "The column `input.q:json` is given twice, also as `input.q`.",
+        ),
+        ("id,input.q,expected_output,metadata:json,tags\na,b,c,[1],x\n", "metadata is a map, not a list."),
+        ("id,input.q,expected_output,tags,metadata:json\na,b,c,x,[1]\n", "metadata is a map, not a list."),
+    ],
+)
+def test_one_mistake_in_a_table_is_one_fault(tmp_path, text, message):
+    assert [said for _, _, said in faults_of(tmp_path, "a.csv", text)] == [message]
+
+
+def test_a_table_without_its_columns_names_them(tmp_path):
+    messages = " ".join(message for _, _, message in faults_of(tmp_path, "a.csv", "tags\nx\n"))
+    assert "`id`" in messages
+    assert "`input.<field>`" in messages
+    assert "`expected_output`" in messages
+
+
+def test_a_cell_may_be_long(tmp_path):
+    text = f"id,input.q,expected_output\na,{'x' * 200_000},c\n"
+    assert len(next(iter(load(tmp_path, "a.csv", text))).input["q"]) == 200_000
+
+
+@pytest.mark.parametrize("kind", ["yml", "jsonl"])
+def test_equal_rows_are_listed_and_the_fingerprint_sees_every_edit(tmp_path, kind):
+    rows = [{"id": f"s{at}", "input": {"q": at % 3}, "expected_output": 1.5} for at in (4, 3, 2, 1, 0, 9)]
+    base = Dataset(rows, name="n")
+    base.save(tmp_path / f"a.{kind}")
+    dataset = Dataset.load(tmp_path / f"a.{kind}")
+    assert dataset.duplicates == [["s4", "s1"], ["s3", "s0", "s9"]]
+    assert dataset.fingerprint == base.fingerprint == Dataset(rows[::-1], name="m").fingerprint
+    for edit in ({"id": "new"}, {"expected_output": 2}, {"metadata": {"tags": "x"}}, {"input": {}}):
+        assert Dataset([{**rows[0], **edit}, *rows[1:]], name="n").fingerprint != base.fingerprint
+    assert Dataset([{**rows[0], "id": "new"}, *rows[1:]], name="n").row_hashes[0] == base.row_hashes[0]
+
+
+def test_a_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
+    rows = [
+        {
+            "id": f"id-{at:06d}-é",
+            "input": {"q": "x" * (at % 400)},
+            "expected_output": at / 7,
+            "metadata": {"n": at * 1e-9},
+        }
+        for at in range(20_000)
+    ]
+    random.Random(3).shuffle(rows)
+    dataset = load(tmp_path, "big.jsonl", jsonl(*rows))
+    assert [sample.id for sample in dataset] == [row["id"] for row in rows]
+    assert dataset.fingerprint == Dataset(rows, name="n").fingerprint
+    assert dataset.row_hashes[-1] == Dataset(rows[-1:], name="n").row_hashes[0]
+    rows[7] = {**rows[7], "id": rows[-1]["id"]}
+    ((place, _, message),) = faults_of(tmp_path, "big.jsonl", jsonl(*rows))
+    assert place == ":20000"
+    assert message.endswith(":8.")
+
+
+def test_a_file_that_changed_is_noticed(tmp_path):
+    dataset = load(tmp_path, "a.jsonl", jsonl(*ROWS))
+    os.utime(tmp_path / "a.jsonl", ns=(1, 1))
+    with pytest.raises(DatasetError, match="has changed since it was loaded"):
+        list(dataset)
+    with pytest.raises(DatasetError, match="has changed"):
+        _ = dataset.fingerprint
+
+
+def test_saving_somewhere_impossible_is_an_error(tmp_path):
+    dataset = Dataset(ROWS, name="n")
+    with pytest.raises(DatasetError, match="cannot be written"):
+        dataset.save(tmp_path / "no" / "a.yml")
+    with pytest.raises(DatasetError, match="Known formats"):
+        dataset.save(tmp_path / "a.csv")
+
+
+def test_documents_for_other_rooms_know_their_lines(tmp_path):
+    (tmp_path / "suite.yml").write_text("a: 1\nb:\n  c: 2\n")
+    document = read_document(tmp_path / "suite.yml")
+    assert document.value == {"a": 1, "b": {"c": 2}}
+    assert document.where(("b", "c")) == f"{tmp_path / 'suite.yml'}:3"
+    with pytest.raises(ConfigurationError, match="There is no such file"):
+        read_document(tmp_path / "no.yml")
+
+
+PIECES = st.sampled_from(
+    [b"{", b"}", b"[", b"]", b'"id"', b'"input"', b'"expected_output"', b":", b",", b'"a"', b"\n", b" ", b"- ", b"id",
+     b"samples:", b"name: n\n", b"\xff", b"\\ud800", b"!", b"&a", b"*a", b"1", b"\t", b"'", b'"', b"#", b"|", b"\x00"]
+)  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60) | st.lists(PIECES, max_size=25).map(b"".join))
+def test_any_bytes_give_a_dataset_or_a_typed_error(tmp_path, data):
+    for kind in ("yml", "json", "jsonl", "csv", "tsv"):
+        try:
+            list(load(tmp_path, f"a.{kind}", data))
+        except InputError as error:
+            said = str(error)
+            assert said

@@ -1,0 +1,54 @@
+"""User code that raises: a value, one line, nothing that could do harm."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from deemster.errors.user_code_guard import Caught
+
+
+def caught(error):
+    with Caught() as guard:
+        raise error
+    return guard
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("no"), "ValueError: no"),
+        (ValueError(), "ValueError"),
+        (KeyError("k"), "KeyError: 'k'"),
+        (ValueError("two\nlines\x1b[31m"), "ValueError: two lines\\x1b[31m"),
+        (SystemExit(3), "SystemExit: 3"),
+        (ValueError("\ud800\u202e"), "ValueError: \ufffd\\u202e"),
+    ],
+)
+def test_what_was_raised_is_told_in_one_harmless_line(error, message):
+    assert caught(error).message == message
+
+
+def test_a_long_message_is_cut():
+    assert len(caught(ValueError("x" * 10_000)).message) == 300
+
+
+def test_an_exception_whose_text_fails_is_told_anyway():
+    class RudeError(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    assert caught(RudeError()).message == "RudeError: (its text cannot be shown: RuntimeError)"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+def test_interrupts_and_cancellation_pass_through(error):
+    with pytest.raises(type(error)), Caught():
+        raise error
+
+
+def test_where_nothing_was_raised_there_is_no_message():
+    with Caught() as guard:
+        pass
+    assert (guard.error, guard.message) == (None, "")

@@ -1,0 +1,223 @@
+"""Outputs that should be JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.json_validity import DEEPEST, Json, JsonSchema, JsonValid, NotJson, read_json
+from deemster.records import Output, Sample
+
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def schema_mark(text, given=None, **options):
+    metadata = {} if given is None else {"json_schema": given}
+    return JsonSchema(**options).score(Sample("s", {}, None, metadata), Output(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["null", " 1 ", "-0", '"a"', "[]", '{"a": [1, 2.5e-3, true]}', "1e999", "9" * 5000, '"\\ud800"', "\t[1]\r\n"],
+)
+def test_one_value_of_rfc_8259_is_json(text):
+    assert JsonValid().score(Sample("s", {}), Output(text)).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("", 1, 1),
+        ("{} {}", 1, 4),
+        ('{"a": 1 2}', 1, 9),
+        ("[1,\n 2,\n x]", 3, 2),
+        ("NaN", 1, 1),
+        ('["NaN",\n -Infinity]', 2, 2),
+        ("01", 1, 2),
+        ("'a'", 1, 1),
+        ('"\t"', 1, 2),
+        ("\ufeff1", 1, 1),
+        ("[1]\u00a0", 1, 4),
+        ("// no\n1", 1, 1),
+        ("[" * 100_000, 1, DEEPEST + 1),
+        ('{"a":' * 100_000, 1, DEEPEST * 5 + 1),
+    ],
+)
+def test_what_is_not_json_scores_zero_with_its_place(text, line, column):
+    mark = JsonValid().score(Sample("s", {}), Output(text))
+    assert (mark.score, mark.details) == (0.0, {"valid": False, "line": line, "column": column})
+
+
+def test_two_hundred_containers_are_the_deepest():
+    assert isinstance(read_json("[" * 200 + "]" * 200), Json)
+    assert read_json("[" * 201 + "]" * 201) == NotJson(1, 201)
+    assert isinstance(read_json("[" + ",".join(["[]"] * 5000) + "]"), Json)
+    assert isinstance(read_json(json.dumps("[" * 5000)), Json)
+    assert isinstance(read_json(json.dumps(['\\"[{' * 300])), Json)
+
+
+def test_numbers_beyond_a_float_stay_finite_and_distinct():
+    assert read_json("1e999").value == read_json("10e998").value
+    assert read_json("1e999").value != read_json("1e998").value
+    assert read_json("-1e99999999999999999999").value < 0
+
+
+@pytest.mark.parametrize("fence", ["```\n{}\n```", " ```json\n{}\n```\n", "~~~\n{}\n~~~", "````json\n{}\n````"])
+def test_one_code_fence_is_taken_off_where_asked(fence):
+    assert JsonValid().score(Sample("s", {}), Output(fence)).score == 0.0
+    assert JsonValid(fenced=True).score(Sample("s", {}), Output(fence)).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["```", "``````", "```\n", "```\n{}", "Here:\n```\n{}\n```", "```\n```\n{}\n```\n```", "```{}```"]
+)
+def test_what_is_no_whole_fence_stays(text):
+    assert JsonValid(fenced=True).score(Sample("s", {}), Output(text)).score == 0.0
+
+
+def test_places_within_a_fence_are_places_of_the_whole_output():
+    mark = JsonValid(fenced=True).score(Sample("s", {}), Output("\n```json\n[1,\n x]\n```"))
+    assert (mark.details["line"], mark.details["column"]) == (4, 2)
+
+
+@given(st.text())
+def test_any_text_is_read_or_placed(text):
+    for fenced in (False, True):
+        read = read_json(text, fenced=fenced)
+        assert isinstance(read, Json) or (read.line >= 1 and read.column >= 1)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_what_was_written_is_read_back(value):
+    assert read_json(json.dumps(value)).value == value
+    assert read_json(f"```json\n{json.dumps(value)}\n```", fenced=True).value == value
+
+
+def test_a_schema_is_fitted_or_the_places_are_named():
+    assert schema_mark('{"name": "Ada"}', PERSON).score == 1.0
+    mark = schema_mark('{"name": 1}', PERSON)
+    assert (mark.score, mark.details) == (0.0, {"valid": True, "errors": 1, "paths": ("/name",)})
+    assert schema_mark("[]", PERSON).details == {"valid": True, "errors": 1, "paths": ("",)}
+
+
+def test_an_output_that_is_not_json_fits_no_schema():
+    assert schema_mark("{", True).details == {"valid": False, "line": 1, "column": 2}
+
+
+def test_the_schema_of_the_sample_comes_before_the_option():
+    assert schema_mark("1", {"type": "integer"}, schema={"type": "string"}).score == 1.0
+    assert schema_mark("1", schema=None).cause == "bad_sample"
+    assert JsonSchema(schema={"type": "string"}).score(Sample("s", {}), Output("1")).score == 0.0
+
+
+def test_formats_are_checked_only_where_asked():
+    schema = {"format": "date"}
+    assert schema_mark('"tomorrow"', schema).score == 1.0
+    assert schema_mark('"tomorrow"', schema, formats=True).score == 0.0
+
+
+def test_the_draft_is_2020_12_unless_the_schema_names_another():
+    array = {"prefixItems": [{"type": "string"}]}
+    assert schema_mark("[1]", array).score == 0.0
+    assert schema_mark("[1]", {"$schema": "http://json-schema.org/draft-07/schema#", **array}).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://127.0.0.1:9/x.json", "https://example.com/x", "file:///etc/passwd", "x.json", "urn:x:y"]
+)
+def test_a_remote_reference_stops_the_run_and_is_named(reference):
+    schema = {"properties": {"a": {"$ref": reference}}}
+    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert problem.malformed
+    assert f"`{reference}`" in problem.message
+    with pytest.raises(ConfigurationError, match="outside the schema"):
+        JsonSchema(schema=schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "strin"},
+        {"$ref": "#/$defs/gone"},
+        {"$schema": "http://example.com/unknown"},
+        {"pattern": "(?=a)b"},
+        {"pattern": "(a)\\1"},
+        {"minimum": float("nan")},
+        {1: 2, "a": 3},
+        {"const": object()},
+        [],
+        "string",
+        7,
+    ],
+)
+def test_what_is_no_schema_stops_the_run(schema):
+    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert problem.malformed
+    with pytest.raises(ConfigurationError):
+        JsonSchema(schema=schema)
+
+
+def test_a_schema_nested_without_end_is_an_error_not_a_crash():
+    schema = {}
+    for _ in range(5000):
+        schema = {"items": schema}
+    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert problem.malformed
+
+
+def test_references_within_the_schema_are_followed():
+    tree = {"type": "array", "items": {"$ref": "#"}}
+    assert schema_mark("[[], [[]]]", tree).score == 1.0
+    assert schema_mark("[" * 200 + "]" * 200, tree).score == 1.0
+    assert schema_mark("[[], [1]]", tree).details["paths"] == ("/1/0",)
+
+
+def test_patterns_take_linear_time():
+    assert schema_mark(json.dumps("a" * 50_000 + "!"), {"pattern": "^(a+)+$"}).score == 0.0
+
+
+def test_paths_are_cut_at_twenty():
+    details = schema_mark(json.dumps(list(range(30))), {"items": {"type": "string"}}).details
+    assert (details["errors"], len(details["paths"]), details["truncated"]) == (30, 20, True)
+
+
+def test_half_a_character_in_json_is_validated_as_one_character():
+    assert schema_mark('"\\ud800"', {"maxLength": 1}).score == 1.0
+    assert schema_mark('{"\\ud800": 1}', {"additionalProperties": {"type": "string"}}).score == 0.0
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "paths"),
+    [
+        (NINES, {"maximum": 5}, ("",)),
+        (NINES, {"type": "string"}, ("",)),
+        (f"[1, {NINES}]", {"items": {"maximum": 5}}, ("/1",)),
+        (NINES, {"multipleOf": 2}, ("",)),
+        ('["\\ud800"]', {"type": "string"}, ("",)),
+        (f'["\\ud800", {NINES}]', {"items": {"type": "null"}}, ("/0", "/1")),
+    ],
+    ids=range(6),
+)
+def test_values_that_no_error_can_repeat_fail_a_schema_like_any_other(text, schema, paths):
+    mark = schema_mark(text, schema)
+    assert (mark.score, mark.details["paths"]) == (0.0, paths)
+
+
+def test_an_integer_of_any_length_is_an_integer():
+    assert schema_mark(NINES, {"type": "integer", "minimum": 5}).score == 1.0
+
+
+@pytest.mark.parametrize("option", [{"formats": 1}, {"fenced": "yes"}])
+def test_a_flag_is_true_or_false(option):
+    with pytest.raises(ConfigurationError, match="true or false"):
+        JsonSchema(**option)

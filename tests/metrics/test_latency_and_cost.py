@@ -1,0 +1,61 @@
+"""What an answer may cost."""
+
+from decimal import Decimal
+
+import pytest
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.latency_and_cost import CostBelow, LatencyBelow
+from deemster.records import Output, Sample, Usage
+
+
+def output(**usage):
+    return Output("x", usage=Usage(**usage))
+
+
+def test_the_limit_itself_is_within():
+    sample = Sample("s", {})
+    assert LatencyBelow(max_ms=1000).score(sample, output(latency_ms=1000.0)).score == 1.0
+    mark = LatencyBelow(max_ms=1000).score(sample, output(latency_ms=1000.5))
+    assert (mark.score, mark.details) == (0.0, {"measured": 1000.5, "limit": 1000.0})
+    assert CostBelow(max_usd=0.1).score(sample, output(cost_usd=Decimal("0.1"))).score == 1.0
+    assert CostBelow(max_usd=0.1).score(sample, output(cost_usd=Decimal("0.1000000000000000001"))).score == 0.0
+
+
+def test_the_limit_of_the_sample_comes_before_the_option():
+    sample = Sample("s", {}, None, {"max_latency_ms": 5, "max_cost_usd": 0})
+    assert LatencyBelow(max_ms=1000).score(sample, output(latency_ms=6.0)).score == 0.0
+    assert CostBelow(max_usd=1).score(sample, output(cost_usd=Decimal(0))).score == 1.0
+    assert CostBelow(max_usd=1).score(sample, output(cost_usd=Decimal("0.5"))).score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "other"),
+    [(LatencyBelow(max_ms=1), {"cost_usd": Decimal(1)}), (CostBelow(max_usd=1), {"latency_ms": 1.0})],
+)
+def test_without_a_record_there_is_no_score(metric, other):
+    assert metric.score(Sample("s", {}), Output("x")).cause == "no_usage"
+    assert metric.score(Sample("s", {}), output(**other)).cause == "no_usage"
+
+
+@pytest.mark.parametrize(("metric", "key"), [(LatencyBelow(), "max_latency_ms"), (CostBelow(), "max_cost_usd")])
+def test_no_limit_is_a_warning_and_a_wrong_one_stops_the_run(metric, key):
+    (problem,) = metric.check(Sample("s", {}))
+    assert not problem.malformed
+    for wrong in (-1, "5", True, float("nan"), float("inf"), 10**400, [1]):
+        (problem,) = metric.check(Sample("s", {}, None, {key: wrong}))
+        assert problem.malformed
+        assert key in problem.message
+
+
+def test_a_cost_no_float_can_hold_is_still_marked():
+    mark = CostBelow(max_usd=1).score(Sample("s", {}), output(cost_usd=Decimal("1e999")))
+    assert (mark.score, mark.details["measured"]) == (0.0, None)
+
+
+@pytest.mark.parametrize("wrong", [-1, "5", True, float("inf")])
+def test_an_option_out_of_range_is_refused(wrong):
+    with pytest.raises(ConfigurationError, match="max_ms"):
+        LatencyBelow(max_ms=wrong)
+    with pytest.raises(ConfigurationError, match="max_usd"):
+        CostBelow(max_usd=wrong)

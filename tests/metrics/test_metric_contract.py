@@ -1,0 +1,109 @@
+"""Marks, and what every metric does with what it cannot read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.metric_contract import shown
+from deemster.metrics.metric_spec import parse_spec
+from deemster.metrics.option_checks import LARGEST, whole
+from deemster.metrics.retrieval_metrics import RetrievalHitAtK
+from deemster.metrics.text_match import ExactMatch, LengthWithin
+from deemster.records import CAUSES, MetricScore, Output, Sample, Unscored
+
+ENDLESS = 10**5000
+
+
+@pytest.mark.parametrize(
+    ("given", "score"), [(True, 1.0), (False, 0.0), (1, 1.0), (np.float32(0.25), 0.25), (np.float64(0.5), 0.5)]
+)
+def test_booleans_and_numpy_numbers_become_floats(given, score):
+    mark = MetricScore(given)
+    assert (mark.score, type(mark.score)) == (score, float)
+
+
+@pytest.mark.parametrize("given", [-0.0001, 1.0000001, math.nan, math.inf, None, "0.5", [1], 2])
+def test_a_score_outside_its_range_is_refused_and_never_clamped(given):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        MetricScore(given)
+
+
+def test_four_of_five_reach_a_threshold_of_four_fifths_and_success_has_no_tolerance():
+    assert MetricScore(4 / 5, threshold=0.8).success
+    assert not MetricScore(math.nextafter(0.8, 0), threshold=0.8).success
+    assert MetricScore(0.2, threshold=0.2, higher_is_better=False).success
+    assert not MetricScore(math.nextafter(0.2, 1), threshold=0.2, higher_is_better=False).success
+
+
+def test_a_mark_has_the_defaults_of_the_contract():
+    mark = MetricScore(0.5)
+    assert (mark.details, mark.rubric_score, mark.threshold, mark.higher_is_better, mark.usage) == (
+        {},
+        None,
+        0.5,
+        True,
+        None,
+    )
+
+
+@pytest.mark.parametrize("details", [{"a": math.nan}, {"a": [math.inf]}, {1: 2}, {"a": {1, 2}}, {"a": object()}])
+def test_details_are_finite_json(details):
+    with pytest.raises(ValueError, match="details"):
+        MetricScore(0.5, details)
+
+
+def test_details_are_frozen_all_the_way_down():
+    details = {"a": [1, {"b": 2}]}
+    mark = MetricScore(0.5, details)
+    details["a"].append(3)
+    assert mark.details == {"a": (1, {"b": 2})}
+    for change in (lambda: mark.details.update(a=1), mark.details["a"][1].clear):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            change()
+
+
+def test_a_cause_is_one_of_the_thirteen():
+    assert len(CAUSES) == 13
+    with pytest.raises(ValueError, match="`lazy` is no cause"):
+        Unscored("lazy", "x")
+
+
+def test_what_cannot_be_written_is_named_by_its_kind():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert [shown(value) for value in (5, "a", ENDLESS, [ENDLESS], {"a": ENDLESS}, deep)] == [
+        "5",
+        "'a'",
+        "a number",
+        "a list",
+        "a map",
+        "a list",
+    ]
+    while deep:
+        deep = deep.pop()
+
+
+def test_a_number_too_long_to_be_quoted_comes_without_the_hint():
+    mark = ExactMatch().score(Sample("s", {}, ENDLESS), Output("x"))
+    assert mark == Unscored("bad_sample", "`expected_output` is text here, not a number.")
+
+
+def test_whole_options_have_a_largest_that_a_spec_can_carry():
+    metric = RetrievalHitAtK(k=LARGEST)
+    assert RetrievalHitAtK(**parse_spec(str(metric)).options) == metric
+    assert metric.score(Sample("s", {}, ["a"]), Output("", ["a"])).details["k"] == LARGEST
+    for wrong in (LARGEST + 1, ENDLESS):
+        with pytest.raises(ConfigurationError, match=f"of at least 1 and at most {LARGEST}, not"):
+            RetrievalHitAtK(k=wrong)
+        with pytest.raises(ConfigurationError, match="`max` of length-within"):
+            LengthWithin(max=wrong)
+        (problem,) = RetrievalHitAtK().check(Sample("s", {}, ["a"], {"k": wrong}))
+        assert problem.malformed
+        assert f"at most {LARGEST}" in problem.message
+    with pytest.raises(ConfigurationError, match="from 1 to 9, not a number"):
+        whole(ENDLESS, least=1, most=9, option="o", metric="m")

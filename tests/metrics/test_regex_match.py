@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from deemster.errors import ConfigurationError
+from deemster.metrics.regex_match import Regex
+from deemster.records import Output, Sample
+
+
+def marked(metric, expected, text):
+    return metric.score(Sample("s", {}, expected), Output(text))
+
+
+def problem(metric, expected):
+    (found,) = metric.check(Sample("s", {}, expected))
+    return found
+
+
+def test_the_dollar_is_the_very_end():
+    assert marked(Regex(), "/refund$/i", "A Refund").score == 1
+    assert marked(Regex(), "/refund$/i", "A Refund\n").score == 0
+    assert marked(Regex(), "/refund$/im", "A Refund\n").score == 1
+
+
+def test_positions_are_in_characters_not_bytes():
+    details = marked(Regex(), "b+", "é😀bb").details
+    assert details == {"match": True, "start": 2, "end": 4}
+    assert marked(Regex(), "z", "é").details == {"match": False, "start": None, "end": None}
+
+
+def test_full_asks_for_the_whole_text():
+    assert marked(Regex(full=True), "a|ab", "ab").score == 1
+    assert marked(Regex(full=True), "a", "ab").score == 0
+    assert marked(Regex(full=True), "", "").score == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "score"),
+    [
+        ("/a.c/s", "a\nc", 1),
+        ("/a.c/", "a\nc", 0),
+        ("/ABC/i", "abc", 1),
+        ("/ABC/", "abc", 0),
+        ("/^b/m", "a\nb", 1),
+        ("/^b/", "a\nb", 0),
+        ("/É/iu", "é", 1),
+        ("/x/uDS", "x", 1),
+        ("//", "anything", 1),
+        (r"/a\/b/", "a/b", 1),
+        ("/usr/bin", "in /usr/bin", 1),
+        ("/", "a/b", 1),
+        ("a/i", "a/i", 1),
+        ("a/i", "A", 0),
+    ],
+)
+def test_slashes_delimit_where_only_flags_follow(pattern, text, score):
+    assert marked(Regex(), pattern, text).score == score
+
+
+def test_the_flag_for_laziness_swaps_greed():
+    assert marked(Regex(), "/a+/U", "aaa").details["end"] == 1
+    assert marked(Regex(), "/a+/", "aaa").details["end"] == 3
+
+
+def test_syntax_settles_doubts():
+    assert marked(Regex(syntax="plain"), "/usr/s", "cd /usr/s").score == 1
+    assert marked(Regex(), "/usr/s", "usr").score == 1
+    assert marked(Regex(syntax="plain"), "/usr/s", "usr").score == 0
+    assert problem(Regex(syntax="delimited"), "usr").malformed
+    assert problem(Regex(syntax="delimited"), "/usr/b").malformed
+
+
+@pytest.mark.parametrize("flag", "xAXJn")
+def test_flags_without_a_meaning_in_re2_are_errors(flag):
+    found = problem(Regex(), f"/x/{flag}")
+    assert found.malformed
+    assert f"`{flag}`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("a(?=b)", "look-around"),
+        ("a(?!b)", "look-around"),
+        ("(?<=a)b", "look-around"),
+        ("(?<!a)b", "look-around"),
+        (r"(a)\1", "back-reference"),
+        (r"(?P<n>a)(?P=n)", "back-reference"),
+        (r"(?P<n>a)\k<n>", "back-reference"),
+        ("a++", "possessive"),
+        ("a*+", "possessive"),
+        ("(?>a)", "atomic"),
+        (r"a\Z", r"\Z"),
+        ("(?x)a b", "(?x)"),
+        ("(?ix)a b", "(?x)"),
+        ("a{1001}", "over 1000"),
+        (r"\C", r"\C"),
+        ("(", "missing )"),
+        ("\ud800", "Unicode"),
+    ],
+)
+def test_what_re2_does_not_know_is_an_error_that_names_it(pattern, name):
+    found = problem(Regex(), pattern)
+    assert found.malformed
+    assert name in found.message
+    assert marked(Regex(), pattern, "a").cause == "bad_sample"
+    with pytest.raises(ConfigurationError, match="pattern"):
+        Regex(pattern=pattern)
+
+
+def test_an_escaped_backslash_before_a_c_is_no_byte():
+    assert marked(Regex(), r"\\C", r"a\C").score == 1
+    assert marked(Regex(), r"\Q\C\E", r"\C").score == 1
+
+
+def test_the_option_pattern_stands_for_all_samples():
+    metric = Regex(pattern="/yes/i")
+    assert marked(metric, None, "YES").score == 1
+    assert marked(metric, "no", "no").score == 0
+    assert not metric.check(Sample("s", {}, None))
+
+
+def test_expected_outputs_that_are_no_text():
+    assert marked(Regex(), None, "a").cause == "no_expected"
+    assert marked(Regex(), 3, "a").cause == "bad_sample"
+    assert not problem(Regex(), 3).malformed
+    assert marked(Regex(), "a", "\udc00").cause == "bad_output"
+
+
+def test_a_pattern_that_explodes_elsewhere_takes_linear_time_and_says_nothing(capfd):
+    assert marked(Regex(), "(a*)*b", "a" * 20_000).score == 0
+    problem(Regex(), "a(?=b)")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [{"full": 1}, {"syntax": "plane"}, {"pattern": 3}])
+def test_wrong_options_are_configuration_errors(options):
+    with pytest.raises(ConfigurationError):
+        Regex(**options)

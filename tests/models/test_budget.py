@@ -1,0 +1,214 @@
+"""A budget is never passed."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.models import Budget, FakeChat, Gateway, Price, Role, Trouble
+from deemster.models._chat_role import UNLIMITED, weight_of
+from deemster.models.budget import Most
+from deemster.models.openai_client import OpenAIChat
+from deemster.records import Answer, Silence, Usage
+from tests.models.fake_clock import VirtualClock, run
+from tests.models.make_requests import Remote, gateway, question
+
+PRICE = Price(Decimal("1.00"), Decimal("4.00"))
+
+
+class Spender:
+    """Answers with what it is told to use, after what it is told to take."""
+
+    def __init__(self, plan) -> None:
+        self.plan = plan
+        self.used = 0
+
+    async def complete(self, ask):
+        share, takes_s, fails = self.plan[int(ask.messages[0].content)]
+        weight = weight_of(ask, ask.max_tokens)
+        sent, received = int(weight.most * share), int(weight.completion * share)
+        await asyncio.sleep(takes_s)
+        if fails:
+            self.used += sent + received
+            raise Trouble("shape", "half an answer", may_cost=True)
+        self.used += sent + received
+        return Answer(text="x", usage=Usage(prompt_tokens=sent, completion_tokens=received), model="m")
+
+
+calls = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5), st.booleans()), min_size=1, max_size=40)
+
+
+@settings(deadline=None)
+@given(calls, st.integers(0, 3000), st.integers(1, 100), st.integers(1, 16))
+def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_tokens, concurrency):
+    async def work():
+        client, budget = Spender(plan), Budget(tokens=tokens)
+        async with gateway(client, settings={"concurrency": concurrency}, budget=budget) as opened:
+            asks = [question(str(n), max_tokens=max_tokens) for n in range(len(plan))]
+            replies = await asyncio.gather(*(opened.answers([ask]) for ask in asks))
+        return client, budget, [reply for (reply,) in replies]
+
+    client, budget, replies = run(work())
+    assert client.used <= tokens
+    assert budget.spent.tokens <= tokens
+    assert budget.held == Most()
+    not_run = [reply for reply in replies if isinstance(reply, Silence) and reply.cause == "not_run"]
+    assert bool(not_run) == (budget.exhausted is not None)
+    assert len(replies) == len(plan)
+
+
+@settings(deadline=None)
+@given(calls, st.decimals(0, "0.01", places=6), st.integers(1, 16))
+def test_money_never_passes_the_budget_whatever_is_under_way(plan, usd, concurrency):
+    async def work():
+        budget = Budget(usd=usd)
+        made = {"concurrency": concurrency, "prices": {"": PRICE}}
+        async with gateway(Spender(plan), settings=made, budget=budget) as opened:
+            asks = [question(str(n), max_tokens=50) for n in range(len(plan))]
+            await asyncio.gather(*(opened.answers([ask]) for ask in asks))
+            return budget, opened.spent["judge"]
+
+    budget, _ = run(work())
+    assert budget.spent.usd <= usd
+    assert budget.held == Most()
+
+
+def test_calls_wait_for_those_under_way_instead_of_ending_the_run():
+    # Each may take 1,028 tokens and takes 15: one at a time, the budget is enough for all.
+    async def work():
+        budget = Budget(tokens=1_400)
+        async with gateway(Remote(), settings={"concurrency": 64}, budget=budget) as opened:
+            replies = await asyncio.gather(*(opened.answers([question(f"{n:02}")]) for n in range(20)))
+        return budget, [reply for (reply,) in replies]
+
+    budget, replies = run(work())
+    assert all(isinstance(reply, Answer) for reply in replies)
+    assert budget.spent.tokens == 20 * 15
+    assert budget.exhausted is None
+
+
+def test_an_exhausted_budget_says_so_once_and_everything_after_is_not_run():
+    async def work():
+        reasons = []
+        client = Remote()
+        async with gateway(client, budget=Budget(tokens=1_050), on_stop=reasons.append) as opened:
+            replies = [(await opened.answers([question(str(n))]))[0] for n in range(6)]
+            small = (await opened.answers([question("", max_tokens=1)]))[0]
+            return reasons, replies, small, opened.exhausted, len(client.sent)
+
+    reasons, replies, small, exhausted, sent = run(work())
+    # 1,041 may be taken by each call, and each takes 15: the first fits, the second (15 + 1,041) does not.
+    assert sent == 1
+    assert [type(reply) for reply in replies] == [Answer] + [Silence] * 5
+    assert {reply.cause for reply in replies[1:]} == {"not_run"}
+    assert small.cause == "not_run"
+    assert reasons == [exhausted]
+    assert exhausted == "The budget is exhausted: 15 of 1,050 tokens are spent, and the next call may take 1,041."
+
+
+def test_an_attempt_whose_cost_nobody_knows_counts_at_the_most():
+    async def work():
+        budget = Budget(tokens=5_000)
+        client = Remote(Trouble("transport", "cut off", may_cost=True))
+        async with gateway(client, budget=budget) as opened:
+            await opened.answers([question("1")])
+        return budget.spent.tokens
+
+    assert run(work()) == 1_041 + 15
+
+
+def test_an_attempt_that_was_turned_away_takes_nothing():
+    async def work():
+        budget = Budget(tokens=5_000)
+        async with gateway(Remote(Trouble("limited", "429")), budget=budget) as opened:
+            await opened.answers([question("1")])
+        return budget.spent.tokens
+
+    assert run(work()) == 15
+
+
+def test_cancelling_a_call_that_waits_gives_back_what_it_held():
+    async def work():
+        budget = Budget(tokens=10_000)
+        async with gateway(Remote(), settings={"concurrency": 1}, budget=budget) as opened:
+            tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(3)]
+            await asyncio.sleep(0.5)
+            held = budget.held.tokens
+            tasks[1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return held, budget
+
+    held, budget = run(work())
+    assert held == 3 * 1_041
+    assert budget.held == Most()
+    assert budget.spent.tokens == 2 * 15
+
+
+def test_cancelling_a_call_under_way_counts_it_at_the_most():
+    async def work():
+        budget = Budget(tokens=10_000)
+        async with gateway(Remote(), budget=budget) as opened:
+            task = asyncio.ensure_future(opened.answers([question("1")]))
+            await asyncio.sleep(0.5)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            return budget, opened.limits()["judge"]
+
+    budget, live = run(work())
+    assert budget.held == Most()
+    assert budget.spent.tokens == 1_041
+    assert live.under_way == 0
+
+
+def test_cancelling_one_that_waits_for_the_budget_wakes_the_next():
+    async def work():
+        budget = Budget(tokens=1_050)
+        assert await budget.reserve(Most(1_000))
+        large = asyncio.ensure_future(budget.reserve(Most(1_000)))
+        small = asyncio.ensure_future(budget.reserve(Most(50)))
+        await asyncio.sleep(0)
+        large.cancel()
+        await asyncio.gather(large, return_exceptions=True)
+        return await small, budget.held.tokens
+
+    assert run(work()) == (True, 1_050)
+
+
+def test_money_needs_a_price_for_every_model_that_may_cost():
+    roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
+    with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
+        Gateway(roles, budget=Budget(usd=Decimal(1)), clock=VirtualClock())
+    assert len(raised.value.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("extra", "most"),
+    [
+        ({}, 1_024),
+        ({"max_tokens": 9_000}, 9_000),
+        ({"max_completion_tokens": 300}, 300),
+        ({"max_tokens": None, "max_completion_tokens": 7}, 7),
+        ({"max_tokens": None}, None),
+        ({"n": 3}, 3 * 1_024),
+    ],
+)
+def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, most):
+    client = OpenAIChat("https://models.example/v1", "m", extra=extra)
+    assert client.most_tokens(question()) == most
+
+    async def work():
+        async with gateway(client, dry_run=True) as opened:
+            await opened.answers([question()])
+            return opened.planned["judge"].completion_tokens
+
+    assert run(work()) == (most or UNLIMITED)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("a" * 400, 100), ("\u0436" * 400, 200), ("\u4e2d" * 400, 300)])
+def test_letters_that_take_more_bytes_are_estimated_at_more_tokens(text, tokens):
+    assert weight_of(question(text), 1).prompt == tokens

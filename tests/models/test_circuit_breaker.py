@@ -1,0 +1,144 @@
+"""An endpoint that does not answer is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from deemster.models import Gateway, Role, Trouble
+from deemster.models.circuit_breaker import OPENS_AFTER, PROBES_EVERY_S
+from deemster.records import Answer
+from tests.models.fake_clock import VirtualClock, run
+from tests.models.make_requests import Remote, gateway, question
+
+
+class Switch(Remote):
+    """Fails while it is off."""
+
+    def __init__(self, trouble=None) -> None:
+        super().__init__(takes_s=0.0)
+        self.trouble = trouble or Trouble("transport", "Connection refused.")
+
+    async def complete(self, ask):
+        self.troubles = [] if self.trouble is None else [self.trouble]
+        return await super().complete(ask)
+
+
+async def one_by_one(opened, count):
+    return [(await opened.answers([question(str(n))]))[0] for n in range(count)]
+
+
+def test_after_twenty_failed_calls_the_rest_are_not_run():
+    async def work():
+        client = Switch()
+        async with gateway(client, settings={"retries": 0}) as opened:
+            return await one_by_one(opened, 50), len(client.sent)
+
+    replies, sent = run(work())
+    assert [reply.cause for reply in replies] == ["model_failed"] * OPENS_AFTER + ["not_run"] * 30
+    assert sent == OPENS_AFTER
+    assert "https://models.example/v1" in replies[-1].message
+    assert "Connection refused." in replies[-1].message
+
+
+def test_a_probe_goes_through_every_half_minute_alone_and_once():
+    async def work():
+        client = Switch()
+        async with gateway(client, settings={"retries": 3}) as opened:
+            await one_by_one(opened, OPENS_AFTER)
+            before = len(client.sent)
+            await asyncio.sleep(PROBES_EVERY_S)
+            replies = await asyncio.gather(*(opened.answers([question(f"probe {n}")]) for n in range(10)))
+            return [reply.cause for (reply,) in replies], len(client.sent) - before
+
+    causes, sent = run(work())
+    assert sorted(causes) == ["model_failed"] + ["not_run"] * 9
+    assert sent == 1
+
+
+def test_a_probe_that_is_answered_closes_the_circuit():
+    async def work():
+        client = Switch()
+        async with gateway(client, settings={"retries": 0}) as opened:
+            await one_by_one(opened, 30)
+            await asyncio.sleep(PROBES_EVERY_S + 1)
+            client.trouble = None
+            return await one_by_one(opened, 5)
+
+    assert all(isinstance(reply, Answer) for reply in run(work()))
+
+
+def test_a_cancelled_probe_lets_another_through():
+    async def work():
+        client = Switch()
+        async with gateway(client, settings={"retries": 0}) as opened:
+            await one_by_one(opened, 20)
+            await asyncio.sleep(PROBES_EVERY_S)
+            client.trouble, client.takes_s = None, 10.0
+            probe = asyncio.ensure_future(opened.answers([question("first probe")]))
+            await asyncio.sleep(1.0)
+            probe.cancel()
+            await asyncio.gather(probe, return_exceptions=True)
+            await asyncio.sleep(PROBES_EVERY_S)
+            return (await opened.answers([question("second probe")]))[0]
+
+    assert isinstance(run(work()), Answer)
+
+
+def test_an_answer_in_between_starts_the_count_again():
+    async def work():
+        client = Switch()
+        async with gateway(client, settings={"retries": 0}) as opened:
+            await one_by_one(opened, OPENS_AFTER - 1)
+            client.trouble = None
+            await opened.answers([question("a")])
+            client.trouble = Trouble("transport", "again")
+            return [reply.cause for reply in await one_by_one(opened, OPENS_AFTER)]
+
+    assert run(work()) == ["model_failed"] * OPENS_AFTER
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Trouble("limited", "429", status=429),
+        Trouble("refused", "too long", status=400),
+        Trouble("refused", "too long", status=413),
+        Trouble("refused", "odd", status=422),
+    ],
+)
+def test_what_says_nothing_about_the_endpoint_does_not_open_the_circuit(trouble):
+    async def work():
+        client = Switch(trouble)
+        async with gateway(client, settings={"retries": 0}) as opened:
+            await one_by_one(opened, 40)
+            return len(client.sent)
+
+    assert run(work()) == 40
+
+
+def test_a_wrong_key_opens_the_circuit():
+    async def work():
+        client = Switch(Trouble("refused", "HTTP 401.", status=401))
+        async with gateway(client) as opened:
+            await one_by_one(opened, 40)
+            return len(client.sent)
+
+    assert run(work()) == OPENS_AFTER
+
+
+def test_roles_at_one_address_share_a_circuit_and_others_do_not():
+    async def work():
+        down, same, other = Switch(), Switch(), Switch()
+        other.identity = {"base_url": "https://elsewhere.example"}
+        same.trouble = other.trouble = None
+        roles = {name: Role(client=client, retries=0) for name, client in (("a", down), ("b", same), ("c", other))}
+        async with Gateway(roles, clock=VirtualClock()) as opened:
+            for n in range(OPENS_AFTER):
+                await opened.answers([question(str(n), role="a")])
+            return await opened.answers([question(role="b"), question(role="c")])
+
+    same, other = run(work())
+    assert same.cause == "not_run"
+    assert isinstance(other, Answer)

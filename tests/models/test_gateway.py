@@ -1,0 +1,528 @@
+"""The one door to models."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, Price, Role, Trouble
+from deemster.models.secret_redaction import Secrets
+from deemster.records import Answer, Embed, Message, Silence, Token, Usage
+from tests.models.fake_clock import VirtualClock, run
+from tests.models.make_requests import Remote, gateway, question
+
+
+def test_replies_come_in_the_order_of_the_requests():
+    async def work():
+        async def slow(ask):
+            text = ask.messages[0].content
+            await asyncio.sleep(10 - int(text))
+            return text
+
+        async with gateway(FakeChat(slow)) as opened:
+            return await opened.answers([question(str(n)) for n in range(9)])
+
+    assert [reply.text for reply in run(work())] == [str(n) for n in range(9)]
+
+
+def test_an_empty_round_is_answered_with_nothing():
+    async def work():
+        async with gateway(Remote()) as opened:
+            return await opened.answers([])
+
+    assert run(work()) == []
+
+
+def test_identical_requests_of_a_round_and_under_way_are_sent_once_and_counted_once():
+    async def work():
+        client = Remote()
+        async with gateway(client) as opened:
+            rounds = await asyncio.gather(*(opened.answers([question(), question()]) for _ in range(4)))
+            return client, [reply for replies in rounds for reply in replies], opened.spent["judge"]
+
+    client, replies, spent = run(work())
+    assert len(client.sent) == 1
+    assert {reply.text for reply in replies} == {"re: Is it right?"}
+    assert sorted(reply.usage.calls for reply in replies) == [0] * 7 + [1]
+    assert sum(reply.usage.cached_calls for reply in replies) == 7
+    assert (spent.calls, spent.cached_calls) == (1, 7)
+
+
+def test_once_answered_the_same_question_is_answered_from_memory_and_costs_nothing():
+    async def work():
+        client = Remote()
+        async with gateway(client) as opened:
+            await opened.answers([question()])
+            (again,) = await opened.answers([question()])
+            return len(client.sent), again.usage.calls, again.usage.cached_calls
+
+    assert run(work()) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("in_memory", [1 << 20, 1])
+def test_without_a_cache_a_question_is_still_asked_once_a_run(monkeypatch, in_memory):
+    monkeypatch.setattr("deemster.models.answer_cache._IN_MEMORY", in_memory)
+
+    async def work():
+        client = Remote()
+        async with gateway(client) as opened:
+            for sample in (*range(500), *range(500)):
+                await opened.answers([question(sample=sample)])
+            return len(client.sent)
+
+    assert run(work()) == 500
+
+
+def test_another_sample_of_the_same_question_is_another_request():
+    async def work():
+        client = Remote()
+        async with gateway(client) as opened:
+            await opened.answers([question(sample=n) for n in range(3)])
+            return len(client.sent)
+
+    assert run(work()) == 3
+
+
+def test_where_whoever_asked_is_cancelled_another_asks():
+    async def work():
+        client = Remote()
+        async with gateway(client) as opened:
+            tasks = [asyncio.ensure_future(opened.answers([question()])) for _ in range(3)]
+            await asyncio.sleep(0.5)
+            tasks[0].cancel()
+            return client, await asyncio.gather(*tasks, return_exceptions=True)
+
+    client, results = run(work())
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert [type(replies[0]) for replies in results[1:]] == [Answer, Answer]
+    assert client.sent == [0.0, 0.5]
+
+
+def test_a_failure_that_is_shared_is_counted_once():
+    async def work():
+        client = Remote(Trouble("shape", "odd", may_cost=True), Trouble("shape", "odd", may_cost=True))
+        async with gateway(client) as opened:
+            return await opened.answers([question(), question()])
+
+    first, second = run(work())
+    assert first.usage.calls == 2
+    assert second == Silence(cause="unreadable", message=first.message)
+
+
+def test_a_method_that_is_no_coroutine_runs_in_a_thread():
+    import threading
+
+    class Plain:
+        is_local = True
+
+        def complete(self, ask):
+            return Answer(text=threading.current_thread().name)
+
+    async def work():
+        async with Gateway({"judge": Role(client=Plain())}) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert asyncio.run(work()).text.startswith("deemster-model")
+
+
+def test_a_plain_method_may_hand_out_something_to_wait_for():
+    class Odd:
+        def complete(self, ask):
+            async def later():
+                return Answer(text="late")
+
+            return later()
+
+    async def work():
+        async with Gateway({"judge": Role(client=Odd())}) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert asyncio.run(work()).text == "late"
+
+
+@pytest.mark.parametrize(
+    ("error", "requests", "cause", "message"),
+    [
+        (KeyError("choices"), 1, "model_failed", "KeyError: choices"),
+        (ConnectionResetError("reset"), 4, "model_failed", "ConnectionResetError: reset"),
+        (TimeoutError(), 4, "model_failed", "No reply came in time."),
+        (SystemExit(3), 1, "model_failed", "SystemExit: 3"),
+        (ValueError("key hush-hush-hush"), 1, "model_failed", "ValueError: key [removed]"),
+    ],
+)
+def test_whatever_a_client_raises_is_silence(error, requests, cause, message):
+    class Broken(Remote):
+        secrets = Secrets(["hush-hush-hush"])
+
+        async def complete(self, ask):
+            self.sent.append(0.0)
+            raise error
+
+    async def work():
+        client = Broken()
+        async with gateway(client) as opened:
+            return client, (await opened.answers([question()]))[0]
+
+    client, reply = run(work())
+    assert len(client.sent) == requests
+    assert reply.cause == cause
+    assert reply.message.startswith(message)
+
+
+@pytest.mark.parametrize("reply", [None, "yes", {"text": "yes"}, Answer(text=None)])
+def test_what_is_no_answer_is_asked_for_once_more_and_then_unreadable(reply):
+    async def work():
+        class Odd(Remote):
+            async def complete(self, ask):
+                self.sent.append(0.0)
+                return reply
+
+        client = Odd()
+        async with gateway(client) as opened:
+            return client, (await opened.answers([question()]))[0]
+
+    client, silence = run(work())
+    assert len(client.sent) == 2
+    assert silence.cause == "unreadable"
+
+
+def test_a_key_that_the_server_echoes_is_not_in_the_answer():
+    class Echo(Remote):
+        secrets = Secrets(["hush-hush-hush"])
+
+        async def complete(self, ask):
+            return Answer(text="hush-hush-hush", thinking="a hush-hush-hush")
+
+    async def work():
+        async with gateway(Echo()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert "hush-hush" not in repr(run(work()))
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        {"model": "hush-hush-hush"},
+        {"finish": "hush-hush-hush"},
+        {"usage": Usage(model="hush-hush-hush")},
+        {"tokens": (Token("hush-hush-hush", -1.0),)},
+        {"tokens": (Token("hush-", -1.0), Token("hush-hush", -1.0))},
+        {"tokens": (Token("fine", -1.0, (("fine", -1.0), ("hush-hush-hush", -2.0))),)},
+    ],
+)
+def test_no_field_of_an_answer_and_no_file_holds_a_key(echo, tmp_path):
+    class Echo(Remote):
+        secrets = Secrets(["hush-hush-hush"])
+
+        async def complete(self, ask):
+            return Answer(text="fine", **echo)
+
+    async def work():
+        cache = Cache(tmp_path / "cache.jsonl")
+        async with gateway(Echo(), cache=cache) as opened:
+            reply = (await opened.answers([question()]))[0]
+        cache.close()
+        return reply, opened.spent
+
+    shown = repr(run(work())) + (tmp_path / "cache.jsonl").read_text()
+    assert "fine" in shown
+    assert "hush" not in shown.replace("[removed]", "")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(prompt_tokens=10**30, completion_tokens=1),
+        Usage(total_tokens=2**63),
+        Usage(prompt_tokens=1, completion_tokens=1, cost_usd=Decimal("1e20")),
+    ],
+)
+def test_usage_that_no_call_can_have_had_is_not_believed(usage):
+    async def work():
+        async with gateway(Remote(usage=usage)) as opened:
+            return (await opened.answers([question()]))[0]
+
+    usage = run(work()).usage
+    assert (usage.calls, usage.prompt_tokens, usage.total_tokens, usage.cost_usd) == (1, None, None, None)
+    assert usage.model == "far-1-2026"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answer(text="x", usage={"prompt_tokens": 3}), "`usage` of Answer is a Usage, not a dict."),
+        (Answer(text="x", model=5), "`model` of Answer is text, not a int."),
+    ],
+)
+def test_what_an_answer_says_beside_its_text_is_checked(answer, message):
+    class Odd(Remote):
+        async def complete(self, ask):
+            return answer
+
+    async def work():
+        async with gateway(Odd()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    reply = run(work())
+    assert reply.cause == "unreadable"
+    assert reply.message == f"{message} (2 attempts)"
+
+
+def test_a_client_that_cancels_itself_has_failed_and_cancels_nobody_else():
+    class Cancelling(Remote):
+        async def complete(self, ask):
+            self.sent.append(0.0)
+            raise asyncio.CancelledError
+
+    async def work():
+        client = Cancelling()
+        async with gateway(client, settings={"retries": 1}) as opened:
+            return (await opened.answers([question()]))[0], len(client.sent)
+
+    reply, sent = run(work())
+    assert (reply.cause, sent) == ("model_failed", 2)
+    assert reply.message.startswith("The client cancelled the request itself.")
+
+
+def test_a_kind_of_trouble_that_does_not_exist_is_said():
+    with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, not 'limitted'"):
+        Trouble("limitted", "Slow down.")
+
+
+def test_a_question_with_a_lone_surrogate_fails_alone():
+    async def work():
+        async with gateway(Remote()) as opened:
+            return await opened.answers([question("\ud800"), question("fine")])
+
+    bad, good = run(work())
+    assert bad.cause == "model_failed"
+    assert isinstance(good, Answer)
+
+
+def test_an_answer_with_a_lone_surrogate_can_be_kept(tmp_path):
+    async def work():
+        cache = Cache(tmp_path / "c")
+        async with gateway(FakeChat([Answer(text="a\ud800")], identity={"a": 1}), cache=cache) as opened:
+            (reply,) = await opened.answers([question()])
+        cache.close()
+        return reply, len(cache)
+
+    reply, kept = run(work())
+    assert reply.text == "a\ufffd"
+    assert kept == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (question(role="juge"), "Did you mean `judge`?"),
+        (question(role="embedding"), "The role `embedding` embeds"),
+        (Embed(texts=("a",), role="judge"), "The role `judge` chats"),
+        (Embed(texts=("a",), role="vectors"), "{embedded: true}"),
+    ],
+)
+def test_a_role_that_is_not_there_is_a_fault_of_the_suite(request_, message):
+    async def work():
+        roles = {"judge": Role(client=FakeChat(["x"])), "embedding": Role(client=FakeEmbedding(), kind="embedding")}
+        async with Gateway(roles, clock=VirtualClock()) as opened:
+            return (await opened.answers([request_]))[0], opened.fault
+
+    reply, fault = run(work())
+    assert reply.cause == "not_run"
+    assert message in str(fault)
+
+
+def test_a_gateway_that_is_not_open_says_so():
+    with pytest.raises(RuntimeError, match="not open"):
+        run(Gateway({"judge": Role(client=Remote())}).answers([question()]))
+
+
+def test_a_dry_run_counts_and_calls_nothing(tmp_path):
+    async def work():
+        cache = Cache(tmp_path / "c")
+        settings_ = {"prices": {"": Price(Decimal(2), Decimal(10))}}
+        async with gateway(Remote(), cache=cache, settings=settings_) as opened:
+            await opened.answers([question("known")])
+        client = Remote()
+        async with gateway(client, cache=cache, settings=settings_, dry_run=True) as opened:
+            asks = [question("known"), question("12345678x", max_tokens=100), question("a", max_tokens=50)]
+            replies = await opened.answers(asks)
+        cache.close()
+        return client, replies, opened.planned["judge"]
+
+    client, replies, planned = run(work())
+    assert client.sent == []
+    assert isinstance(replies[0], Answer)
+    assert [reply.cause for reply in replies[1:]] == ["not_run", "not_run"]
+    assert (planned.calls, planned.prompt_tokens, planned.completion_tokens) == (2, 3 + 1, 150)
+    assert planned.cost_usd == Decimal("0.001508")
+
+
+def test_a_dry_run_without_a_price_has_no_cost():
+    async def work():
+        async with gateway(Remote(), dry_run=True) as opened:
+            await opened.answers([question()])
+            return opened.planned["judge"].cost_usd
+
+    assert run(work()) is None
+
+
+def test_a_clock_that_stands_still_gives_no_latency():
+    class Frozen:
+        def now(self):
+            raise AssertionError
+
+        def elapsed_s(self):
+            return None
+
+    async def work():
+        async with Gateway({"judge": Role(client=FakeChat(["a"]))}, clock=Frozen()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert run(work()).usage.latency_ms is None
+
+
+def test_clients_are_closed_once():
+    class Closing(Remote):
+        closed = 0
+
+        async def close(self):
+            self.closed += 1
+
+    async def work():
+        client = Closing()
+        async with Gateway({"a": Role(client=client), "b": Role(client=client)}):
+            pass
+        return client.closed
+
+    assert run(work()) == 1
+
+
+def test_live_limits_are_given_by_role():
+    async def work():
+        async with gateway(Remote(), settings={"concurrency": 2}) as opened:
+            tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(5)]
+            await asyncio.sleep(0.5)
+            live = opened.limits()["judge"]
+            await asyncio.gather(*tasks)
+            return live
+
+    assert run(work()) == (2, 2, 3)
+
+
+kinds = st.sampled_from([None, "transport", "limited", "shape", "refused"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(kinds, max_size=60), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9))
+def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counted_once(
+    fates, count, retries, concurrency
+):
+    async def work():
+        client = Remote(*[None if fate is None else Trouble(fate, fate, may_cost=True) for fate in fates])
+        async with gateway(client, settings={"retries": retries, "concurrency": concurrency}) as opened:
+            replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
+            return client, [reply for (reply,) in replies], opened
+
+    client, replies, opened = run(work())
+    answered = [reply for reply in replies if isinstance(reply, Answer)]
+    by_cause = [reply for reply in replies if isinstance(reply, Silence)]
+    assert len(answered) + len(by_cause) == count
+    assert {reply.cause for reply in by_cause} <= {"model_failed", "rate_limited", "unreadable", "not_run"}
+    # Every attempt here may have cost, so what was sent, what was reported and what the gateway added up agree.
+    reported = sum(reply.usage.calls for reply in replies if reply.usage is not None)
+    assert len(client.sent) == reported == (opened.spent["judge"] or Usage(calls=0)).calls
+    assert opened.limits()["judge"].under_way == 0
+
+
+def test_a_fake_answers_from_a_table_and_remembers():
+    async def work():
+        client = FakeChat({"cat": {"score": 1}, "dog": "no"})
+        async with gateway(client) as opened:
+            replies = await opened.answers([question("a cat"), question("a dog"), question("a cow")])
+        return client, replies
+
+    client, replies = run(work())
+    assert [reply.text for reply in replies[:2]] == ['{"score":1}', "no"]
+    assert replies[2].cause == "model_failed"
+    assert client.asked[0].messages == (Message("user", "a cat"),)
+
+
+def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
+    async def work():
+        client = Remote()
+        async with gateway(client, settings={"concurrency": 2, "rpm": 4}) as opened:
+            tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(6)]
+            await asyncio.sleep(15.5)
+            opened.halt("Interrupted.")
+            replies = await asyncio.gather(*tasks, opened.answers([question("late")]))
+            return client.sent, [reply for (reply,) in replies], asyncio.get_running_loop().time(), opened.limits()
+
+    sent, replies, end, limits = run(work())
+    assert sent == [0.0, 15.0]
+    assert [type(reply) for reply in replies] == [Answer] * 2 + [Silence] * 5
+    assert {(reply.cause, reply.message) for reply in replies[2:]} == {("not_run", "Interrupted.")}
+    assert end == 16.0
+    assert limits["judge"].under_way == 0
+
+
+def test_once_halted_a_failed_attempt_is_not_repeated():
+    async def work():
+        client = Remote(Trouble("transport", "503"))
+        async with gateway(client) as opened:
+            task = asyncio.ensure_future(opened.answers([question()]))
+            await asyncio.sleep(0.5)
+            opened.halt("Interrupted.")
+            return client, (await task)[0]
+
+    client, reply = run(work())
+    assert len(client.sent) == 1
+    assert reply.cause == "model_failed"
+
+
+def test_an_identity_that_is_not_json_is_a_fault_of_the_run():
+    async def work():
+        client = Remote()
+        client.identity = {"base_url": "https://x", "model": object()}
+        async with gateway(client) as opened:
+            (reply,) = await opened.answers([question()])
+            return reply, opened.fault
+
+    reply, fault = run(work())
+    assert isinstance(reply, Answer)
+    assert "`identity`" in str(fault)
+
+
+def test_a_model_that_is_never_asked_need_not_say_what_it_is():
+    class Heavy(Remote):
+        @property
+        def identity(self):
+            raise AssertionError
+
+    async def work():
+        roles = {"judge": Role(client=Remote()), "heavy": Role(client=Heavy())}
+        async with Gateway(roles, clock=VirtualClock()) as opened:
+            return (await opened.answers([question()]))[0], opened.spent
+
+    reply, spent = run(work())
+    assert isinstance(reply, Answer)
+    assert list(spent) == ["judge"]
+
+
+def test_trouble_that_a_client_raises_does_not_tell_its_secrets():
+    class Telling(Remote):
+        secrets = ("hush-hush-hush",)
+
+        async def complete(self, ask):
+            raise Trouble("refused", "hush-hush-hush is not accepted")
+
+    async def work():
+        async with gateway(Telling()) as opened:
+            return (await opened.answers([question()]))[0]
+
+    assert run(work()).message == "[removed] is not accepted (1 attempt)"

@@ -1,0 +1,160 @@
+"""Who shares a call is told so: within a run, over the processes it takes, and never between runs."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from deemster.models import Budget, Cache, FakeEmbedding, Price, Trouble
+from deemster.models.budget import Most
+from deemster.records import Embed, Silence, Usage, Vectors
+from deemster.records.usage import added
+from tests.models.fake_clock import run
+from tests.models.make_requests import Remote, gateway, question
+
+PRICED = {"prices": {"": Price(Decimal(1), Decimal(1))}}
+
+
+def asked(client, requests, *, cache=None, together=False, **options):
+    async def work():
+        async with gateway(client, cache=cache, settings=PRICED, **options) as opened:
+            if together:
+                return await opened.answers(requests)
+            return [(await opened.answers([each]))[0] for each in requests]
+
+    return run(work())
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_same_question_is_the_same_call_for_all_who_ask_it(together, keeps, tmp_path):
+    cache = Cache(tmp_path / "c") if keeps else None
+    client = Remote()
+    replies = asked(client, [question("a"), question("b"), question("a")], cache=cache, together=together)
+    assert len(client.sent) == 2
+    first, other, again = [reply.call for reply in replies]
+    assert first == again != other
+    assert first.usage == replies[0].usage
+    assert (first.usage.calls, first.usage.latency_ms) == (1, 1000.0)
+    assert first.usage.cost_usd > 0
+    assert (replies[2].usage.calls, replies[2].usage.cached_calls) == (0, 1)
+    if cache is not None:
+        cache.close()
+
+
+def test_a_call_that_failed_is_nobodys_to_share():
+    replies = asked(Remote(Trouble("refused", "400", may_cost=True)), [question("a"), question("a")], together=True)
+    assert [isinstance(reply, Silence) for reply in replies] == [True, True]
+    assert [reply.usage is None for reply in replies] == [False, True]
+
+
+@pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False), (None, False)])
+def test_what_the_cache_keeps_belongs_to_the_run_that_paid_for_it(tmp_path, run_, is_shared):
+    replies = []
+    for name in ("r1", run_):
+        cache = Cache(tmp_path / "c")
+        replies += asked(Remote(), [question("a")], cache=cache, run=name)
+        cache.close()
+    first, second = replies
+    assert second.call == (first.call if is_shared else None)
+    assert (second.usage.calls, second.usage.cached_calls, second.usage.cost_usd) == (0, 1, 0)
+
+
+def test_calls_of_two_processes_of_a_run_are_told_apart(tmp_path):
+    calls = []
+    for text in "ab":
+        cache = Cache(tmp_path / "c")
+        calls += [reply.call.id for reply in asked(Remote(), [question(text)], cache=cache, run="r")]
+        cache.close()
+    assert len(set(calls)) == 2
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_budget_of_a_run_that_goes_on_counts_what_was_paid_and_never_twice(tmp_path, counted):
+    cache = Cache(tmp_path / "c")
+    (first,) = asked(Remote(), [question("a")], cache=cache, run="r")
+    cost = first.call.usage.cost_usd
+    spent = Most(15, cost) if counted else Most()
+    budget = Budget(usd=Decimal(1), spent=spent)
+    paid = [first.call.id] if counted else []
+    asked(Remote(), [question("a"), question("a")], cache=cache, run="r", paid=paid, budget=budget)
+    assert budget.spent == Most(15, cost)
+    cache.close()
+
+
+def test_another_runs_answers_take_nothing_from_the_budget(tmp_path):
+    cache = Cache(tmp_path / "c")
+    asked(Remote(), [question("a")], cache=cache, run="r")
+    budget = Budget(tokens=1_000)
+    asked(Remote(), [question("a")], cache=cache, run="other", budget=budget)
+    assert budget.spent == Most()
+    cache.close()
+
+
+class Far(FakeEmbedding):
+    """An embedding model that somebody pays for."""
+
+    async def embed_many(self, texts):
+        found = await super().embed_many(texts)
+        usage = Usage(prompt_tokens=10 * len(texts) + 1, cost_usd=Decimal("0.01"), model="far")
+        return Vectors(values=found, usage=usage, model="far")
+
+
+def far():
+    return Far(identity={"m": 1}, is_local=False)
+
+
+def embedded(client, groups, **options):
+    async def work():
+        async with gateway(client, role="embedding", kind="embedding", **options) as opened:
+            requests = [Embed(texts=texts) for texts in groups]
+            return await asyncio.gather(*(opened.answers([each]) for each in requests))
+
+    return [reply for (reply,) in run(work())]
+
+
+GROUPS = [("a", "b"), ("b", "c", "d"), ("a",), ("e", "b")]
+
+
+def test_the_parts_of_a_call_for_vectors_add_up_to_it():
+    client = far()
+    replies = embedded(client, GROUPS, settings={"batch": 2})
+    distinct = {call.id: call.usage for reply in replies for call in reply.calls}
+    assert len(distinct) == 5
+    total = added(distinct.values())
+    assert (total.calls, total.prompt_tokens) == (len(client.asked), 10 * 5 + len(client.asked))
+    assert total.cost_usd == Decimal("0.01") * len(client.asked)
+    # Texts that several ask for are the same part for each of them.
+    assert replies[0].calls[0] == replies[2].calls[0]
+    assert replies[0].calls[1] in replies[1].calls
+    assert replies[0].calls[1] in replies[3].calls
+
+
+@pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False)])
+def test_vectors_in_the_cache_belong_to_the_run_that_paid_for_them(tmp_path, run_, is_shared):
+    found = []
+    for name in ("r1", run_):
+        cache = Cache(tmp_path / "c")
+        found.append(embedded(far(), [("a", "b")], cache=cache, run=name)[0])
+        cache.close()
+    assert found[1].calls == (found[0].calls if is_shared else ())
+    assert found[1].usage.cached_calls == 1
+
+
+def test_a_model_of_this_process_uses_nothing_that_anybody_pays_for():
+    (reply,) = embedded(FakeEmbedding(), [("a", "b")])
+    assert (reply.usage, reply.calls) == (None, ())
+
+
+def test_only_vectors_that_somebody_pays_for_keep_a_batch_apart():
+    class Scorer:
+        roles = ("embedding",)
+
+    async def work(client):
+        async with gateway(client, role="embedding", kind="embedding") as opened:
+            return opened.pools(Scorer()), opened.pools(object())
+
+    assert run(work(far())) == (False, True)
+    assert run(work(FakeEmbedding())) == (True, True)

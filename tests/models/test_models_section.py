@@ -1,0 +1,358 @@
+"""Roles, and the `models:` section of a suite."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from importlib.metadata import EntryPoint
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.models import FakeChat, FakeEmbedding, Price, Role, missing_role, read_models, role_of
+from deemster.models.model_roles import bounds_of
+
+KEY = "sk-test-0123456789abcdef"
+ENVIRON = {"JUDGE_KEY": KEY, "JUDGE_URL": "https://models.example/v1", "EMPTY": ""}
+JUDGE = {"base_url": "${JUDGE_URL}", "model": "m-1", "api_key_env": "JUDGE_KEY"}
+LOCAL = {"embedding": {"client": "fakes:vectors"}}
+
+
+def place(path):
+    return "suite.yml:" + "/".join(map(str, path))
+
+
+def load(path):
+    return {"fakes:vectors": FakeEmbedding(), "fakes:Chat": FakeChat, "fakes:nothing": 7}[path]
+
+
+def read(section, **options):
+    if isinstance(section, dict):
+        section = {**LOCAL, **section}
+    options = {"environ": ENVIRON, "load": load, **options}
+    return read_models(section, place=place, **options)
+
+
+def faults_of(section, **options):
+    with pytest.raises(ConfigurationError) as raised:
+        read(section, **options)
+    return [
+        (fault.where.removeprefix("suite.yml:models").removeprefix("/"), fault.message) for fault in raised.value.faults
+    ]
+
+
+def test_a_role_is_read_with_all_its_settings():
+    role = read(
+        {
+            "judge": {
+                **JUDGE,
+                "concurrency": "2-9",
+                "rpm": 500,
+                "tpm": 90_000,
+                "retries": 0,
+                "timeout_s": 5,
+                "total_timeout_s": 20.5,
+                "max_retry_after_s": 3,
+                "price": {"input": 0.15, "output": 0.6},
+                "prices": {"m-1-long": {"input": 1, "output": 2}},
+                "extra": {"top_p": 0.5, "user": "${EMPTY:-nobody}"},
+            }
+        }
+    )["judge"]
+    assert role.kind == "chat"
+    assert role.bounds == (2, 9)
+    assert (role.rpm, role.tpm) == (500, 90_000)
+    assert role.policy == (0, 5, 20.5, 3)
+    assert role.price_table.find("m-1-x") == Price(Decimal("0.15"), Decimal("0.6"))
+    assert role.price_table.find("m-1-longer") == Price(Decimal(1), Decimal(2))
+    assert role.model == "m-1"
+    assert "https://models.example" in str(role.identity)
+    assert "nobody" in str(role.identity)
+    assert not role.is_local
+
+
+def test_a_key_is_in_no_identity_and_no_name():
+    role = read({"judge": JUDGE})["judge"]
+    assert KEY not in repr(role)
+    assert KEY not in repr(role.identity)
+    assert role.secrets.removed(KEY) == "[removed]"
+
+
+def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise():
+    other = {"base_url": "http://localhost:1", "model": "m"}
+    roles = read({"embedding:large": other, "judge": other, "vectors": {**other, "kind": "embedding"}})
+    assert {name: role.kind for name, role in roles.items()} == {
+        "embedding": "embedding",
+        "embedding:large": "embedding",
+        "judge": "chat",
+        "vectors": "embedding",
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "path", "message"),
+    [
+        ({**JUDGE, "modle": "x"}, "judge/modle", "Did you mean `model`?"),
+        ({**JUDGE, "api_key": "hush"}, "judge/api_key", "Did you mean `api_key_env`? Keys come from the environment"),
+        ({**JUDGE, "api_key_env": "NO_KEY"}, "judge/api_key_env", "no variable `NO_KEY`"),
+        ({**JUDGE, "api_key_env": "sk-0123-abcdef"}, "judge/api_key_env", "No file holds the key itself."),
+        ({**JUDGE, "base_url": "${NO_URL}"}, "judge/base_url", "no variable `NO_URL`; `${NO_URL:-default}`"),
+        ({**JUDGE, "base_url": 7}, "judge/base_url", "is non-blank text, not 7"),
+        ({**JUDGE, "model": " "}, "judge/model", "is non-blank text"),
+        ({"base_url": "http://x"}, "judge", "needs `model`"),
+        ({"model": "x"}, "judge", "exactly one of `base_url`, `client`, `embedded`, `replay`."),
+        ({**JUDGE, "client": "fakes:Chat"}, "judge", "not `base_url` and `client`"),
+        ({**JUDGE, "concurrency": "64-5"}, "judge/concurrency", "range such as `5-64`"),
+        ({**JUDGE, "concurrency": 0}, "judge/concurrency", "range such as `5-64`"),
+        ({**JUDGE, "concurrency": True}, "judge/concurrency", "range such as `5-64`"),
+        ({**JUDGE, "rpm": 0}, "judge/rpm", "at least 1, not 0"),
+        ({**JUDGE, "rpm": True}, "judge/rpm", "at least 1"),
+        ({**JUDGE, "retries": -1}, "judge/retries", "at least 0, not -1"),
+        ({**JUDGE, "timeout_s": 0}, "judge/timeout_s", "above 0"),
+        ({**JUDGE, "timeout_s": "60"}, "judge/timeout_s", "above 0, not '60'"),
+        ({**JUDGE, "price": {"input": -1}}, "judge/price/input", "not -1"),
+        ({**JUDGE, "price": 3}, "judge/price", "a map with `input` and `output`"),
+        ({**JUDGE, "price": {"input": 1, "outptu": 2}}, "judge/price/outptu", "Did you mean `output`?"),
+        ({**JUDGE, "prices": [1]}, "judge/prices", "a map of models, not a list"),
+        ({**JUDGE, "extra": [1]}, "judge/extra", "is a map, not a list"),
+        ({**JUDGE, "kind": "embeddings"}, "judge/kind", "Did you mean `embedding`?"),
+        ({"client": "fakes:nothing"}, "judge/client", "not a int"),
+        ({"client": "fakes:vectors", "api_key_env": "X"}, "judge/api_key_env", "for models with a `base_url`"),
+        ({"embedded": 7}, "judge/embedded", "`true`, or the path of a GGUF file, not 7"),
+        ({"embedded": "large", "kind": "embedding"}, "judge/embedded", "is `true`, not 'large'"),
+        ({"replay": "none.jsonl"}, "judge/replay", "no recording 'none.jsonl'"),
+        ({"replay": "a", "record": "b"}, "judge/record", "`replay` or `record`"),
+        ("gpt", "judge", "a map with keys such as `base_url`, not text"),
+    ],
+)
+def test_a_mistake_is_said_with_its_place_and_the_nearest_right_word(entry, path, message):
+    found = faults_of({"judge": entry})
+    assert path in [where for where, _ in found]
+    assert any(where == path and message in said for where, said in found)
+    assert "hush" not in str(found)
+
+
+def test_all_mistakes_are_said_at_once():
+    found = faults_of({"judge": {**JUDGE, "rpm": 0, "tmp": 1}, "panel": {"retries": "x"}, "7 up": {}})
+    assert [where for where, _ in found] == ["judge/tmp", "judge/rpm", "panel/retries", "panel", "7 up"]
+
+
+def test_a_section_that_is_no_map_is_an_error():
+    assert "a map of roles" in faults_of(["judge"])[0][1]
+
+
+def test_where_no_model_is_asked_keys_need_not_be_set():
+    assert read({"judge": JUDGE}, environ={}, calls=False)["judge"].model == "m-1"
+
+
+def test_a_client_of_ones_own_is_loaded_and_a_class_is_made_with_the_extra():
+    role = read({"judge": {"client": "fakes:Chat", "extra": {"answers": ["yes"], "model": "mine"}}})["judge"]
+    assert isinstance(role.client, FakeChat)
+    assert role.client.model == "mine"
+    assert role.is_local
+
+
+def test_a_client_is_imported_by_its_path(monkeypatch):
+    module = type(sys)("brought")
+    module.judge = FakeChat(["yes"])
+    monkeypatch.setitem(sys.modules, "brought", module)
+    assert read({"judge": {"client": "brought:judge"}, "embedding": {"base_url": "http://x", "model": "m"}}, load=None)
+    with pytest.raises(ConfigurationError, match="cannot be imported"):
+        read_models({"judge": {"client": "brought:jugde"}}, place=place, environ={})
+    with pytest.raises(ConfigurationError, match="an import path such as"):
+        read_models({"judge": {"client": "no-such-plug-in"}}, place=place, environ={})
+
+
+def test_recordings_are_relative_to_the_suite(tmp_path):
+    (tmp_path / "r.jsonl").write_text("")
+    roles = read({"judge": {"replay": "r.jsonl"}, "other": {**JUDGE, "record": "new.jsonl"}}, folder=tmp_path)
+    assert roles["judge"].client is None
+    assert roles["judge"].recording == str(tmp_path / "r.jsonl")
+    assert roles["other"].recording == str(tmp_path / "new.jsonl")
+
+
+@given(st.integers(1, 999), st.integers(0, 999))
+def test_a_range_of_concurrency_goes_from_low_to_high(low, more):
+    assert bounds_of(f"{low}-{low + more}") == (low, low + more)
+    assert bounds_of(low) == bounds_of(str(low)) == (low, low)
+
+
+@pytest.mark.parametrize("odd", ["", "a", "0", "-5", "5-", "9-5", "1.5", 1.5, True, None, 0, "٣"])
+def test_anything_else_is_no_concurrency(odd):
+    with pytest.raises(ValueError, match="concurrency"):
+        bounds_of(odd)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"rpm": 0}, {"retries": -1}, {"timeout_s": float("nan")}, {"batch": 0}, {"concurrency": "x"}]
+)
+def test_a_role_refuses_impossible_settings(setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        Role(client=None, **setting)
+
+
+def test_a_client_handed_over_becomes_a_role():
+    assert role_of("embedding", FakeEmbedding()).kind == "embedding"
+    assert role_of("anything", FakeEmbedding()).kind == "embedding"
+    assert role_of("judge", FakeChat(["a"], model="m")).model == "m"
+    role = Role(client=FakeChat(["a"]), retries=0)
+    assert role_of("judge", role) is role
+    with pytest.raises(TypeError, match="`complete` or `embed_many`, not a int"):
+        role_of("judge", 7)
+
+
+def test_a_missing_role_says_what_to_write():
+    assert missing_role("judge", [], embeds=False) == (
+        "This asks the model `judge`, which is not there. "
+        "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`."
+    )
+
+
+def test_without_a_section_the_embedding_model_of_the_installation_is_there():
+    roles = read_models(None, place=place, environ={})
+    assert list(roles) == ["embedding"]
+    assert roles["embedding"].kind == "embedding"
+    assert roles["embedding"].is_local
+    assert list(read_models({}, place=place, environ={})) == ["embedding"]
+    other = read_models({"vectors": {"embedded": True, "kind": "embedding"}}, place=place, environ={})
+    assert other["vectors"].is_local
+
+
+@pytest.mark.parametrize("host", ["localhost:11434", "127.0.0.1:8000", "[::1]:80"])
+def test_a_server_on_this_machine_may_do_without_its_key(host):
+    judge = read({"judge": {**JUDGE, "base_url": f"http://{host}/v1", "api_key_env": "NO_KEY"}})["judge"]
+    assert judge.secrets.removed(KEY, shapes=False) == KEY
+
+
+@pytest.mark.parametrize("url", ["https://localhost.example/v1", "https://127.0.0.1.example/v1", "http://10.0.0.7/v1"])
+def test_a_server_elsewhere_needs_its_key(url):
+    assert faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": "NO_KEY"}})
+
+
+def test_a_role_whose_recording_is_there_may_do_without_its_key(tmp_path):
+    judge = {**JUDGE, "api_key_env": "NO_KEY", "record": "answers.jsonl"}
+    assert faults_of({"judge": judge}, folder=tmp_path)
+    (tmp_path / "answers.jsonl").write_bytes(b"")
+    assert read({"judge": judge}, folder=tmp_path)["judge"].recording == str(tmp_path / "answers.jsonl")
+
+
+def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherwise(tmp_path):
+    pytest.importorskip("xllamacpp")
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    judge = read({"judge": {"embedded": "small.gguf"}}, folder=tmp_path)["judge"]
+    assert (judge.concurrency, judge.timeout_s) == (1, 300.0)
+    judge = read({"judge": {"embedded": "small.gguf", "concurrency": "1-2", "timeout_s": 9}}, folder=tmp_path)["judge"]
+    assert (judge.concurrency, judge.timeout_s) == ("1-2", 9)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-0123-abcdef",
+        "gsk_Zq8T0vXw2LmN4pRs6tUv",
+        "AIzaSyA0bCdEfGhIjKlMnOpQrStUvWxYz012345",
+        "hf_aBcDeFgHiJkLmNoPqRs7",
+        "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+        "XQ7PLMZ4K9W2R8T1V6B3",
+    ],
+)
+@pytest.mark.parametrize("url", ["https://models.example/v1", "http://127.0.0.1:8000/v1"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_shown(key, url):
+    for calls in (True, False):
+        ((where, message),) = faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": key}}, calls=calls)
+        assert where == "judge/api_key_env"
+        assert "No file holds the key itself." in message
+        assert key not in message
+
+
+@pytest.mark.parametrize("name", ["MY_COMPANYS_OPENAI_KEY_2", "internationalization_key", "key2"])
+def test_the_name_of_a_variable_that_is_not_set_is_shown(name):
+    ((_, message),) = faults_of({"judge": {**JUDGE, "api_key_env": name}})
+    assert f"no variable `{name}`" in message
+
+
+def test_a_variable_that_is_set_may_be_called_anything():
+    name = "gsk_Zq8T0vXw2LmN4pRs6tUv"
+    judge = read({"judge": {**JUDGE, "api_key_env": name}}, environ={**ENVIRON, name: KEY})["judge"]
+    assert judge.secrets.within(f"the key {KEY}")
+
+
+HUSH = "hush-hush-0123"
+
+
+class Keyed(FakeChat):
+    """A client of one's own that is given its key."""
+
+    def __init__(self, **given):
+        super().__init__(["yes"])
+        self.given = given
+
+
+class Failing:
+    """A client that fails when it is made."""
+
+    def __init__(self, kind, **given):
+        raise {"os": OSError, "key": KeyError, "value": ValueError, "exit": SystemExit}[kind](f"no luck with {given}")
+
+
+@pytest.mark.parametrize("extra", [{"api_key": HUSH}, {"headers": {"Authorization": f"Bearer {HUSH}"}}])
+def test_a_key_that_a_suite_hands_to_a_client_of_ones_own_is_a_secret(extra):
+    judge = read(
+        {"judge": {"client": "mine:Keyed", "extra": extra}},
+        load=lambda path: Keyed if path.startswith("mine") else load(path),
+    )["judge"]
+    assert judge.client.given == extra
+    assert judge.secrets.removed(f"401 for the key {HUSH}") == "401 for the key [removed]"
+    assert HUSH not in repr(judge.hidden)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("os", "OSError: no luck"), ("key", "KeyError: "), ("value", "no luck"), ("exit", "SystemExit: no luck")],
+)
+def test_a_client_that_cannot_be_made_is_bad_input_that_shows_no_key(kind, told):
+    entry = {"client": "mine:Failing", "extra": {"kind": kind, "api_key": HUSH}}
+    ((where, message),) = faults_of(
+        {"judge": entry}, load=lambda path: Failing if path.startswith("mine") else load(path)
+    )
+    assert where == "judge/client"
+    assert message.startswith(told)
+    assert HUSH not in message
+
+
+def test_a_class_in_place_of_a_client_is_told_as_such():
+    with pytest.raises(TypeError, match=r"`models.judge` is a client, not the class FakeChat: make one"):
+        role_of("judge", FakeChat)
+
+
+def test_prices_in_plain_numbers_are_exact():
+    role = Role(client=None, prices={"": Price(0.1, 3)})
+    assert role.price_table.find("m").of(3_000_000, 0) == Decimal("0.3")
+
+
+@pytest.mark.parametrize("price", [Price(-1), Price(float("nan")), Price("1"), Price(True), {"input": 1}, 0.5])
+def test_what_is_no_price_is_refused(price):
+    with pytest.raises(ValueError, match="A price is"):
+        Role(client=None, prices={"": price})
+
+
+def test_a_plug_in_offers_a_client_by_its_name(monkeypatch):
+    def points(group):
+        assert group == "deemster.models"
+        return [EntryPoint("fake", "deemster.models.fake_models:FakeEmbedding", group)]
+
+    monkeypatch.setattr("importlib.metadata.entry_points", points)
+    role = read({"embedding": {"client": "fake", "extra": {"dimensions": 3}}})["embedding"]
+    assert isinstance(role.client, FakeEmbedding)
+    assert role.client.dimensions == 3
+    (fault,) = faults_of({"embedding": {"client": "fakes"}})
+    assert "Did you mean `fake`?" in repr(fault)
+
+
+def test_a_client_may_name_its_secrets_in_a_plain_list():
+    class Named(FakeChat):
+        secrets = ("hush-hush-hush",)
+
+    assert Role(client=Named([])).secrets.removed("a hush-hush-hush") == "a [removed]"

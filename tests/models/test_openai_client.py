@@ -1,0 +1,572 @@
+"""The OpenAI-compatible clients, one attempt at a time, against a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import traceback
+from decimal import Decimal
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.models import http_connection as wire
+from deemster.models._chat_role import _is_clean
+from deemster.models._endpoint_capabilities import Dialect
+from deemster.models.client_protocols import Trouble
+from deemster.models.http_connection import Posted
+from deemster.models.http_endpoint import complaint, shown
+from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
+from deemster.records import Answer, Ask, Message, Usage
+from deemster.testing import ModelServer
+
+KEY = "my/own+key=with signs%and 32 letters"
+SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": {"type": "number"}}}
+ASK = Ask(messages=(Message("system", "Judge."), Message("user", "A text.")), schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared):
+    shared.forget()
+    shared.refuses, shared.logprobs = frozenset(), True
+    return shared
+
+
+def asked(client, *asks):
+    """What comes of each question, one after the other: an answer or the trouble it ran into."""
+
+    async def every():
+        results = []
+        for ask in asks:
+            try:
+                results.append(await client.complete(ask))
+            except Trouble as trouble:
+                results.append(trouble)
+        await client.close()
+        return results
+
+    return asyncio.run(every())
+
+
+def answered(server, ask=ASK, fault="ok", **options):
+    server.play([fault])
+    (result,) = asked(OpenAIChat(server.url, "m", **options), ask)
+    return result
+
+
+def embedded(server, texts, fault="ok", **options):
+    async def once():
+        client = OpenAIEmbedding(server.url, "e", **options)
+        try:
+            return await client.embed_many(texts)
+        except Trouble as trouble:
+            return trouble
+        finally:
+            await client.close()
+
+    server.play([fault])
+    return asyncio.run(once())
+
+
+def test_a_question_is_sent_whole(server):
+    ask = msgspec.structs.replace(ASK, temperature=0.5, seed=7, sample=2, max_tokens=99, logprobs=5)
+    answered(server, ask, api_key=KEY, extra={"top_p": 0.9, "user": "ci"})
+    (received,) = server.requests
+    assert received.headers["authorization"] == f"Bearer {KEY}"
+    assert received.document == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "Judge."}, {"role": "user", "content": "A text."}],
+        "temperature": 0.5,
+        "seed": 9,
+        "max_tokens": 99,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
+        },
+        "logprobs": True,
+        "top_logprobs": 5,
+        "top_p": 0.9,
+        "user": "ci",
+    }
+
+
+def test_what_is_not_asked_for_is_not_sent(server):
+    answered(server, Ask(messages=(Message("user", "Hi."),), seed=None, max_tokens=None), extra={"temperature": None})
+    (received,) = server.requests
+    assert received.document == {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
+    assert "authorization" not in received.headers
+
+
+FORMS = {
+    frozenset(): ["json_schema"],
+    frozenset({"json_schema"}): ["json_schema", "json_object"],
+    frozenset({"json_schema", "json_object"}): ["json_schema", "json_object", None],
+}
+
+
+@pytest.mark.parametrize("refused", FORMS)
+def test_a_form_that_is_refused_is_replaced_by_the_next_and_not_tried_again(server, refused):
+    server.refuses = refused
+    first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    assert isinstance(first, Answer)
+    assert first.text == second.text or refused
+    sent = [(request.document.get("response_format") or {}).get("type") for request in server.requests]
+    assert sent == [*FORMS[refused], FORMS[refused][-1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("logprobs", None), ("seed", None), ("max_tokens", "max_completion_tokens")]
+)
+def test_a_parameter_that_is_refused_by_name_is_not_sent_again(server, name, instead):
+    server.refuses = frozenset({name})
+    ask = msgspec.structs.replace(ASK, logprobs=2)
+    first, second = asked(OpenAIChat(server.url, "m"), ask, ask)
+    assert isinstance(first, Answer)
+    assert isinstance(second, Answer)
+    assert [name in request.document for request in server.requests] == [True, False, False]
+    assert instead is None or server.requests[1].document[instead] == 1024
+
+
+def test_a_refused_temperature_is_the_users_to_take_out(server):
+    server.refuses = frozenset({"temperature"})
+    assert answered(server).kind == "refused"
+    assert isinstance(answered(server, extra={"temperature": None}), Answer)
+    assert len(server.requests) == 2
+
+
+def test_what_the_user_set_is_never_dropped(server):
+    server.refuses = frozenset({"seed", "logprobs"})
+    assert answered(server, extra={"seed": 1}).kind == "refused"
+    assert answered(server, extra={"logprobs": True}).kind == "refused"
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_that_names_no_parameter_is_one_request(server, status):
+    assert answered(server, msgspec.structs.replace(ASK, logprobs=2), str(status)).status == status
+    assert len(server.requests) == 1
+
+
+@given(st.binary(max_size=200), st.sampled_from([400, 422, 500]))
+def test_an_endpoint_is_never_adapted_to_without_end(body, status):
+    dialect = Dialect()
+    ask = msgspec.structs.replace(ASK, logprobs=2)
+    for _ in range(6):
+        sent = dialect.fields(ask, model="m", extra={})
+        if not dialect.adapts(
+            status, b"seed' logprobs response_format max_completion_tokens" + body, sent=sent, extra={}
+        ):
+            break
+    else:
+        pytest.fail("It still adapts.")
+
+
+def test_an_answer_says_what_it_used_and_who_gave_it(server):
+    used = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+        "cost": 0.00012,
+    }
+    answer = answered(server, fault="merge=" + json.dumps({"usage": used, "model": "m-2026"}))
+    assert answer.usage == Usage(
+        prompt_tokens=10,
+        completion_tokens=5,
+        cached_tokens=4,
+        reasoning_tokens=3,
+        total_tokens=15,
+        cost_usd=Decimal("0.00012"),
+        model="m-2026",
+    )
+    assert (answer.model, answer.finish) == ("m-2026", "stop")
+
+
+@pytest.mark.parametrize("fault", ["bad-usage", "no-usage", 'merge={"usage": null}', 'merge={"usage": [1]}'])
+def test_usage_that_makes_no_sense_is_not_reported_usage(server, fault):
+    answer = answered(server, fault=fault)
+    assert answer.usage == Usage(model="m")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_is_told_apart_from_the_answer(server, field):
+    answer = answered(server, fault=f'message={{"content": "Yes.", "{field}": "Hm."}}')
+    assert (answer.text, answer.thinking) == ("Yes.", "Hm.")
+
+
+def test_an_answer_in_parts_is_their_text(server):
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Y"}, {"type": "text", "text": "es"}]
+    assert answered(server, fault="message=" + json.dumps({"content": parts})).text == "Yes"
+
+
+def test_a_refusal_of_the_model_is_its_answer(server):
+    assert answered(server, fault="refusal").text == "I cannot judge this."
+
+
+def test_log_probabilities_come_where_they_are_asked_for_and_offered(server):
+    ask = msgspec.structs.replace(ASK, logprobs=3)
+    answer = answered(server, ask)
+    assert "".join(token.text for token in answer.tokens) == answer.text
+    assert {len(token.alternatives) for token in answer.tokens} == {3}
+    assert all(token.alternatives[0] == (token.text, token.logprob) for token in answer.tokens)
+    assert answered(server).tokens is None
+    assert answered(server, ask, "no-logprobs").tokens is None
+
+
+TROUBLES = {
+    "reset": ("transport", None, "The connection was closed before a reply came"),
+    "reset-body": ("transport", None, "The reply broke off."),
+    "short": ("transport", None, "The reply broke off."),
+    "half": ("transport", None, "The reply is no JSON"),
+    "not-json": ("transport", None, "The reply is no JSON"),
+    "empty": ("transport", None, "The reply is no JSON"),
+    "endless": ("transport", None, "No whole reply within 0.25 s."),
+    "endless=0.01": ("transport", None, "No whole reply within 0.25 s."),
+    "silent": ("transport", None, "No whole reply within 0.25 s."),
+    "slow=2": ("transport", None, "No whole reply within 0.25 s."),
+    "408": ("transport", 408, "answered 408 Request Timeout"),
+    "409": ("transport", 409, "answered 409 Conflict"),
+    "425": ("transport", 425, "answered 425 Too Early"),
+    "500": ("transport", 500, "answered 500 Internal Server Error: The server had an error."),
+    "503": ("transport", 503, "answered 503 Service Unavailable"),
+    "529": ("transport", 529, "answered 529: "),
+    "429": ("limited", 429, "answered 429 Too Many Requests: Rate limit reached."),
+    "quota": ("refused", 429, "insufficient_quota"),
+    "307": ("refused", 307, "redirects to /v1/elsewhere, which is not followed"),
+    "400": ("refused", 400, "answered 400 Bad Request"),
+    "401": ("refused", 401, "Incorrect API key provided: [removed]."),
+    "403": ("refused", 403, "answered 403 Forbidden"),
+    "404": ("refused", 404, "There is no such model."),
+    "413": ("refused", 413, "The request is too large."),
+    "422": ("refused", 422, "The request cannot be processed."),
+    "list": ("shape", None, "Expected `object`, got `array`"),
+    "wrong-shape": ("shape", None, "missing required field `choices`"),
+    "error-200": ("shape", None, "The model crashed."),
+    "no-choices": ("shape", None, "The reply has no choices."),
+    "null-content": ("shape", None, "The reply has no content (finish_reason: stop)."),
+    "huge": ("shape", None, "The reply is longer than 4 MB."),
+    "deep": ("shape", None, "The reply is nested too deep."),
+}
+
+
+@pytest.mark.parametrize("fault", TROUBLES)
+def test_a_fault_is_trouble_of_its_kind_after_one_request(server, fault):
+    kind, status, message = TROUBLES[fault]
+    late = fault.startswith(("endless", "silent", "slow"))
+    trouble = answered(server, fault=fault, api_key=KEY, timeout_s=0.25 if late else 20)
+    assert (trouble.kind, trouble.status) == (kind, status)
+    assert message in trouble.message
+    assert trouble.message.startswith("127.0.0.1")
+    assert len(server.requests) == 1
+
+
+def test_trouble_knows_what_the_useless_reply_used(server):
+    assert answered(server, fault="null-content").usage.prompt_tokens == 4
+    assert answered(server, fault='message={"content": 7}').usage.prompt_tokens == 4
+
+
+WAITS = {
+    "429=2": 2.0,
+    "503=1m30s": 90.0,
+    "retry-ms=250": 0.25,
+    "retry-reset=6m0s": 360.0,
+    "429=soon": None,
+    "400=5": None,
+}
+
+
+@pytest.mark.parametrize("fault", WAITS)
+def test_trouble_says_how_long_to_wait(server, fault):
+    assert answered(server, fault=fault).retry_after_s == WAITS[fault]
+
+
+def test_nobody_listening_is_transport_trouble():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        (trouble,) = asked(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
+    assert trouble.kind == "transport"
+    assert "No connection" in trouble.message
+
+
+def test_a_missing_address_hints_at_v1(server):
+    (trouble,) = asked(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
+    assert trouble.status == 404
+    assert "base_url mostly ends with /v1" in trouble.message
+
+
+@pytest.mark.parametrize("field", ["code", "type"])
+def test_a_hard_quota_is_known_by_code_or_type(server, field):
+    body = json.dumps({"error": {"message": "You exceeded your quota.", field: "insufficient_quota"}}).encode()
+    assert OpenAIChat(server.url, "m")._endpoint.refusal(Posted(429, body, {})).kind == "refused"
+
+
+def test_without_a_limit_of_its_own_a_client_leaves_time_to_its_caller(server):
+    async def limited():
+        client = OpenAIChat(server.url, "m")
+        try:
+            async with asyncio.timeout(0.1):
+                await client.complete(ASK)
+        finally:
+            await client.close()
+
+    server.play(["silent"])
+    with pytest.raises(TimeoutError):
+        asyncio.run(limited())
+
+
+def test_control_characters_and_length_of_a_complaint_are_tamed(server):
+    trouble = answered(server, fault="error-200")
+    assert len(trouble.message) <= 300
+    body = json.dumps({"error": {"message": "\x1b[31mred\u202e" + "x" * 1000}}).encode()
+    refusal = OpenAIChat(server.url, "m")._endpoint.refusal(Posted(400, body, {}))
+    assert len(refusal.message) == 300
+    assert "\x1b" not in refusal.message
+    assert "\u202e" not in refusal.message
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["choices", "message", "content", "usage", "model", "logprobs", "data", "embedding", "index"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
+def test_any_body_is_an_answer_or_trouble(body):
+    client = OpenAIChat("http://127.0.0.1:9/v1", "m")
+    try:
+        result = client._answer(Posted(200, body, {}))
+    except Trouble as trouble:
+        result = trouble
+    assert isinstance(result, Answer) or (result.kind in ("transport", "shape") and result.__context__ is None)
+
+
+def test_vectors_come_in_the_order_of_their_texts(server):
+    texts = ["one", "two words", "three"]
+    healthy = embedded(server, texts)
+    assert healthy.values.shape == (3, 16)
+    assert healthy.values.dtype == np.float32
+    assert healthy.usage == Usage(prompt_tokens=6, total_tokens=6, model="e")
+    for fault in ("shuffled", "no-index"):
+        assert np.array_equal(embedded(server, texts, fault).values, healthy.values)
+
+
+def test_no_text_makes_no_call(server):
+    assert embedded(server, []).values.shape[0] == 0
+    assert server.requests == []
+
+
+def test_vectors_may_come_as_base64(server):
+    text = base64.b64encode(np.array([0.5, -2], "<f4").tobytes()).decode()
+    fault = "merge=" + json.dumps({"data": [{"embedding": text, "index": 0}]})
+    assert embedded(server, ["a"], fault).values.tolist() == [[0.5, -2.0]]
+    assert embedded(server, ["a"], 'merge={"data": [{"embedding": "?", "index": 0}]}').kind == "shape"
+
+
+def test_a_vector_of_zeros_is_a_vector(server):
+    assert not embedded(server, ["a", "b"], "zero").values.any()
+
+
+VECTORS = {
+    "missing": "2 vectors for 3 texts",
+    "surplus": "4 vectors for 3 texts",
+    "partial-index": "Only 2 of 3 vectors have an index",
+    "same-index": "not numbered from 0 to 2",
+    "infinite": "wrong shape",
+    "overflow": "not finite",
+    "null-value": "wrong shape",
+    "dimensions": "dimensions 14, 15, 16",
+    "empty-vector": "dimensions 0",
+}
+
+
+@pytest.mark.parametrize("fault", VECTORS)
+def test_vectors_that_cannot_be_used_are_trouble_of_shape(server, fault):
+    trouble = embedded(server, ["a", "b", "c"], fault)
+    assert trouble.kind == "shape"
+    assert VECTORS[fault] in trouble.message
+
+
+def test_a_vector_with_nan_is_no_json(server):
+    assert embedded(server, ["a"], "nan").kind == "transport"
+
+
+def test_a_reply_of_many_long_vectors_is_not_too_long(server):
+    server.dimension = 3072
+    try:
+        assert embedded(server, [f"text {number}" for number in range(100)]).values.shape == (100, 3072)
+    finally:
+        server.dimension = 16
+
+
+def test_clients_of_one_loop_share_one_pool_of_connections_and_the_last_closes_it(server):
+    async def shared_connections():
+        chat, embedding = OpenAIChat(server.url, "m"), OpenAIEmbedding(server.url, "e")
+        await chat.complete(ASK)
+        await embedding.embed_many(["a"])
+        (pool,) = [pool for loop, pool in wire.POOLS.items() if loop is asyncio.get_running_loop()]
+        assert pool.users == 2
+        await chat.close()
+        await chat.close()
+        assert pool.users == 1
+        assert not pool.connector.closed
+        await embedding.close()
+        assert pool.connector.closed
+        assert asyncio.get_running_loop() not in wire.POOLS
+        assert isinstance(await chat.complete(ASK), Answer)
+        await chat.close()
+
+    asyncio.run(shared_connections())
+
+
+def test_a_client_serves_one_loop_after_another(server):
+    client = OpenAIChat(server.url, "m")
+    assert [type(asked(client, ASK)[0]) for _ in range(2)] == [Answer, Answer]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "api.openai.com/v1", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1"]
+)
+def test_an_address_that_is_none_is_bad_configuration(url):
+    with pytest.raises(ConfigurationError, match="base_url"):
+        OpenAIChat(url, "m")
+
+
+@pytest.mark.parametrize("key", ["sk-abc\nX-Evil: 1", "schlüssel-geheim", "sk-\x00secret"])
+def test_a_key_that_no_header_can_carry_is_refused_unseen(key):
+    with pytest.raises(ConfigurationError, match="API key") as caught:
+        OpenAIChat("http://127.0.0.1:9/v1", "m", api_key=key)
+    assert key not in str(caught.value)
+
+
+def test_a_query_of_the_base_url_is_kept_and_a_whole_address_is_not_lengthened():
+    azure = OpenAIChat("https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21", "m", api_key=KEY)
+    assert azure._endpoint.url == (
+        "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21"
+    )
+    assert azure._endpoint._headers["api-key"] == KEY
+    assert "Authorization" not in azure._endpoint._headers
+    assert OpenAIChat("http://h/v1/chat/completions", "m")._endpoint.url == "http://h/v1/chat/completions"
+
+
+COMPLAINTS = {
+    b'{"error": {"message": "No.", "code": "bad"}}': "No. (bad)",
+    b'{"error": "No."}': "No.",
+    b'{"detail": [{"loc": ["body", "seed"]}]}': '[{"loc":["body","seed"]}]',
+    b'[{"error": {"message": "No."}}]': "No.",
+    b'{"message": "No."}': "No.",
+    b"null": "None",
+    b"\xff\xfe": "\ufffd\ufffd",
+    b"": "",
+    b"[" * 100_000: "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("body", COMPLAINTS, ids=range(len(COMPLAINTS)))
+def test_a_complaint_is_found_in_any_form(body):
+    assert complaint(body) == COMPLAINTS[body]
+
+
+def test_a_key_is_in_no_name_error_or_traceback(server):
+    secret = f"http://user:{'p' * 12}@{server.url.removeprefix('http://')}?key={'q' * 12}"
+    client = OpenAIChat(secret, "m", api_key=KEY)
+    server.play(["401", "reset", 'merge={"choices": 7}', "307", "text=" + KEY])
+    results = asked(client, *[ASK] * 5)
+    assert [type(result) for result in results] == [Trouble] * 4 + [Answer]
+    texts = [repr(client), repr(client._endpoint), repr(client.identity), repr(results[-1]), repr(client.secrets)]
+    for trouble in results[:4]:
+        assert trouble.__context__ is None
+        assert trouble.__cause__ is None
+        texts += [*traceback.format_exception(trouble), repr(vars(trouble))]
+    for text in texts:
+        for hidden in (KEY, "p" * 12, "q" * 12):
+            assert hidden not in text
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_credentials_of_the_address_are_sent_as_a_header_where_there_is_no_key(server):
+    asked(OpenAIChat(server.url.replace("http://", "http://user:hunter2hunter2@"), "m"), ASK)
+    assert server.requests[0].headers["authorization"] == f"Basic {base64.b64encode(b'user:hunter2hunter2').decode()}"
+
+
+def test_an_address_is_shown_without_what_may_be_secret():
+    assert shown("https://a:b@host:8/v1?api-version=1&sig=x#f") == "https://host:8/v1?api-version=1&sig=hidden"
+
+
+def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
+    one, other = (OpenAIChat(f"https://host/v1?tenant={name}", "m").identity for name in ("first-one", "second-one"))
+    assert one != other
+    assert "first-one" not in repr(one)
+    assert (
+        OpenAIChat("https://host/v1?api-version=1", "m").identity.keys() == OpenAIChat("https://h", "m").identity.keys()
+    )
+
+
+@pytest.mark.parametrize("kind", [OpenAIChat, OpenAIEmbedding])
+def test_a_secret_among_the_extra_parameters_is_sent_and_shown_nowhere(server, kind):
+    client = kind(server.url, "m", extra={"api_key": KEY, "user": "somebody"})
+    server.play([f"429={KEY}", 'merge={"choices": 7, "data": 7}', f"merge={json.dumps({'model': KEY})}"])
+    if kind is OpenAIEmbedding:
+        client.complete = lambda _: client.embed_many(["a text"])
+    first, second, answer = asked(client, *[ASK] * 3)
+    assert (type(first), type(second), answer.model) == (Trouble, Trouble, "[removed]")
+    for text in map(repr, (client, client.identity, vars(first), vars(second), answer, client.secrets)):
+        assert KEY not in text
+    assert {request.document["api_key"] for request in server.requests} == {KEY}
+    assert client.identity["extra"]["user"] == "somebody"
+    assert client.identity != kind(server.url, "m", extra={"api_key": KEY + "x", "user": "somebody"}).identity
+
+
+def test_a_reply_that_was_cut_off_before_it_said_anything_says_what_to_raise(server):
+    cut = {"index": 0, "message": {"content": None, "reasoning": "Hm, hm"}, "finish_reason": "length"}
+    server.play([f"merge={json.dumps({'choices': [cut]})}", "null-content"])
+    first, other = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    assert first.message.endswith("no content (finish_reason: length). It was cut off: raise `max_tokens`.")
+    assert other.message.endswith("no content (finish_reason: stop).")
+
+
+def test_the_name_of_a_model_is_no_longer_than_a_name(server):
+    server.play([f'merge={{"model": "{"m" * 100_000}"}}'])
+
+    async def work():
+        client = OpenAIChat(server.url, "m")
+        try:
+            return await client.complete(ASK)
+        finally:
+            await client.close()
+
+    answer = asyncio.run(work())
+    assert answer.model == answer.usage.model == "m" * 256
+
+
+def test_a_subclass_that_answers_by_itself_does_not_pass_for_clean():
+    class Own(OpenAIChat):
+        async def complete(self, ask):
+            return await super().complete(ask)
+
+    class Renamed(OpenAIChat):
+        pass
+
+    assert [_is_clean(kind("http://127.0.0.1:9/v1", "m")) for kind in (OpenAIChat, Renamed, Own)] == [True, True, False]
+    assert not _is_clean(object())

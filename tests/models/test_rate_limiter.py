@@ -1,0 +1,234 @@
+"""How many requests are under way, and how many a minute brings."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.models import Trouble
+from deemster.models.rate_limiter import Bucket, Limiter
+from deemster.records import Answer, Usage
+from tests.models.fake_clock import run
+from tests.models.make_requests import Remote, gateway, question
+
+
+def limiter(low=2, high=8, **more) -> Limiter:
+    loop = asyncio.get_running_loop()
+    return Limiter(low, high, elapsed_s=loop.time, sleep=asyncio.sleep, **more)
+
+
+def most_in_a_minute(times):
+    return max(sum(start <= time < start + 60 - 1e-6 for time in times) for start in times)
+
+
+def asked(client, count, **options):
+    async def work():
+        async with gateway(client, **options) as opened:
+            replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
+            return [reply for (reply,) in replies], opened.limits()["judge"]
+
+    return run(work())
+
+
+def test_concurrency_starts_low_and_doubles_each_round_up_to_its_bound():
+    client = Remote()
+    replies, live = asked(client, 200, settings={"concurrency": "5-64"})
+    assert all(isinstance(reply, Answer) for reply in replies)
+    rounds = {time: client.sent.count(time) for time in client.sent}
+    assert list(rounds.values())[:5] == [5, 10, 20, 40, 64]
+    assert client.busiest == 64
+    assert live == (64, 0, 0)
+
+
+def test_a_plain_number_is_never_passed():
+    client = Remote()
+    asked(client, 50, settings={"concurrency": 3})
+    assert client.busiest == 3
+
+
+def test_a_429_halves_concurrency_once_a_burst_and_then_it_grows_by_one_a_round():
+    async def work():
+        limits = limiter(2, 64)
+        for _ in range(62):
+            limits.answered()
+        marks = [await limits.enter() for _ in range(10)]
+        for mark in marks:
+            limits.slowed(mark, wait_s=0.0)
+        halved = limits.live.concurrency
+        limits.answered()
+        return halved, limits._limit, limits
+
+    halved, grown, limits = run(work())
+    assert halved == 32
+    assert grown == pytest.approx(32 + 1 / 32)
+    for _ in range(33):
+        limits.answered()
+    assert limits.live.concurrency == 33
+
+
+def test_concurrency_never_falls_below_its_low_bound():
+    async def work():
+        limits = limiter(2, 8)
+        for _ in range(10):
+            limits.slowed(await limits.enter(), wait_s=0.0)
+            limits.leave()
+        return limits.live.concurrency
+
+    assert run(work()) == 2
+
+
+def test_while_one_request_waits_by_order_of_the_provider_none_is_sent():
+    client = Remote(Trouble("limited", "429", retry_after_s=30.0))
+    asked(client, 20, settings={"concurrency": 1})
+    assert client.sent[0] == 0.0
+    assert client.sent[1] >= 31.0
+
+
+@pytest.mark.parametrize("rpm", [1, 2, 7, 60, 500, 1500])
+def test_no_minute_brings_more_requests_than_allowed_and_few_are_lost(rpm):
+    client = Remote(takes_s=0.01)
+    count = min(3 * rpm, 400) + 1
+    asked(client, count, settings={"concurrency": 64, "rpm": rpm})
+    assert len(client.sent) == count
+    assert most_in_a_minute(client.sent) <= rpm
+    assert client.sent[-1] <= (count - 1) * 60 / rpm * 1.02 + 1e-6
+
+
+def test_no_minute_brings_more_tokens_than_allowed():
+    client = Remote(takes_s=0.01)  # uses 15 tokens
+    asked(client, 60, settings={"concurrency": 64, "tpm": 300})
+    assert most_in_a_minute(client.sent) * 15 <= 300
+
+
+@given(
+    st.integers(10, 5000),
+    st.lists(st.tuples(st.floats(0, 20), st.integers(1, 40)), min_size=1, max_size=80),
+)
+def test_a_bucket_lets_no_more_than_a_minutes_worth_pass_in_any_minute(per_minute, pieces):
+    bucket = Bucket(per_minute, burst=per_minute / 10, now=0.0)
+    now, passed = 0.0, []
+    for pause, amount in pieces:
+        now += pause
+        size = min(amount, per_minute / 10)
+        while (wait_s := bucket.wait_s(size, now)) > 0:
+            now += wait_s
+        bucket.take(size)
+        passed.append((now, size))
+    for start, _ in passed:
+        total = sum(size for time, size in passed if start <= time < start + 60)
+        assert total <= per_minute * (1 + 1e-6)
+
+
+def test_a_piece_larger_than_the_bucket_waits_for_a_full_one_and_leaves_a_debt():
+    bucket = Bucket(600, burst=60, now=0.0)
+    assert bucket.wait_s(100, 0.0) == 0.0
+    bucket.take(100)
+    assert bucket.wait_s(1, 0.0) == pytest.approx(41 / 9)
+
+
+def test_a_request_that_waits_holds_no_place():
+    async def work():
+        limits = limiter(1, 1, rpm=1)
+        await limits.enter()
+        waiting = asyncio.ensure_future(limits.enter())
+        await asyncio.sleep(0)
+        before = limits.live
+        limits.leave()
+        between = limits.live
+        await waiting
+        return before, between, asyncio.get_running_loop().time()
+
+    before, between, at = run(work())
+    assert before == (1, 1, 1)
+    assert between == (1, 0, 1)
+    assert at == pytest.approx(60.0)
+
+
+def test_a_later_attempt_goes_before_calls_that_have_not_begun():
+    async def work():
+        limits = limiter(1, 1)
+        order = []
+
+        async def enter(name, first):
+            await limits.enter(first=first)
+            order.append(name)
+            limits.leave()
+
+        await limits.enter()
+        tasks = [asyncio.ensure_future(enter(name, name != "again")) for name in ("one", "two", "again")]
+        await asyncio.sleep(0)
+        limits.leave()
+        await asyncio.gather(*tasks)
+        return order
+
+    assert run(work()) == ["again", "one", "two"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 3)), max_size=12), st.sampled_from([None, 30]))
+def test_cancelling_who_waits_leaves_the_limits_as_they_were(cancels, rpm):
+    async def work():
+        limits = limiter(2, 2, rpm=rpm)
+
+        async def hold():
+            await limits.enter()
+            try:
+                await asyncio.sleep(1.0)
+            finally:
+                limits.leave()
+
+        tasks = [asyncio.ensure_future(hold()) for _ in range(12)]
+        for which, after in cancels:
+            await asyncio.sleep(after)
+            tasks[which].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        after = limits.live
+        await asyncio.wait_for(limits.enter(), 60.0)
+        return after
+
+    assert run(work()) == (2, 0, 0)
+
+
+def test_a_place_given_at_the_moment_of_cancelling_is_given_back():
+    async def work():
+        limits = limiter(1, 1)
+        await limits.enter()
+        waiting = asyncio.ensure_future(limits.enter())
+        await asyncio.sleep(0)
+        limits.leave()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return limits.live
+
+    assert run(work()) == (1, 0, 0)
+
+
+def test_tokens_that_were_not_used_are_given_back_and_unknown_ones_are_not():
+    async def level(usage):
+        client = Remote(takes_s=0.0, usage=usage)
+        async with gateway(client, settings={"tpm": 100_000}) as opened:
+            await opened.answers([question("12345678", max_tokens=98)])
+            return opened._desks["judge"].caller.limiter._tokens.level
+
+    assert run(level(Usage(prompt_tokens=10, completion_tokens=5))) == 10_000 - 15
+    assert run(level(Usage())) == 10_000 - 100
+
+
+def test_who_need_not_wait_long_does_not_wait_for_the_alarm_of_another():
+    async def work():
+        limits = limiter(5, 5, tpm=600)
+        await limits.enter(60)
+        # 9 tokens a second come back: a full bucket of 60 takes more than 6 s, 9 tokens take 1 s.
+        large = asyncio.ensure_future(limits.enter(60))
+        await asyncio.sleep(0)
+        small = asyncio.ensure_future(limits.enter(9, first=False))
+        await small
+        at = asyncio.get_running_loop().time()
+        await large
+        return at
+
+    assert run(work()) == pytest.approx(1.0)

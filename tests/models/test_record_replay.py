@@ -1,0 +1,200 @@
+"""Answers recorded once and replayed ever after."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from deemster.errors import ConfigurationError
+from deemster.models import FakeEmbedding, Gateway, Role
+from deemster.models._record_replay import Recording
+from deemster.models.answer_cache import Cache
+from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.records import Answer, Embed, Usage
+from tests.models.fake_clock import VirtualClock, run
+from tests.models.make_requests import Remote, question
+
+KEY = "super-secret-key-1"
+
+
+def asked(client, requests, path, *, kind="chat", **options):
+    name = "judge" if kind == "chat" else "embedding"
+
+    async def work():
+        role = Role(client=client, kind=kind, recording=str(path))
+        async with Gateway({name: role}, clock=VirtualClock(), **options) as opened:
+            replies = await opened.answers(requests)
+        return replies, opened
+
+    return run(work())
+
+
+def test_what_was_recorded_is_replayed_without_a_model(tmp_path):
+    path = tmp_path / "r.jsonl"
+    requests = [question("one"), question("two")]
+    first, _ = asked(Remote(), requests, path)
+    second, opened = asked(None, requests, path)
+    assert [reply.text for reply in second] == [reply.text for reply in first] == ["re: one", "re: two"]
+    assert {(reply.usage.calls, reply.usage.cached_calls, reply.usage.cost_usd) for reply in second} == {(0, 1, 0)}
+    assert opened.fault is None
+
+
+def test_a_recording_is_sorted_and_the_same_however_it_came_about(tmp_path):
+    requests = [question(str(n)) for n in range(9)]
+    asked(Remote(), requests, tmp_path / "a")
+    asked(Remote(takes_s=0.3), requests[::-1], tmp_path / "b")
+    asked(Remote(), requests[:4], tmp_path / "c")
+    asked(Remote(), requests, tmp_path / "c")
+    files = [(tmp_path / name).read_bytes() for name in "abc"]
+    assert files[0] == files[1] == files[2]
+    keys = [json.loads(line)["key"] for line in files[0].splitlines()]
+    assert keys == sorted(keys)
+    assert len(keys) == 9
+
+
+def test_a_recorded_answer_is_not_asked_for_again(tmp_path):
+    client = Remote()
+    asked(client, [question()], tmp_path / "r")
+    asked(client, [question(), question("new")], tmp_path / "r")
+    assert len(client.sent) == 2
+
+
+@pytest.mark.parametrize("client", [None, Remote()])
+def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, client):
+    asked(Remote(), [question("known")], tmp_path / "r")
+    reasons = []
+    requests = [question("known"), question("What is\nunknown?"), question("other")]
+    replies, opened = asked(client, requests, tmp_path / "r", offline=True, on_stop=reasons.append)
+    assert isinstance(replies[0], Answer)
+    assert [reply.cause for reply in replies[1:]] == ["not_run", "not_run"]
+    assert isinstance(opened.fault, ConfigurationError)
+    assert len(opened.fault.faults) == 2
+    assert "no recording of the request" in str(opened.fault)
+    assert "What is unknown?" in str(opened.fault)
+    assert len(reasons) == 1
+
+
+@pytest.mark.parametrize("template", ["Question:\n{}\n\n" + "Rules. " * 60, "Rules. " * 60 + "\n\nAnswer:\n{}"])
+def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_path, template):
+    texts = ["What is the capital of France?", "How long is a month?"]
+    _, opened = asked(None, [question(template.format(text)) for text in texts], tmp_path / "r", offline=True)
+    for text, fault in zip(texts, opened.fault.faults, strict=True):
+        assert text in fault.message
+        assert len(fault.message) < 350
+
+
+def test_offline_a_model_far_away_is_not_asked():
+    async def work():
+        client = Remote()
+        async with Gateway({"judge": Role(client=client)}, clock=VirtualClock(), offline=True) as opened:
+            (reply,) = await opened.answers([question()])
+        return reply, client.sent, opened.fault
+
+    reply, sent, fault = run(work())
+    assert reply.cause == "not_run"
+    assert sent == []
+    assert "offline" in str(fault)
+
+
+def test_offline_a_model_that_reaches_no_network_is_asked():
+    async def work():
+        role = Role(client=FakeEmbedding(), kind="embedding")
+        async with Gateway({"embedding": role}, clock=VirtualClock(), offline=True) as opened:
+            (reply,) = await opened.answers([Embed(texts=("a",))])
+        return reply, opened.fault
+
+    reply, fault = run(work())
+    assert reply.values.shape == (1, 16)
+    assert fault is None
+
+
+def test_vectors_are_recorded_to_the_bit(tmp_path):
+    requests = [Embed(texts=("a b", "c"))]
+    first, _ = asked(FakeEmbedding(), requests, tmp_path / "r", kind="embedding")
+    second, _ = asked(None, requests, tmp_path / "r", kind="embedding", offline=True)
+    assert np.array_equal(first[0].values, second[0].values)
+    missing, opened = asked(None, [Embed(texts=("a b", "d"))], tmp_path / "r", kind="embedding", offline=True)
+    assert missing[0].cause == "not_run"
+    assert "the text 'd'" in str(opened.fault)
+
+
+def test_no_secret_is_written(tmp_path):
+    class Echo(Remote):
+        secrets = Secrets([KEY])
+
+        async def complete(self, ask):
+            return Answer(text=f'your "{KEY}\\" and Bearer abcdefgh12345', thinking=KEY, usage=Usage())
+
+    path = tmp_path / "r"
+    replies, _ = asked(Echo(), [question(f"my key is {KEY}, authorization: abcdefgh\\")], path)
+    text = path.read_text()
+    assert KEY not in text
+    assert "abcdefgh12345" not in text
+    assert KEY not in repr(replies)
+    again, _ = asked(None, [question(f"my key is {KEY}, authorization: abcdefgh\\")], path)
+    assert again[0].text == replies[0].text
+
+
+def test_a_torn_last_line_is_passed_over_and_said(tmp_path):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one"), question("two")], path)
+    path.write_bytes(path.read_bytes()[:-20])
+    recording = Recording(path, secrets=NO_SECRETS)
+    assert len(recording) == 1
+    assert recording.notes == [f"{path}:2: the last line is incomplete and is passed over."]
+    client = Remote()
+    asked(client, [question("one"), question("two")], path)
+    assert len(client.sent) == 1
+    assert len(Recording(path, secrets=NO_SECRETS)) == 2
+
+
+def test_a_damaged_line_is_an_error_with_its_place(tmp_path):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one"), question("two")], path)
+    lines = path.read_text().splitlines()
+    path.write_text(f"{lines[0][:-9]}\n{lines[1]}\n")
+    with pytest.raises(ConfigurationError, match=r"r:1: This is no recorded answer"):
+        Recording(path, secrets=NO_SECRETS)
+
+
+def test_a_recording_that_cannot_be_written_is_a_fault_of_the_run(tmp_path):
+    (tmp_path / "folder").write_text("a file")
+    replies, opened = asked(Remote(), [question()], tmp_path / "folder" / "r")
+    assert isinstance(replies[0], Answer)
+    assert "cannot be written" in str(opened.fault)
+
+
+@pytest.mark.parametrize("lost", [1, 20])
+def test_a_run_that_is_killed_after_a_torn_line_leaves_a_recording_that_can_be_read(tmp_path, lost):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one"), question("two")], path)
+    path.write_bytes(path.read_bytes()[:-lost])
+    killed = Recording(path, secrets=NO_SECRETS)
+    killed.keep(question("three"), Answer(text="3"))
+    # Read while the other is not closed, as after a kill.
+    again = Recording(path, secrets=NO_SECRETS)
+    killed.close()
+    assert again.notes == []
+    assert len(again) == (3 if lost == 1 else 2)
+    assert again.answer(question("three")).text == "3"
+
+
+def test_a_dry_run_records_nothing(tmp_path):
+    path, cache = tmp_path / "r", Cache(tmp_path / "cache.jsonl")
+    asked(Remote(), [question("one")], tmp_path / "other", cache=cache)
+    _, opened = asked(Remote(), [question("one")], path, cache=cache, dry_run=True)
+    cache.close()
+    assert opened.planned["judge"].calls == 0
+    assert not path.exists()
+
+
+def test_two_who_record_into_one_file_lose_nothing_of_each_other(tmp_path):
+    one, other = (Recording(tmp_path / "r", secrets=NO_SECRETS) for _ in range(2))
+    one.keep(question("one"), Answer(text="1"))
+    other.keep(question("two"), Answer(text="2"))
+    one.close()
+    other.keep(question("three"), Answer(text="3"))
+    other.close()
+    assert len(Recording(tmp_path / "r", secrets=NO_SECRETS)) == 3

@@ -1,0 +1,171 @@
+"""How often a request is made, and when."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.models import Trouble
+from deemster.models.retry_policy import Again, Enough, Policy, Tries
+from deemster.records import Answer, Silence, Usage
+from tests.models.fake_clock import run
+from tests.models.make_requests import Remote, gateway, question
+
+
+def outcome(*troubles, **settings):
+    async def work():
+        client = Remote(*troubles)
+        async with gateway(client, settings=settings) as opened:
+            (reply,) = await opened.answers([question()])
+            return reply, client
+
+    return run(work())
+
+
+def transport(**more):
+    return Trouble("transport", "HTTP 503.", **more)
+
+
+def limited(**more):
+    return Trouble("limited", "HTTP 429.", status=429, **more)
+
+
+def shape():
+    return Trouble("shape", "No choices.", may_cost=True)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3, 5])
+@pytest.mark.parametrize(("trouble", "cause"), [(transport, "model_failed"), (limited, "rate_limited")])
+def test_retries_say_exactly_how_often_a_request_is_repeated(trouble, cause, retries):
+    reply, client = outcome(*[trouble() for _ in range(20)], retries=retries)
+    assert len(client.sent) == retries + 1
+    assert isinstance(reply, Silence)
+    assert reply.cause == cause
+
+
+def test_a_request_that_works_at_last_is_answered():
+    reply, client = outcome(transport(), limited(), transport())
+    assert len(client.sent) == 4
+    assert isinstance(reply, Answer)
+    assert reply.usage.calls == 1
+
+
+def test_a_reply_of_the_wrong_shape_is_asked_for_again_once():
+    reply, client = outcome(*[shape() for _ in range(9)], retries=5)
+    assert len(client.sent) == 2
+    assert reply.cause == "unreadable"
+
+
+def test_no_retries_means_none_for_a_wrong_shape_too():
+    reply, client = outcome(shape(), retries=0)
+    assert len(client.sent) == 1
+    assert reply.cause == "unreadable"
+
+
+def test_a_wrong_shape_between_transport_trouble_takes_no_retry_away():
+    reply, client = outcome(transport(), shape(), transport(), transport(), retries=3)
+    assert len(client.sent) == 5
+    assert isinstance(reply, Answer)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
+def test_what_is_refused_is_not_repeated(status):
+    reply, client = outcome(Trouble("refused", f"HTTP {status}.", status=status), retries=3)
+    assert len(client.sent) == 1
+    assert reply.cause == "model_failed"
+    assert "1 attempt" in reply.message
+
+
+def test_a_wait_the_provider_asks_for_is_never_cut_short():
+    reply, client = outcome(limited(retry_after_s=17.0))
+    assert isinstance(reply, Answer)
+    first, second = client.sent
+    assert second - (first + 1.0) >= 17.0
+
+
+@pytest.mark.parametrize("trouble", [limited, transport])
+def test_a_wait_above_the_cap_ends_the_call_instead_of_sleeping(trouble):
+    reply, client = outcome(trouble(retry_after_s=61.0))
+    assert client.sent == [0.0]
+    assert reply.cause == "rate_limited"
+    assert "61 s" in reply.message
+
+
+def test_a_wait_that_passes_the_total_time_ends_the_call():
+    reply, client = outcome(*[limited(retry_after_s=40.0) for _ in range(9)], retries=9, total_timeout_s=100.0)
+    assert len(client.sent) == 3
+    assert client.sent[-1] < 100.0
+    assert reply.cause == "rate_limited"
+
+
+def test_an_attempt_ends_at_its_time_limit():
+    async def work():
+        client = Remote(takes_s=1e6)
+        async with gateway(client, settings={"timeout_s": 5.0, "retries": 2}) as opened:
+            (reply,) = await opened.answers([question()])
+            return reply, client
+
+    reply, client = run(work())
+    assert len(client.sent) == 3
+    assert reply.cause == "model_failed"
+    assert "within 5 s" in reply.message
+    assert reply.usage.calls == 3
+    assert reply.usage.cost_usd is None
+
+
+def test_the_last_attempt_ends_with_the_call():
+    async def work():
+        client = Remote(takes_s=1e6)
+        settings = {"timeout_s": 60.0, "total_timeout_s": 100.0, "retries": 9}
+        async with gateway(client, settings=settings) as opened:
+            (reply,) = await opened.answers([question()])
+            return reply, opened._rules.elapsed_s()
+
+    reply, end = run(work())
+    assert isinstance(reply, Silence)
+    assert end == pytest.approx(100.0)
+
+
+def test_an_attempt_that_may_have_cost_is_counted_and_one_that_was_turned_away_is_not():
+    counted = Usage(prompt_tokens=3, completion_tokens=2)
+    reply, _ = outcome(Trouble("shape", "No choices.", usage=counted), limited(), transport())
+    assert reply.usage.calls == 2
+    assert reply.usage.prompt_tokens == 13
+
+
+@given(st.lists(st.sampled_from(["transport", "limited", "shape", "refused"]), max_size=30), st.integers(0, 6))
+def test_attempts_are_bounded_whatever_happens(kinds, retries):
+    tries = Tries(Policy(retries=retries, total_timeout_s=1e9), seed=1, key=b"k")
+    for kind in [*kinds, *["transport"] * 10]:
+        if isinstance(tries.after(Trouble(kind, "x"), elapsed_s=0.0), Enough):
+            break
+    assert tries.made <= retries + (2 if retries else 1)
+
+
+@given(st.integers(0, 2**32), st.binary(max_size=8))
+def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
+    def waits():
+        tries = Tries(Policy(retries=8, total_timeout_s=1e9), seed=seed, key=key)
+        steps = [tries.after(Trouble("transport", "x"), elapsed_s=0.0) for _ in range(8)]
+        assert all(isinstance(step, Again) for step in steps)
+        return [step.wait_s for step in steps]
+
+    bounds = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert all(0 <= wait < bound for wait, bound in zip(waits(), bounds, strict=True))
+    assert waits() == waits()
+    other = Tries(Policy(), seed=seed, key=key + b"!")
+    assert other.after(Trouble("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
+
+
+def test_a_call_whose_time_is_over_before_its_turn_comes_is_not_sent_again():
+    async def work():
+        client = Remote(transport())
+        async with gateway(client, settings={"rpm": 1, "total_timeout_s": 30.0}) as opened:
+            (reply,) = await opened.answers([question()])
+            return reply, client
+
+    reply, client = run(work())
+    assert client.sent == [0.0]
+    assert reply.cause == "model_failed"
+    assert "1 attempt" in reply.message

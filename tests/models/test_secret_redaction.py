@@ -1,0 +1,89 @@
+"""Keys appear nowhere."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.models.client_protocols import LONGEST, Trouble
+from deemster.models.secret_redaction import REMOVED, Secrets, named_secrets, without_named_secrets
+
+KEY = 'k3y/with "quotes"+and=more'
+
+
+@given(st.text(), st.text())
+def test_a_known_key_is_removed_in_every_spelling(before, after):
+    secrets = Secrets([KEY])
+    for spelling in (KEY, quote(KEY, safe=""), json.dumps(KEY)[1:-1]):
+        assert spelling not in secrets.removed(before + spelling + after)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Authorization: Bearer abcdef0123456789", f"Authorization: Bearer {REMOVED}"),
+        ("Incorrect API key provided: sk-proj-abcdefghijklmnop.", f"Incorrect API key provided: {REMOVED}."),
+        ("https://me:secret@host.example/v1", f"https://{REMOVED}@host.example/v1"),
+        ("GET /v1?api-key=abc123&n=1", f"GET /v1?api-key={REMOVED}&n=1"),
+        ('{"api_key": "abcdef12345"}', f'{{"api_key": "{REMOVED}"}}'),
+        ("a risk-averse bearer of bad news at a@b.example", "a risk-averse bearer of bad news at a@b.example"),
+    ],
+)
+def test_what_looks_like_a_key_is_removed_from_messages(text, left):
+    assert Secrets().removed(text, shapes=True) == left
+
+
+def test_answers_keep_what_only_looks_like_a_key():
+    assert Secrets([KEY]).removed("sk-abcdefghijklmnop") == "sk-abcdefghijklmnop"
+
+
+def test_a_placeholder_is_no_secret():
+    assert not Secrets(["EMPTY", ""])
+    assert Secrets(["EMPTY"]).removed("EMPTY") == "EMPTY"
+
+
+def test_the_secrets_of_two_add_up_and_do_not_show():
+    both = Secrets(["aaaaaaaaaa"]) + Secrets(["bbbbbbbbbb"])
+    assert both.removed("aaaaaaaaaa bbbbbbbbbb") == f"{REMOVED} {REMOVED}"
+    assert "aaaa" not in repr(both)
+
+
+def test_trouble_is_cut_escaped_and_without_secrets():
+    trouble = Trouble("refused", f"no \x1b[31m{KEY} " + "x" * 1000, status=401, secrets=Secrets([KEY]))
+    assert len(trouble.message) == LONGEST
+    assert trouble.message.startswith(f"no \\x1b[31m{REMOVED} xxx")
+    assert KEY not in repr(trouble)
+
+
+def test_a_key_across_the_cut_is_not_half_shown():
+    trouble = Trouble("refused", "y" * (LONGEST - 5) + KEY, secrets=Secrets([KEY]))
+    assert "k3y" not in trouble.message
+
+
+@pytest.mark.parametrize("size", range(1, len(KEY)))
+def test_the_beginning_of_a_key_at_the_end_of_a_cut_message_goes_too(size):
+    told = Secrets([KEY]).removed(f"wrong: {KEY[:size]}…", shapes=True)
+    assert told == (f"wrong: {KEY[:size]}…" if size < 4 else "wrong: [removed]…")
+
+
+def test_a_message_that_was_not_cut_keeps_its_last_word():
+    assert Secrets([KEY]).removed(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"
+
+
+EXTRA = {"api_key": KEY, "tools": [{"auth": {"user": "somebody-1", "n": 3}}], "max_tokens": 7, "user": "me"}
+
+
+def test_secrets_in_plain_data_are_those_that_a_name_above_them_tells():
+    assert list(named_secrets(EXTRA)) == [KEY, "somebody-1"]
+
+
+def test_plain_data_without_its_secrets_is_otherwise_the_same_and_tells_two_of_them_apart():
+    shown = without_named_secrets(EXTRA)
+    assert not Secrets(named_secrets(EXTRA)).within(json.dumps(shown))
+    assert {**shown, "api_key": KEY, "tools": EXTRA["tools"]} == EXTRA
+    assert shown["tools"][0]["auth"]["n"] == 3
+    assert shown != without_named_secrets({**EXTRA, "api_key": KEY + "x"})

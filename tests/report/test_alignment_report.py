@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from deemster.report.alignment_report import alignment_console, alignment_markdown
+from tests.alignment import make_results as results
+
+HOSTILE = "<img src=x onerror=alert(1)>|`a`\n# [x](https://evil.example) ![y](z) **b** @all $$"
+
+
+def terminal(result, width=120):
+    text = io.StringIO()
+    alignment_console(result, Console(file=text, width=width))
+    return text.getvalue()
+
+
+def trusted(**changes):
+    """A result that nothing speaks against, but for what is changed."""
+    facts = msgspec.structs.replace(results.criteria()[0], kappa=0.8)
+    kappa = results.resampled(0.8, 0.7, 0.9)
+    fields = {"per_criterion": (facts,), "n_criteria": 1, "n_binary_criteria": 1, "n_samples": 80, "n_items": 80}
+    fields |= {"mean_kappa": 0.8, "intervals": {"mean_kappa": kappa}, "coverage_stats": results.coverage(82, 80)}
+    return results.empty_result(**(fields | changes))
+
+
+def test_the_markdown_is_the_one_that_was_read(golden):
+    golden("alignment/report.md", alignment_markdown(results.full_result()))
+
+
+def test_the_terminal_form_is_the_one_that_was_read(golden):
+    golden("alignment/terminal.txt", terminal(results.full_result()))
+
+
+def test_the_markdown_of_nothing_is_the_one_that_was_read(golden):
+    golden("alignment/empty.md", alignment_markdown(results.empty_result()))
+
+
+def rows(result):
+    """The lines of all tables, as lists of cells."""
+    lines = (line for line in alignment_markdown(result).splitlines() if line.startswith("| "))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_a_slice_shows_the_interval_of_its_difference_where_there_is_one():
+    (one,) = results.additions()["slices"]
+    known = {"kappa_difference": results.resampled(-0.1, -0.2, -0.05)}
+    sure = msgspec.structs.replace(one, tag="sure", intervals=known)
+    (head,) = [row for row in rows(trusted(slices=(one,))) if row[0] == "slice"]
+    assert head[5:] == ["minus the rest", "RMSE", "bias"]
+    head, *told = rows(trusted(slices=(one, sure)))[-3:]
+    assert head[5:] == ["minus the rest", "interval", "RMSE", "bias"]
+    assert [row[5:7] for row in told] == [["-0.2000", "n/a"], ["-0.2000", "-0.2000 to -0.0500"]]
+
+
+def test_verdicts_that_are_not_those_of_the_only_judge_have_a_line_of_their_own():
+    human = results.additions()["human"]
+    same = msgspec.structs.replace(human, panel=msgspec.structs.replace(human.judges[0], name="panel"))
+    who = [[row[:2] for row in rows(trusted(human=one, n_judges=1))[-3:]] for one in (same, human)]
+    person, judge = ["person", "<code>ann</code>"], ["judge", "<code>steady</code>"]
+    assert who == [[["who", "name"], person, judge], [person, ["final", "verdicts"], judge]]
+    assert "panel" not in alignment_markdown(trusted(human=human, n_judges=1))
+    assert rows(trusted(human=human, n_judges=2))[-2][:2] == ["panel", "<code>panel</code>"]
+
+
+def test_the_answer_stands_before_every_number():
+    lines = alignment_markdown(results.full_result()).splitlines()
+    assert lines[0] == "# Judge alignment"
+    assert lines[2] == "Can this judge be trusted? With care."
+    assert lines[4] == (
+        "Why: the interval of mean kappa begins at 0.4519, below 0.61; 1 criterion below 0.41; 2 criteria without a "
+        "kappa; coverage is below 80.0 %."
+    )
+
+
+CASES = {
+    "a sure and substantial kappa": ({}, "Yes, as far as these labels show."),
+    "a kappa without an interval": ({"intervals": None}, "With care."),
+    "an interval that begins at moderate": (
+        {"intervals": {"mean_kappa": results.resampled(0.8, 0.5, 0.9)}},
+        "With care.",
+    ),
+    "an interval that begins at fair": ({"intervals": {"mean_kappa": results.resampled(0.8, 0.3, 0.9)}}, "Not yet."),
+    "a weak criterion": ({"per_criterion": (results.binary(n_samples=9, kappa=0.1),)}, "With care."),
+    "a criterion without a kappa": ({"per_criterion": (results.binary(n_samples=9),)}, "With care."),
+    "a large bias": (
+        {"bias": results.bias(0.2, effect_size=0.9, is_significant=True, p_value=0.01, direction="positive")},
+        "With care.",
+    ),
+    "a small bias": (
+        {"bias": results.bias(0.01, effect_size=0.1, is_significant=True, p_value=0.01, direction="positive")},
+        "Yes, as far as these labels show.",
+    ),
+    "many pairs left out": ({"coverage_stats": results.coverage(200, 80)}, "With care."),
+    "few items, on which an interval has no width": (
+        {"n_items": 29, "intervals": {"mean_kappa": results.resampled(1.0, 1.0, 1.0)}},
+        "With care.",
+    ),
+    "enough items": ({"n_items": 30}, "Yes, as far as these labels show."),
+    "few clusters": ({"warnings": ("few-clusters: 3 clusters only.",)}, "With care."),
+    "no kappa at all": ({"mean_kappa": None, "intervals": None}, "These labels give no answer."),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_follows_the_rule(case):
+    changes, answer = CASES[case]
+    assert f"Can this judge be trusted? {answer}\n" in alignment_markdown(trusted(**changes))
+
+
+def test_the_weakest_criterion_stands_first_and_the_undefined_ones_last():
+    text = alignment_markdown(results.full_result())
+    rows = [line for line in text.partition("## Criteria")[2].splitlines() if line.startswith("| <code>")]
+    assert [row.split("<code>")[1].split("</code>")[0][:5] for row in rows[:5]] == [
+        "depth",
+        "tone",
+        "facts",
+        "the a",
+        "never",
+    ]
+    assert "do not rely on it" in rows[0]
+    assert "do not rely on it" not in rows[1]
+
+
+def test_every_warning_is_shown():
+    shown = alignment_markdown(results.full_result())
+    assert shown.count("**Warning: ") == 2
+    assert "failed-cells: 9 votes failed" in shown
+
+
+def test_a_long_warning_is_shown_whole():
+    words = " ".join(f"criterion-{place}" for place in range(60))
+    shown = alignment_markdown(results.empty_result(warnings=(f"degenerate: {words}.",)))
+    assert all(f"criterion-{place}" in shown for place in range(60))
+
+
+def hostile(name):
+    return results.full_result(
+        per_criterion=(results.binary(name, n_samples=3, kappa=0.1), results.ordinal(name), results.nominal(name)),
+        per_judge={name: results.judge(name)},
+        slices=(msgspec.structs.replace(results.additions()["slices"][0], tag=name),),
+        items=(msgspec.structs.replace(results.additions()["items"][0], id=name),),
+        warnings=(f"degenerate: {name}",),
+    )
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "| a | b |", "\x1b[31mred", "::error::x", "\u202eevil", "", "a" * 5000])
+def test_hostile_names_stay_text(name):
+    tokens = MarkdownIt("commonmark").enable("table").parse(alignment_markdown(hostile(name)))
+    tables = [token for token in tokens if token.type == "table_open"]
+    plain = MarkdownIt("commonmark").enable("table").parse(alignment_markdown(hostile("x")))
+    assert len(tables) == sum(token.type == "table_open" for token in plain)
+    inline = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in inline}.isdisjoint({"link_open", "image", "em_open"})
+    assert {child.content for child in inline if child.type == "html_inline"} <= {"<code>", "</code>"}
+    shown = terminal(hostile(name))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "::error" not in shown
+
+
+@given(st.text(max_size=60))
+def test_any_name_leaves_the_rows_of_the_tables_as_they_are(name):
+    def cells(text):
+        return [line.count("|") for line in alignment_markdown(hostile(text)).splitlines() if line.startswith("|")]
+
+    assert cells(name) == cells("x")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_shows_whole_numbers(width):
+    assert "0.3912" in terminal(results.full_result(), width)

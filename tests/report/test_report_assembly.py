@@ -1,0 +1,113 @@
+"""What becomes of outputs that are long or no valid text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deemster as dm
+from deemster.report import redacted
+from deemster.report.report_assembly import LONGEST, cut, shortened
+from deemster.runs import report_of
+from deemster.store import open_store
+from tests.report.make_reports import CLOCK, small_report
+
+
+def execution(output, **options):
+    report = small_report("a", outputs={"a": output}, **options)
+    return json.loads(report.to_json())["executions"][0]
+
+
+def test_an_output_of_64_kib_is_whole():
+    entry = execution("x" * 65_536)
+    assert (len(entry["output"]), entry["output_chars"], entry["output_cut"]) == (65_536, 65_536, False)
+
+
+def test_a_longer_output_is_cut_and_says_so():
+    entry = execution("x" * 65_537)
+    assert (len(entry["output"]), entry["output_chars"], entry["output_cut"]) == (65_536, 65_537, True)
+
+
+def test_the_cut_falls_between_characters():
+    entry = execution("x" + "€" * 30_000)
+    assert entry["output"] == "x" + "€" * 21_845
+    assert entry["output_cut"]
+
+
+@given(st.text(max_size=5), st.sampled_from(["a", "ß", "€", "😀"]), st.integers(16_380, 16_390))
+def test_cut_text_is_a_prefix_that_fits(start, letter, count):
+    text = start + letter * count
+    kept = cut(text)
+    assert text.startswith(kept)
+    assert len(kept.encode()) <= LONGEST
+    assert kept == text or len((kept + text[len(kept)]).encode()) > LONGEST
+
+
+def test_the_whole_output_is_scored_even_where_the_report_cuts_it():
+    text = "x" * 100_000 + "yes"
+    assert execution(text, metrics=["contains"])["marks"]["contains"]["score"] == 1.0
+
+
+@pytest.mark.parametrize("output", ["\ud800", "yes\udfff", "a\ud83dz" * 20_000])
+def test_lone_surrogates_become_the_replacement_character_and_the_mark_says_bad_output(output):
+    entry = execution(output)
+    assert entry["output_valid"] is False
+    assert "\ufffd" in entry["output"]
+    assert entry["marks"]["exact-match"]["unscored"]["cause"] == "bad_output"
+
+
+def test_a_valid_output_is_said_to_be_one():
+    assert execution("\ufffd")["output_valid"] is True
+
+
+def test_a_bad_output_does_not_touch_its_neighbours():
+    report = small_report("a", "b", "c", outputs={"a": "yes", "b": "\ud800", "c": "yes"})
+    assert [entry.output_valid for entry in report.executions] == [True, False, True]
+    assert report.metrics["exact-match"].n_passed == 2
+
+
+def steps(count, size):
+    return {"tool_calls": [{"name": "look", "arguments": {"page": "q" * size}} for _ in range(count)]}
+
+
+LARGE = {
+    "passages of 80 KiB in all": (dm.Output("x", retrieved=["p" * 8_192] * 10), False),
+    "one passage of 80 KiB": (dm.Output("x", retrieved=[{"id": "p", "text": "é" * 40_960}, "short"]), True),
+    "passages above 1 MiB": (dm.Output("x", retrieved=["p" * 60_000] * 20), True),
+    "a text above 1 MiB": (dm.Output("x" * 1_100_000), True),
+    "a text and passages": (dm.Output("x" * 900_000, retrieved=["p" * 300_000]), True),
+    "a step above 64 KiB": (dm.Output("x", trajectory=steps(1, 70_000)), True),
+    "many steps": (dm.Output("x", trajectory=steps(900, 99)), False),
+    "steps above 1 MiB": (dm.Output("x", trajectory=steps(30, 50_000)), True),
+}
+
+
+def longest(value):
+    if isinstance(value, str):
+        return len(value.encode())
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(map(longest, parts), default=0)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same(tmp_path, name):
+    output, is_cut = LARGE[name]
+    given = {"target": lambda _: output, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "100%"}
+    samples = [dm.Sample("a", {"question": "i" * 70_000}, "e" * 70_000)]
+    report = dm.evaluate(samples, **given)
+    text = report.to_json()
+    shown = json.loads(text)
+    assert shown["executions"][0]["output_cut"] is is_cut
+    assert longest(shown) <= LONGEST
+    assert len(shown["samples"][0]["expected_output"]) == LONGEST
+    with open_store(tmp_path / "runs.db") as store:
+        assert dm.evaluate(samples, store=store, **given).to_json() == text
+        assert redacted(report_of(store, "latest"), quotes=lambda _: None).to_json() == text
+
+
+def test_what_is_short_is_left_as_it_is():
+    value = {"a": ["b", 1, None, {"c": ("d",)}]}
+    assert shortened(value) is value

@@ -1,0 +1,33 @@
+"""A report with something of everything in it, byte for byte in every format."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from deemster.report import FORMATS, redacted
+from deemster.report.terminal_report import show
+from tests.report.make_reports import full_report, quotes_of
+
+NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}
+
+
+@pytest.mark.parametrize("flavour", NAMES)
+def test_the_report_is_the_one_that_was_read(flavour, golden):
+    golden(f"report/{NAMES[flavour]}", b"".join(FORMATS[flavour](full_report())))
+
+
+def test_the_summary_for_github_is_the_one_that_was_read(golden):
+    golden("report/github.md", b"".join(FORMATS["github"](full_report())))
+
+
+def test_the_publish_safe_report_is_the_one_that_was_read(golden):
+    golden("report/safe.json", redacted(full_report(), level="publish-safe", quotes=quotes_of).to_json())
+
+
+def test_the_terminal_report_is_the_one_that_was_read(golden):
+    text = io.StringIO()
+    show(full_report(), Console(file=text, width=120))
+    golden("report/terminal.txt", text.getvalue())

@@ -1,0 +1,54 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from deemster.report.terminal_report import show
+
+
+@pytest.fixture
+def quickstart(monkeypatch):
+    import deemster as dm
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1750000000")
+    folder = "examples/quickstart"
+    return dm.evaluate(
+        f"{folder}/golden.yml",
+        outputs=f"{folder}/answers.yml",
+        metrics=["exact-match", {"rouge-l": {"threshold": 0.6}}, {"length-within": {"max": 40, "unit": "words"}}],
+        gate={"min_macro_f1": 0.5, "cohorts": {"policy": {"min_macro_f1": 0.1}}},
+    )
+
+
+def shown(report, width):
+    text = io.StringIO()
+    show(report, Console(file=text, width=width, color_system=None, highlight=False))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 120, 200])
+def test_no_width_cuts_a_name_or_a_number(quickstart, width):
+    text = shown(quickstart, width)
+    for name, figures in quickstart.metrics.items():
+        line = next(line for line in text.splitlines() if line.startswith(name))
+        assert f"{figures.mean:.4f}" in line
+        assert f"{figures.pass_rate_interval.low:.4f} - {figures.pass_rate_interval.high:.4f}" in line
+
+
+def test_a_narrow_terminal_drops_the_percentiles_first(quickstart):
+    heads = {
+        width: next(line for line in shown(quickstart, width).splitlines() if "95%" in line) for width in (70, 120)
+    }
+    assert "p50" in heads[120]
+    assert "p50" not in heads[70]
+    assert "pass-rate" in heads[70]
+
+
+def test_what_fits_is_not_wider_than_the_terminal(quickstart):
+    assert max(len(line.rstrip()) for line in shown(quickstart, 100).splitlines()) <= 100
+
+
+def test_samples_that_did_not_pass_are_shown_with_what_they_said(quickstart):
+    text = " ".join(shown(quickstart, 200).split())
+    assert "return-window exact-match 0.0000, rouge-l 0.2222 You can return an item within 30 days of delivery." in text
+    assert "You have 14 days to change your mind." in text

@@ -1,0 +1,257 @@
+"""The `aggregator` section of a suite: what it makes, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.results import AtLeast, Critical, MinAggregator, aggregator_of, read_aggregator
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+METRICS = {"right": "right", "short": "short", "mrr": "retrieval-mrr", "retrieval-mrr": "retrieval-mrr"}
+UNKNOWN = "The aggregator names the metric `{}`, which this run does not have."
+MAP = {"1": 0, "2": 0.5, "3": 1}
+
+
+def place(path):
+    return "s#" + "/".join(map(str, path))
+
+
+def read(value, metrics=None, idle=()):
+    return str(read_aggregator(value, place=place, metrics=metrics, idle=frozenset(idle)))
+
+
+def faults(value, metrics=None, idle=()):
+    with pytest.raises(ConfigurationError) as caught:
+        read(value, metrics, idle)
+    return [(fault.where, fault.message) for fault in caught.value.faults]
+
+
+def weighted(weights, mapping=None):
+    return {"kind": "weighted", "weights": weights, "score_mapping": mapping or dict.fromkeys(weights, MAP)}
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("and", "and"),
+        ("min", "min"),
+        ("geometric", "geometric"),
+        ({"kind": "min"}, "min"),
+        ({"at-least": 2}, "at-least 2"),
+        ({"critical": ["mrr", "right"]}, "critical retrieval-mrr, right"),
+        (
+            weighted({"right": 2, "short": 1, "mrr": 0}),
+            "weighted right 2 (1: 0, 2: 0.5, 3: 1), short 1 (1: 0, 2: 0.5, 3: 1), retrieval-mrr 0 (1: 0, 2: 0.5, 3: 1)",
+        ),
+    ],
+)
+def test_each_shape_makes_its_aggregator_with_the_run_s_own_names(value, name):
+    assert read(value, METRICS) == name
+
+
+def test_without_metrics_names_are_taken_as_they_are():
+    assert read({"critical": ["anything"]}) == "critical anything"
+
+
+SHAPES = (
+    "An aggregator is `and`, `min`, `geometric`, `{kind: weighted, weights: ..., score_mapping: ...}`, "
+    "`{at-least: 2}` or `{critical: [names]}`"
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, [("s#", f"{SHAPES}, not a number.")]),
+        ([], [("s#", f"{SHAPES}, not a list.")]),
+        ({}, [("s#", f"{SHAPES}, not an empty map.")]),
+        ("mni", [("s#", "No aggregator is called `mni`. Did you mean `min`?")]),
+        ("weighted", [("s#", f"{SHAPES}; `weighted` alone does not say enough.")]),
+        ({"kind": "geometrik"}, [("s#kind", "No aggregator is called `geometrik`. Did you mean `geometric`?")]),
+        ({"kind": 3}, [("s#kind", "`kind` is one of the names of aggregators, not a number.")]),
+        ({"kind": ["min"]}, [("s#kind", "`kind` is one of the names of aggregators, not a list.")]),
+        (
+            {"kind": "min", "weights": {}},
+            [("s#weights", "`weights` is no key of an `aggregator` of the kind `min`. Known: `kind`.")],
+        ),
+        ({"atleast": 2}, [("s#atleast", "`atleast` is no key of `aggregator`. Did you mean `at-least`?")]),
+        ({"at-least": 0}, [("s#at-least", "`at-least` is a whole number of at least 1, not 0.")]),
+        ({"at-least": 2, "critical": ["a"]}, [("s#", f"{SHAPES}, one of them.")]),
+        ({"critical": []}, [("s#critical", "`critical` is a list of at least one metric name.")]),
+        ({"critical": "right"}, [("s#critical", "`critical` is a list of at least one metric name.")]),
+        ({"weights": {}}, [("s#", "An aggregator with weights says `kind: weighted`.")]),
+        (
+            {"kind": "weighted", "weights": {}},
+            [("s#", "A weighted aggregator has `score_mapping`, and it is missing.")],
+        ),
+        (
+            {"kind": "weighted", "weigths": {}},
+            [
+                (
+                    "s#weigths",
+                    "`weigths` is no key of an `aggregator` of the kind `weighted`. Did you mean `weights`?",
+                ),
+                ("s#", "A weighted aggregator has `weights`, and it is missing."),
+                ("s#", "A weighted aggregator has `score_mapping`, and it is missing."),
+            ],
+        ),
+        (
+            weighted({"c": -1, "d": 1}, {"c": {"1": 2, "x": 0}}),
+            [
+                ("s#weights/c", "The weight of `c` is a finite number of at least 0, not -1."),
+                ("s#weights/d", "`d` has a weight and no mapping: add it to `score_mapping`."),
+                ("s#score_mapping/c/1", "The mapping of `c` gives 1 the value 2; it lies between 0 and 1."),
+                ("s#score_mapping/c/x", "The mapping of `c` has the key 'x', which is no rubric value."),
+            ],
+        ),
+        (
+            weighted({"c": 1}, {"c": {"1": 0, "1.0": 1}}),
+            [("s#score_mapping/c/1.0", "The mapping of `c` has the key 1 twice.")],
+        ),
+    ],
+)
+def test_a_section_that_cannot_be_used_says_what_and_where(value, expected):
+    assert faults(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            weighted({"rihgt": 1, "short": 1, "mrr": 1}),
+            [
+                (
+                    "s#weights/rihgt",
+                    "The aggregator names the metric `rihgt`, which this run does not have. Did you mean `right`?",
+                )
+            ],
+        ),
+        (
+            weighted({"right": 1, "short": 1}),
+            [("s#weights", "The metric `retrieval-mrr` has no weight in the aggregator. Known: `right`, `short`.")],
+        ),
+        (
+            weighted({"right": 1, "short": 1, "mrr": 1, "retrieval-mrr": 2}),
+            [("s#weights/retrieval-mrr", "The aggregator names the metric `retrieval-mrr` twice.")],
+        ),
+        (
+            {"critical": ["right", "long"]},
+            [
+                (
+                    "s#critical/1",
+                    f"{UNKNOWN.format('long')} Known: `right`, `short`, `retrieval-mrr`.",
+                )
+            ],
+        ),
+        (
+            {"at-least": 4},
+            [("s#at-least", "`at-least` asks for 4 metrics, and this run has 3: it could never succeed.")],
+        ),
+    ],
+)
+def test_an_aggregator_that_does_not_fit_the_metrics_is_refused(value, expected):
+    assert faults(value, METRICS) == expected
+
+
+def test_what_is_said_of_metrics_that_this_run_leaves_out_does_not_count():
+    only = {"right": "right"}
+    assert read({"critical": ["right", "short"]}, only, idle=METRICS) == "critical right"
+    assert read(weighted({"right": 1, "short": 2}), only, idle=METRICS) == "weighted right 1 (1: 0, 2: 0.5, 3: 1)"
+    assert faults({"critical": ["short"]}, only, idle=METRICS) == [
+        ("s#critical", "None of the critical metrics is part of this run.")
+    ]
+
+
+def test_python_may_give_an_object_or_what_a_suite_would_say():
+    given = MinAggregator()
+    assert aggregator_of(given, metrics=METRICS) is given
+    assert str(aggregator_of({"at-least": 3}, metrics=METRICS)) == "at-least 3"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            MinAggregator,
+            "An aggregator is an object with `aggregate`, or what a suite would say; not the class `MinAggr",
+        ),
+        (7, "An aggregator is an object with `aggregate`, or what a suite would say; not int."),
+        (AtLeast(9), "aggregator.at-least: `at-least` asks for 9 metrics, and this run has 3: it could never succeed."),
+        (
+            Critical(["wrong"]),
+            "aggregator.critical.0: The aggregator names the metric `wrong`, which this run does not",
+        ),
+        ("mni", "aggregator: No aggregator is called `mni`. Did you mean `min`?"),
+    ],
+)
+def test_what_python_gives_is_checked_too(value, message):
+    with pytest.raises(ConfigurationError) as caught:
+        aggregator_of(value, metrics=METRICS)
+    assert str(caught.value).startswith(message)
+
+
+def fits_the_schema(value):
+    schema = json.loads((SCHEMAS / "deemster.suite.v1.json").read_text(encoding="utf-8"))
+    suite = {"dataset": "golden.yml", "metrics": ["right"], "aggregator": value}
+    return jsonschema_rs.validator_for(schema).is_valid(suite)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["min", {"kind": "and"}, {"at-least": 2}, {"critical": ["a"]}, weighted({"a": 1}), weighted({})],
+    ids=str,
+)
+def test_what_is_read_fits_the_schema(value):
+    assert read(value)
+    assert fits_the_schema(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "mni",
+        "weighted",
+        7,
+        [],
+        {},
+        {"kind": "min", "weights": {}},
+        {"kind": "weighted", "weights": {}},
+        {"at-least": 0},
+        {"at-least": 2, "critical": ["a"]},
+        {"critical": []},
+        weighted({"a": -1}),
+        weighted({"a": 1}, {"a": {"1": 2}}),
+        weighted({"a": 1}, {"a": {}}),
+    ],
+    ids=str,
+)
+def test_what_is_refused_for_its_shape_the_schema_refuses_too(value):
+    assert faults(value)
+    assert not fits_the_schema(value)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+WORDS = st.sampled_from(["kind", "weights", "score_mapping", "at-least", "critical", "weighted", "min", "right", "1"])
+JSON = st.recursive(
+    SCALARS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200)
+@given(JSON)
+def test_whatever_a_section_holds_it_is_read_or_refused_with_places(value):
+    found = []
+    try:
+        read_aggregator(value, place=place, metrics=METRICS)
+    except ConfigurationError as error:
+        found = [fault.where.startswith("s#") and bool(fault.message) for fault in error.faults] or [False]
+    assert all(found)

@@ -1,0 +1,231 @@
+import pytest
+
+from deemster.errors import ConfigurationError
+from deemster.records import Execution, MetricScore, Output, Unscored, Usage
+from deemster.results import Allowance, Tally, decide, read_allowance, read_gate, summarize, unknown_names
+from tests.results.make_runs_of_marks import cards
+
+NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}
+
+
+def place(path):
+    return "suite.yml#" + "/".join(map(str, path))
+
+
+def gate_of(section):
+    return read_gate(section, place=place)
+
+
+def summary_of(rows, tags=None, usage=None):
+    tally = Tally(cards(len(rows[0])), samples=len(rows), repetitions=1)
+    for position in range(len(rows)):
+        tally.tag(position, (tags or {}).get(position, ()))
+    answer = Output("x", usage=usage)
+    tally.add([Execution(at, f"s{at}", 0, answer, tuple(map(mark, row))) for at, row in enumerate(rows)])
+    return summarize(tally)
+
+
+def mark(value):
+    return Unscored("bad_output", "because") if value is None else MetricScore(value)
+
+
+def statuses(section, summary):
+    decision = decide(gate_of(section), summary, metrics=NAMES)
+    return decision.decision, {check.name: check.status for check in decision.checks}
+
+
+ROWS = [[1.0, 1.0], [1.0, 0.0], [1.0, 0.4], [0.0, 1.0]]
+
+
+def test_a_gate_without_rules_passes_with_no_check():
+    decision = decide(gate_of({}), summary_of(ROWS), metrics=NAMES)
+    assert (decision.decision, decision.checks) == ("pass", ())
+
+
+def test_each_absolute_rule_yields_a_check():
+    section = {
+        "min_macro_f1": 0.6,
+        "min_pass_rate": 0.5,
+        "metrics": {"m0": {"min_pass_rate": 0.75}, "m1": {"min_mean": 0.7}},
+        "max_unscored": 0,
+    }
+    assert statuses(section, summary_of(ROWS)) == (
+        "fail",
+        {
+            "min_macro_f1": "pass",
+            "min_pass_rate": "fail",
+            "metrics.m0.min_pass_rate": "pass",
+            "metrics.m1.min_mean": "fail",
+            "max_unscored": "pass",
+        },
+    )
+
+
+def test_a_bound_that_is_just_reached_holds():
+    assert statuses({"min_macro_f1": 0.625}, summary_of(ROWS))[0] == "pass"
+
+
+def test_on_lower_compares_the_lower_end_of_the_interval():
+    summary = summary_of(ROWS)
+    assert statuses({"metrics": {"m0": {"min_pass_rate": 0.7}}}, summary)[0] == "pass"
+    decision = decide(gate_of({"metrics": {"m0": {"min_pass_rate": 0.7, "on": "lower"}}}), summary, metrics=NAMES)
+    (check,) = decision.checks
+    assert check.status == "fail"
+    assert check.observed == 0.75
+    assert check.low < 0.7 < check.high
+
+
+def test_a_metric_may_be_named_by_its_spec():
+    assert statuses({"metrics": {"first": {"min_pass_rate": 0.7}}}, summary_of(ROWS))[0] == "pass"
+
+
+def test_a_mean_nobody_could_measure_does_not_pass():
+    decision = decide(gate_of({"metrics": {"m1": {"min_mean": 0.1}}}), summary_of([[1.0, None]]), metrics=NAMES)
+    assert decision.decision == "fail"
+    assert decision.checks[0].observed is None
+    assert "no mark" in decision.checks[0].because
+
+
+def test_a_small_cohort_is_reported_not_gated():
+    tags = {0: ("a",), 1: ("a",), 2: ("b",), 3: ("b",)}
+    section = {"cohorts": {"a": {"min_pass_rate": 0.9}, "*": {"min_samples": 3}}}
+    assert statuses(section, summary_of(ROWS, tags)) == ("pass", {"cohorts.a.min_pass_rate": "skipped"})
+
+
+def test_a_cohort_of_just_so_many_samples_as_it_takes_is_gated():
+    tags = {0: ("a",), 1: ("a",), 2: ("b",), 3: ("b",)}
+    section = {"cohorts": {"a": {"min_pass_rate": 0.9}, "*": {"min_samples": 2}}}
+    assert statuses(section, summary_of(ROWS, tags)) == ("fail", {"cohorts.a.min_pass_rate": "fail"})
+
+
+def test_a_star_stands_for_every_cohort_that_has_no_rule_of_its_own():
+    tags = {0: ("a",), 1: ("a",), 2: ("b",)}
+    section = {"cohorts": {"*": {"min_macro_f1": 0.6}, "b": {"min_macro_f1": 0.5}}}
+    assert statuses(section, summary_of(ROWS, tags)) == (
+        "fail",
+        {
+            "cohorts.a.min_macro_f1": "pass",
+            "cohorts.(untagged).min_macro_f1": "fail",
+            "cohorts.b.min_macro_f1": "pass",
+        },
+    )
+
+
+def test_a_rule_can_be_about_a_metric_inside_a_cohort():
+    section = {"cohorts": {"a": {"metrics": {"m1": {"min_mean": 0.9}}}}}
+    assert statuses(section, summary_of(ROWS, {0: ("a",), 1: ("a",)})) == (
+        "fail",
+        {"cohorts.a.metrics.m1.min_mean": "fail"},
+    )
+
+
+def test_a_cost_without_prices_is_a_floor_and_so_inconclusive():
+    summary = summary_of(ROWS, usage=Usage(calls=1))
+    assert statuses({"budget": {"max_cost_usd": 5}}, summary)[1] == {"budget.max_cost_usd": "inconclusive"}
+    assert statuses({"budget": {"max_cost_usd": 5}}, summary)[0] == "pass"
+    assert statuses({"budget": {"max_cost_usd": 5}, "decision": "three-way"}, summary)[0] == "inconclusive"
+
+
+def test_cost_and_latency_are_held_to_their_budget():
+    summary = summary_of(ROWS, usage=Usage(calls=1, cost_usd=0.5, latency_ms=2500))
+    assert statuses({"budget": {"max_cost_usd": 2, "max_p95_latency_s": 2}}, summary) == (
+        "fail",
+        {"budget.max_cost_usd": "pass", "budget.max_p95_latency_s": "fail"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(3, (3, False)), ("3", (3, False)), ("2%", (0.02, True)), ("2.5 %", (0.025, True))]
+)
+def test_an_allowance_is_a_count_or_a_share(text, expected):
+    assert read_allowance(text) == Allowance(*expected)
+
+
+@pytest.mark.parametrize("bad", [-1, "-1", "x", 1.5, True, None, "200%", "%"])
+def test_any_other_allowance_is_an_error(bad):
+    with pytest.raises(ConfigurationError, match="allowance"):
+        read_allowance(bad)
+
+
+def test_a_share_is_a_share_of_all_marks():
+    assert not Allowance(0.02, share=True).exceeded(2, 100)
+    assert Allowance(0.02, share=True).exceeded(3, 100)
+    assert Allowance(0, share=False).exceeded(1, 100)
+
+
+@pytest.mark.parametrize(("share", "unscored", "marks"), [("5.6%", 7, 125), ("11.2%", 14, 125), ("0.1%", 1, 1000)])
+def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
+    assert not read_allowance(share).exceeded(unscored, marks)
+    assert read_allowance(share).exceeded(unscored + 1, marks)
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"min_macro": 0.5}, "`min_macro` is no key of `gate`. Did you mean `min_macro_f1`?"),
+        ({"min_macro_f1": 1.5}, "`min_macro_f1` is a number between 0 and 1, not 1.5."),
+        ({"min_macro_f1": True}, "`min_macro_f1` is a number between 0 and 1, not True."),
+        ({"metrics": ["m0"]}, "`gate.metrics` is a map, not a list."),
+        ({"metrics": {"m0": {"min_men": 1}}}, "`min_men` is no key of `gate.metrics.m0`. Did you mean `min_mean`?"),
+        ({"metrics": {"m0": {"min_mean": 0.5, "on": "high"}}}, "`on` is `point` or `lower`, not 'high'."),
+        ({"cohorts": {"a": {"min_samples": 1.5}}}, "`min_samples` is a whole number of at least 0, not 1.5."),
+        ({"decision": "maybe"}, "`decision` is `two-way` or `three-way`, not 'maybe'."),
+        ({"budget": {"max_cost_usd": -1}}, "`max_cost_usd` is a number of at least 0, not -1."),
+        ([], "`gate` is a map, not a list."),
+        (None, "`gate` is a map, not null."),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_an_error(section, message):
+    with pytest.raises(ConfigurationError) as raised:
+        gate_of(section)
+    assert [fault.message for fault in raised.value.faults] == [message]
+
+
+def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs():
+    gate = gate_of(
+        {"metrics": {"m9": {"min_mean": 0.5}}, "cohorts": {"polcy": {"min_pass_rate": 0.5, "min_samples": 2}}}
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        unknown_names(gate, metrics=NAMES, cohorts=["policy", None])
+    text = str(raised.value)
+    assert "the metric `m9`" in text
+    assert "the cohort `polcy`, which the dataset does not have. Did you mean `policy`?" in text
+
+
+def test_a_latency_that_only_some_answers_have_settles_nothing():
+    tally = Tally(cards(1), samples=2, repetitions=1)
+    for position in range(2):
+        tally.tag(position, ())
+    answers = (Output("x", usage=Usage(latency_ms=5)), Output("x"))
+    tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
+    decision = decide(gate_of({"budget": {"max_p95_latency_s": 1}}), summarize(tally), metrics=NAMES)
+    assert [(check.status, check.because) for check in decision.checks] == [
+        ("inconclusive", "only 1 of 2 answers have a latency")
+    ]
+
+
+def test_a_cost_that_only_some_answers_report_is_a_floor():
+    tally = Tally(cards(1), samples=2, repetitions=1)
+    for position in range(2):
+        tally.tag(position, ())
+    answers = (Output("x", usage=Usage(cost_usd=0.001)), Output("x"))
+    tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
+    decision = decide(gate_of({"budget": {"max_cost_usd": 1}}), summarize(tally), metrics=NAMES)
+    assert [(check.status, check.because) for check in decision.checks] == [
+        ("inconclusive", "1 answer without usage, so the cost is a floor")
+    ]
+
+
+def test_on_lower_at_the_root_is_about_the_whole_run():
+    summary = summary_of(ROWS)
+    assert statuses({"min_macro_f1": 0.6}, summary)[0] == "pass"
+    assert statuses({"min_macro_f1": 0.6, "on": "lower"}, summary)[0] == "fail"
+
+
+def test_rules_about_metrics_that_were_left_out_are_skipped():
+    gate = gate_of({"metrics": {"m9": {"min_mean": 0.5}}})._replace(idle=frozenset({"m9"}))
+    unknown_names(gate, metrics=NAMES, cohorts=[None])
+    decision = decide(gate, summary_of(ROWS), metrics=NAMES)
+    assert [(check.name, check.status, check.observed) for check in decision.checks] == [
+        ("metrics.m9.min_mean", "skipped", None)
+    ]

@@ -1,0 +1,100 @@
+"""Who pays for a call: the first mark in order that stands on it, whatever came first; nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.records import Call, Execution, MetricScore, Output, Unscored, Usage
+from deemster.results.shared_call_cost import Paid, Payer, spent_in
+
+USD = Decimal("0.001")
+
+
+def used(number, **changes):
+    return Usage(prompt_tokens=number, completion_tokens=1, latency_ms=5.0, cost_usd=USD * number, **changes)
+
+
+def mark(*numbers):
+    """A mark that stands on calls; each used as many tokens as its number says."""
+    if not numbers:
+        return MetricScore(1.0)
+    if len(numbers) == 1:
+        return MetricScore(1.0, usage=used(numbers[0]), calls=(Call(numbers[0]),))
+    whole = Usage(calls=len(numbers), prompt_tokens=sum(numbers), cost_usd=USD * sum(numbers))
+    return MetricScore(1.0, usage=whole, calls=tuple(Call(number, used(number)) for number in numbers))
+
+
+def execution(position, *marks, repetition=0):
+    return Execution(position, f"s{position}", repetition, Output("x"), marks)
+
+
+def test_the_first_pays_and_those_after_it_count_a_cached_call():
+    first, second = [each.marks[0] for each in Paid([execution(0, mark(7)), execution(1, mark(7))])]
+    assert first.usage == used(7)
+    assert (second.usage.calls, second.usage.cached_calls) == (0, 1)
+    assert (second.usage.prompt_tokens, second.usage.cost_usd, second.usage.latency_ms) == (7, 0, None)
+    assert (first.calls, second.calls) == ((), ())
+
+
+def test_of_several_calls_only_those_that_are_shared_are_free():
+    _, second = [each.marks[0] for each in Paid([execution(0, mark(7)), execution(1, mark(7, 5))])]
+    assert (second.usage.calls, second.usage.cached_calls) == (1, 1)
+    assert (second.usage.prompt_tokens, second.usage.cost_usd) == (12, USD * 5)
+
+
+def test_metrics_of_one_execution_pay_in_their_order():
+    (only,) = Paid([execution(0, mark(7), mark(7))])
+    assert [each.usage.calls for each in only.marks] == [1, 0]
+
+
+def test_a_script_that_asks_the_same_twice_pays_once():
+    (only,) = Paid([execution(0, mark(7, 7))])
+    assert (only.marks[0].usage.calls, only.marks[0].usage.cached_calls) == (1, 1)
+
+
+def test_a_part_of_a_call_that_is_paid_already_is_nothing():
+    part = used(3, calls=0)
+    marks = [MetricScore(1.0, usage=part, calls=(Call(1),)) for _ in range(2)]
+    assert [Payer().usage(marks[0]), *map(Payer().usage, marks[1:])] == [part, part]
+    payer = Payer()
+    assert [payer.usage(each) for each in marks] == [part, None]
+
+
+def test_what_nobody_shares_is_paid_by_each():
+    marks = [MetricScore(1.0, usage=used(3)), Unscored("unreadable", "x", used(3))]
+    (only,) = Paid([execution(0, *marks)])
+    assert list(only.marks) == marks
+
+
+def test_an_execution_that_is_missing_stays_missing():
+    assert list(Paid([None, execution(1, mark())])) == [None, execution(1, mark())]
+
+
+def test_the_executions_can_be_gone_through_again():
+    paid = Paid([execution(0, mark(7)), execution(1, mark(7))])
+    assert list(paid) == list(paid)
+
+
+numbers = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=12)
+
+
+@given(numbers)
+def test_every_call_is_paid_exactly_once(rows):
+    paid = Paid([execution(position, mark(*row)) for position, row in enumerate(rows)])
+    usages = [usage for each in paid for one in each.marks if (usage := one.usage) is not None]
+    distinct = {number for row in rows for number in row}
+    assert sum(usage.calls for usage in usages) == len(distinct)
+    assert sum(usage.calls + usage.cached_calls for usage in usages) == sum(map(len, rows))
+    assert sum((usage.cost_usd for usage in usages), Decimal(0)) == USD * sum(distinct)
+
+
+@given(numbers)
+def test_what_a_run_has_spent_is_what_its_marks_pay(rows):
+    executions = [execution(position, mark(*row)) for position, row in enumerate(rows)]
+    spent = spent_in(executions)
+    distinct = {number for row in rows for number in row}
+    assert spent.ids == distinct
+    assert spent.usd == USD * sum(distinct)

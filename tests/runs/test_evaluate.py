@@ -1,0 +1,202 @@
+"""The door: `evaluate` and `evaluate_async`, wherever they are called."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+
+import pytest
+
+import deemster as dm
+from tests.report.make_reports import CLOCK
+
+SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]
+OPTIONS = {"outputs": {"a": "yes", "b": "yes"}, "metrics": ["exact-match"], "clock": CLOCK}
+
+
+def dataset(samples=SAMPLES):
+    return dm.Dataset(samples, name="small")
+
+
+def test_a_report_gives_its_figures_by_name():
+    report = dm.evaluate(dataset(), **OPTIONS)
+    assert report.macro_f1 == 0.5
+    assert report.metrics["exact-match"].mean == 0.5
+    assert report.cohorts["(untagged)"].samples == 2
+    assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metric, macro-F1 0.5000, 0 unscored>"
+
+
+def test_evaluate_works_inside_a_running_loop():
+    async def notebook():
+        return dm.evaluate(dataset(), **OPTIONS)
+
+    assert asyncio.run(notebook()).to_json() == dm.evaluate(dataset(), **OPTIONS).to_json()
+
+
+def test_evaluate_async_is_the_same_call():
+    assert asyncio.run(dm.evaluate_async(dataset(), **OPTIONS)).to_json() == dm.evaluate(dataset(), **OPTIONS).to_json()
+
+
+def test_evaluate_works_in_any_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(dm.evaluate(dataset(), **OPTIONS).to_json()))
+    thread.start()
+    thread.join(timeout=60)
+    assert found == [dm.evaluate(dataset(), **OPTIONS).to_json()]
+
+
+def test_an_async_target_runs_inside_a_running_loop_too():
+    async def answer(asked):
+        await asyncio.sleep(0)
+        return "yes" if asked["q"] == 1 else "no"
+
+    async def notebook():
+        return dm.evaluate(dataset(), target=answer, metrics=["exact-match"])
+
+    assert asyncio.run(notebook()).macro_f1 == 1.0
+
+
+def test_a_dataset_and_outputs_may_be_paths(tmp_path):
+    (tmp_path / "golden.jsonl").write_text('{"id": "a", "input": {}, "expected_output": "yes"}\n')
+    (tmp_path / "answers.jsonl").write_text('{"id": "a", "output": "yes"}\n')
+    report = dm.evaluate(tmp_path / "golden.jsonl", outputs=tmp_path / "answers.jsonl", metrics=["exact-match"])
+    assert (report.dataset.name, report.macro_f1) == ("golden", 1.0)
+
+
+@pytest.mark.parametrize("given", [{}, {"target": str, "outputs": {"a": "x", "b": "x"}}])
+def test_a_run_has_either_a_target_or_saved_outputs(given):
+    with pytest.raises(dm.ConfigurationError, match="Give either `target`, a function, or `outputs`"):
+        dm.evaluate(dataset(), metrics=["exact-match"], **given)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("repetitions", 0, "`repetitions` is a whole number of at least 1, not 0."),
+        ("repetitions", 1.5, "`repetitions` is a whole number of at least 1, not 1.5."),
+        ("repetitions", True, "`repetitions` is a whole number of at least 1, not True."),
+        ("concurrency", 0, "`concurrency` is a whole number of at least 1, not 0."),
+        ("thresholds", {"exact": 0.5}, "which is no metric of this run. Did you mean `exact-match`?"),
+        ("thresholds", {"exact-match": 1.5}, "The threshold of `exact-match` is a number between 0 and 1, not 1.5."),
+        ("thresholds", {"exact-match": float("nan")}, "is a number between 0 and 1, not nan."),
+        ("gate", {"min_macro": 1}, "`min_macro` is no key of `gate`. Did you mean `min_macro_f1`?"),
+        ("metrics", [], "There are no metrics."),
+        ("seed", "x", "`seed` is a whole number of at least 0, not 'x'."),
+        ("seed", -1, "`seed` is a whole number of at least 0, not -1."),
+        ("delta", 0, "`delta` lies in (0, 1], not 0."),
+        ("delta", float("nan"), "`delta` lies in (0, 1], not nan."),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused_before_anything_runs(option, value, message):
+    calls = []
+    options = {"target": calls.append, "metrics": ["exact-match"], option: value}
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(dataset(), **options)
+    assert message in str(caught.value)
+    assert calls == []
+
+
+def test_a_threshold_replaces_the_metrics_own():
+    report = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["levenshtein"]}, thresholds={"levenshtein": 0.0})
+    assert report.metrics["levenshtein"].n_passed == 2
+    assert report.metrics["levenshtein"].threshold == 0.0
+
+
+def test_what_is_absent_is_one_warning_and_unscored():
+    samples = [dm.Sample("a", {}), dm.Sample("b", {}), dm.Sample("c", {}, "yes")]
+    with pytest.warns(UserWarning, match="2 of 3 samples will be unscored, first `a`") as caught:
+        report = dm.evaluate(dataset(samples), outputs=dict.fromkeys("abc", "yes"), metrics=["exact-match"])
+    assert len(caught) == 1
+    assert report.metrics["exact-match"].unscored_by_cause == {"no_expected": 2}
+    assert report.metrics["exact-match"].n == 3
+
+
+def test_a_warning_points_at_the_line_that_called_evaluate():
+    with pytest.warns(UserWarning, match="unscored") as caught:
+        dm.evaluate(dataset([dm.Sample("a", {})]), outputs={"a": "x"}, metrics=["exact-match"])
+    assert caught[0].filename == __file__
+
+
+def test_strict_makes_the_same_an_error_before_the_run():
+    calls = []
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(dataset([dm.Sample("a", {})]), target=calls.append, metrics=["exact-match"], strict=True)
+    assert [fault.sample for fault in caught.value.faults] == ["a"]
+    assert calls == []
+
+
+def test_a_malformed_sample_stops_the_run_and_all_are_listed():
+    samples = [dm.Sample(name, {}, "(") for name in "abc"]
+    calls = []
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(dataset(samples), target=calls.append, metrics=["regex"])
+    assert [fault.sample for fault in caught.value.faults] == ["a", "b", "c"]
+    assert calls == []
+
+
+def test_a_misspelt_metadata_key_is_a_warning_with_the_right_spelling():
+    samples = [dm.Sample("a", {}, ["d1"], {"relevent": ["d1"], "unrelated": 1})]
+    outputs = [{"id": "a", "output": "x", "retrieved": ["d1"]}]
+    with pytest.warns(UserWarning, match="metadata has the key `relevent`. Did you mean `relevant`?"):
+        dm.evaluate(dataset(samples), outputs=outputs, metrics=["retrieval-hit-at-k"])
+
+
+def test_a_key_that_no_metric_of_the_run_reads_is_no_warning():
+    samples = [dm.Sample("a", {}, "x", {"relevent": ["d1"]})]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dm.evaluate(dataset(samples), outputs={"a": "x"}, metrics=["exact-match"])
+
+
+def test_the_run_id_tells_runs_of_other_metrics_apart():
+    first = dm.evaluate(dataset(), **OPTIONS).run.id
+    second = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["contains"]}).run.id
+    assert first.startswith("20250615T120000Z-")
+    assert second.startswith("20250615T120000Z-")
+    assert first != second
+
+
+def test_a_report_outlives_its_dataset_and_leaves_no_open_file():
+    def made():
+        return dm.evaluate(dataset(), **OPTIONS)
+
+    assert made().to_csv().count("\n") == 3
+
+
+def test_a_list_of_maps_or_samples_is_a_dataset():
+    rows = [{"id": "a", "input": {}, "expected_output": "x"}, dm.Sample("b", {}, "y")]
+    report = dm.evaluate(rows, outputs={"a": "x", "b": "x"}, metrics=["exact-match"])
+    assert (report.dataset.name, report.macro_f1) == ("samples", 0.5)
+
+
+@pytest.mark.parametrize("nonsense", [{"id": "a"}, 7, b"golden.yml"])
+def test_what_is_no_dataset_is_refused_by_name(nonsense):
+    with pytest.raises(dm.ConfigurationError, match=f"not {type(nonsense).__name__}"):
+        dm.evaluate(nonsense, outputs={"a": "x"}, metrics=["exact-match"])
+
+
+def test_more_unscored_marks_than_allowed_make_the_run_incomplete():
+    rows = [{"id": "a", "input": {}, "expected_output": None}, {"id": "b", "input": {}, "expected_output": "x"}]
+    options = {"outputs": {"a": "x", "b": "x"}, "metrics": ["exact-match"]}
+    with pytest.warns(UserWarning, match="1 of 2 samples will be unscored"):
+        strict, lenient = dm.evaluate(rows, **options), dm.evaluate(rows, **options, max_unscored="50%")
+    assert (strict.run.status, lenient.run.status) == ("incomplete", "complete")
+    assert strict.run.reason == "1 of 2 marks are unscored, above the allowance of 0"
+
+
+def test_a_frozen_clock_measures_no_latency_rather_than_none_at_all(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1750000000")
+    rows = [{"id": "a", "input": {}, "expected_output": "x"}]
+    report = dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match", {"latency-below": {"max_ms": 1}}])
+    assert report.usage.target.latency_ms is None
+    assert report.metrics["latency-below"].unscored_by_cause == {"no_usage": 1}
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match"]).usage.target.latency_ms.count == 1
+
+
+def test_a_metric_that_scored_nothing_still_has_its_threshold():
+    rows = [{"id": "a", "input": {}, "expected_output": None}]
+    with pytest.warns(UserWarning, match="unscored"):
+        report = dm.evaluate(rows, outputs={"a": "x"}, metrics=["rouge-l"], thresholds={"rouge-l": 0.7})
+    assert report.metrics["rouge-l"].threshold == 0.7

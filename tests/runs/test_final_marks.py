@@ -1,0 +1,107 @@
+"""Marks that are final only once all are there."""
+
+from __future__ import annotations
+
+import deemster as dm
+from deemster.records import Call, Execution, MetricScore, Output, Unscored
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs._final_marks import settled, settles
+from deemster.runs.stop_request import Stop
+from deemster.store import open_store
+from tests.report.make_reports import CLOCK
+
+
+class Late:
+    """Gives each mark its rank among all: a later one would change an earlier one."""
+
+    name = "late"
+    settles = True
+
+    def __init__(self):
+        self.stop = None
+        self.seen = []
+
+    def score(self, sample, output):
+        self.seen.append(sample.id)
+        return MetricScore(1 - sample.input["n"] / 10)
+
+    def settle(self, marks):
+        order = sorted((mark.score for mark in marks if isinstance(mark, MetricScore)), reverse=True)
+        return [MetricScore(order.index(mark.score) / 100) if isinstance(mark, MetricScore) else mark for mark in marks]
+
+
+class Plain:
+    name = "plain"
+
+
+def mark(place):
+    return Unscored("model_failed", "down") if place == 3 else MetricScore(1 - place / 10, calls=(Call(place + 1),))
+
+
+EVERY = [
+    Execution(place, f"s{place}", repetition, Output("x"), (mark(place), MetricScore(0.5)))
+    for place in range(6)
+    for repetition in range(2)
+]
+
+
+def test_only_a_metric_that_says_so_settles():
+    assert settles([Plain(), Late()])
+    assert not settles([Plain()])
+
+
+def test_a_metric_that_settles_sees_all_marks_of_the_run_and_changes_no_others():
+    found = list(settled([Late(), Plain()], [*EVERY[:4], None, *EVERY[4:]]))
+    assert [(each.position, each.repetition) for each in found] == [(p, r) for p in range(6) for r in range(2)]
+    ranks = [each.marks[0].score for each in found if each.position != 3 and each.repetition == 0]
+    assert ranks == [0.0, 0.02, 0.04, 0.06, 0.08]
+    assert all(each.marks[0] == mark(3) for each in found if each.position == 3)
+    assert all(each.marks[1] == MetricScore(0.5) for each in found)
+
+
+def test_what_was_paid_for_a_mark_stays_with_it():
+    found = list(settled([Late(), Plain()], EVERY))
+    assert [each.marks[0].calls for each in found] == [each.marks[0].calls for each in EVERY]
+
+
+def test_it_sees_them_repetition_by_repetition():
+    seen = []
+
+    class Noting(Late):
+        def settle(self, marks):
+            seen.extend(marks)
+            return marks
+
+    list(settled([Noting(), Plain()], EVERY))
+    assert seen == [mark(place) for _ in range(2) for place in range(6)]
+
+
+def test_a_run_without_executions_settles_nothing():
+    assert list(settled([Late()], [None, None])) == []
+
+
+def test_a_run_that_settles_is_interrupted_and_resumed_to_the_same_bytes(tmp_path):
+    rows = [dm.Sample(f"s{n}", {"n": n}, None) for n in range(8)]
+
+    def job(metric, bot=None):
+        async def answer(invocation):
+            if bot is not None and invocation.id == "s3":
+                bot.request("enough")
+            return "x"
+
+        return job_of(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
+
+    def ran(what, **more):
+        return finished(run(what, clock=CLOCK, warn=lambda _: None, **more))
+
+    expected = ran(job(Late())).to_json()
+    with open_store(tmp_path / "runs.db") as store:
+        stop = Stop()
+        partial = ran(job(Late(), stop), stop=stop, keeping=Keeping(store))
+        assert partial.totals.not_run == 4
+        assert [each.marks["late"].score for each in partial.executions[:4]] == [0.0, 0.01, 0.02, 0.03]
+        metric = Late()
+        report = ran(job(metric), keeping=Keeping(store, resume=True))
+        assert report.to_json() == expected
+        assert report_of(store, "latest").to_json() == expected
+        assert sorted(metric.seen) == ["s4", "s5", "s6", "s7"]

@@ -1,0 +1,153 @@
+"""Cascades end to end: a labelled pilot is graded by both sides, calibrated, and the cascade run on fresh items."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from deemster.alignment import compute_metrics
+from deemster.alignment.cascade_calibration import calibrate_cascade
+from deemster.datasets import RubricDataset, Votes, derive
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_cascade import Cascade
+from deemster.models import FakeChat
+from deemster.records import Answer, Token
+from deemster.runs.grade_dataset import grade
+from tests.report.make_reports import CLOCK
+
+CHEAP, STRONG = Judge("cheap", "cheap"), Judge("strong", "strong")
+COSTS = {"cheap": 1.0, "strong": 10.0}
+RUBRIC = {"criteria": [{"name": f"c{at}", "requirement": f"Point {at} is met."} for at in range(3)]}
+WORDS = ("UNMET", "MET")
+
+
+class World:
+    """Items with a truth, a cheap judge that roughly knows when it errs, and a strong one that seldom does."""
+
+    def __init__(self, seed, count):
+        rng = np.random.default_rng(seed)
+        shape = (count, 3)
+        hard = (rng.random((count, 1)) + rng.random(shape)) / 2
+        self.truth = rng.random(shape) < 0.6
+        skill = 0.99 - 0.5 * hard
+        self.cheap = self.truth == (rng.random(shape) < skill)
+        self.strong = self.truth == (rng.random(shape) < 0.97 - 0.1 * hard)
+        self.surety = np.clip(skill + rng.normal(0, 0.05, shape), 0.5, 0.99).round(2)
+        self.count = count
+
+    def dataset(self):
+        rows = [
+            {"id": f"i{at:04d}", "submission": f"Item {at};", "ground_truth": [WORDS[int(cell)] for cell in row]}
+            for at, row in enumerate(self.truth)
+        ]
+        return RubricDataset(rows, rubric=RUBRIC)
+
+    def models(self):
+        return {"cheap": FakeChat(self._cheap), "strong": FakeChat(self._strong)}
+
+    def _place(self, ask):
+        text = ask.messages[1].content
+        item = int(text.split("Item ")[1].split(";")[0])
+        return item, next(at for at in range(3) if f"Point {at} " in text)
+
+    def _cheap(self, ask):
+        at = self._place(ask)
+        said, other = WORDS[int(self.cheap[at])], WORDS[1 - int(self.cheap[at])]
+        p = float(self.surety[at])
+        text = json.dumps({"reason": "r", "verdict": said})
+        head = text[: text.rindex(said)]
+        likely = ((said, math.log(p)), (other, math.log(1 - p)))
+        tokens = (Token(head, 0.0), Token(said, math.log(p), likely), Token('"}', 0.0))
+        return Answer(text=text, tokens=tokens, model="m")
+
+    def _strong(self, ask):
+        return json.dumps({"reason": "r", "verdict": WORDS[int(self.strong[self._place(ask)])]})
+
+
+def accuracy(grading, world):
+    finals = [[each.verdict == "MET" for each in item.criteria] for item in grading.items]
+    return float((np.array(finals) == world.truth).mean())
+
+
+def test_what_calibration_promises_the_cascade_keeps_on_fresh_items(tmp_path):
+    pilot = World(1, 150)
+    both = grade(
+        pilot.dataset(),
+        CriterionGrader([CHEAP, STRONG], probabilities=True),
+        models=pilot.models(),
+        clock=CLOCK,
+    )
+    votes = Votes.load(both.to_votes(tmp_path / "pilot.json"))
+    found = calibrate_cascade(votes, cheap="cheap", strong=["strong"], costs=COSTS, seed=3, fresh_items=200)
+    assert found.choice.threshold is not None
+    assert found.pays
+
+    fresh = World(2, 200)
+    panel = CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=found.choice.threshold))
+    models = fresh.models()
+    grading = grade(fresh.dataset(), panel, models=models, clock=CLOCK)
+    share = len(models["strong"].asked) / 600
+    cost = 3 * (COSTS["cheap"] + share * COSTS["strong"])
+    promised = found.choice
+    for value, ci in (
+        (accuracy(grading, fresh), promised.accuracy_ci),
+        (share, promised.escalation_ci),
+        (cost, promised.cost_ci),
+    ):
+        assert ci.lower <= value <= ci.upper
+    assert len(models["cheap"].asked) == 600
+
+
+def test_the_votes_of_a_cascade_are_read_as_it_decided_them(tmp_path):
+    world = World(5, 60)
+    grading = grade(
+        world.dataset(), CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=0.8)), models=world.models(), clock=CLOCK
+    )
+    votes = Votes.load(grading.to_votes(tmp_path / "v.json"))
+    assert votes == grading.votes(reasons=True)
+    (derived,) = derive(votes)
+    assert derived.score.tolist() == [item.score for item in grading.items]
+    result = compute_metrics(votes, None)
+    assert result.criterion_accuracy == pytest.approx(accuracy(grading, world))
+    # A strong judge was asked where the cheap one was unsure, and nowhere else.
+    asked = (votes.blocks[0].votes[:, :, 1] != -1).sum()
+    assert asked == (world.surety < 0.8).sum()
+
+
+def test_a_cascade_asks_and_decides_as_calibration_would_have_done():
+    world = World(8, 80)
+    both = grade(
+        world.dataset(), CriterionGrader([CHEAP, STRONG], probabilities=True), models=world.models(), clock=CLOCK
+    )
+    found = calibrate_cascade(both.votes(), cheap="cheap", strong=["strong"], costs=COSTS, seed=1)
+    for point in found.points[5:20:5]:
+        models = world.models()
+        panel = CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=point.threshold))
+        grading = grade(world.dataset(), panel, models=models, clock=CLOCK)
+        assert len(models["strong"].asked) == point.n_escalated
+        assert accuracy(grading, world) == pytest.approx(point.accuracy)
+
+
+def test_a_cascade_whose_strong_judge_failed_came_to_no_verdict_in_any_mode_of_alignment(tmp_path):
+    world = World(5, 60)
+    models = {**world.models(), "strong": FakeChat(lambda _: "Well.")}
+    with pytest.warns(UserWarning, match="failed every call"):
+        grading = grade(
+            world.dataset(), CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=0.8)), models=models, clock=CLOCK
+        )
+    failed = [each for item in grading.items for each in item.criteria if each.failed]
+    assert len(failed) == (world.surety < 0.8).sum() > 0
+    # The cheap judge spoke, and what it said decided nothing.
+    assert {(each.agreement, each.votes[0].failure) for each in failed} == {(None, None)}
+    written = grading.to_votes(tmp_path / "v.json")
+    votes = Votes.load(written)
+    votes.save(tmp_path / "again.json")
+    assert Votes.load(tmp_path / "again.json") == votes
+    for mode in ("exclude", "as_unmet", "as_category"):
+        found = compute_metrics(votes, None, cannot_assess=mode)
+        judged = sum(each.n_samples for each in found.per_criterion)
+        assert judged == world.surety.size - len(failed), mode

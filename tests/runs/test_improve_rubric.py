@@ -1,0 +1,334 @@
+"""A rubric is reworded where held-out agreement speaks for it, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+
+import deemster as dm
+from deemster.runs import finished
+from deemster.runs._improvement_log import Reply
+from deemster.runs.improve_rubric import Work, reworded
+from deemster.runs.improvement_judging import HELD_OUT, TRAIN, Settings
+from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
+
+WEAK = {"The facts are alright.": 0.6}
+
+
+def improved(judge, author, *, items=200, **options):
+    given = {"writer": "writer", "criteria": 1, **options}
+    grader = given.pop("grader", GRADER)
+    return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **given)
+
+
+def test_a_wording_by_which_judges_agree_better_is_accepted():
+    found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER))
+    assert found.accepted == ("facts",)
+    assert found.complete
+    (only,) = found.tries
+    assert only.decision == "accepted"
+    assert only.held_out.after > only.held_out.before + 0.2
+    assert only.held_out.p_value <= only.level == pytest.approx(0.05 / 3)
+    assert (found.train_items, found.held_out_items, found.family) == (100, 100, 3)
+
+
+def test_nothing_but_the_words_of_an_accepted_criterion_changes():
+    found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER))
+    old, new = RUBRIC.criteria[0], found.after.criteria[0]
+    assert new == msgspec.structs.replace(old, requirement=BETTER)
+    assert found.after.criteria[1:] == RUBRIC.criteria[1:]
+    assert msgspec.structs.replace(found.after, criteria=RUBRIC.criteria) == RUBRIC
+    changed = [line for line in found.diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert changed == ["-    requirement: The facts are alright.", f"+    requirement: {BETTER}"]
+
+
+def test_sections_keep_their_criteria():
+    rubric = dm.Rubric.parse("- { name: one, criteria: [{ name: a, requirement: A. }, { name: b, requirement: B. }] }")
+    new = reworded(rubric, {"b": "Better."})
+    assert [criterion.requirement for criterion in new.sections[0].criteria] == ["A.", "Better."]
+    assert new.criteria == new.sections[0].criteria
+    assert reworded(rubric, {}) == rubric
+
+
+def test_a_wording_that_is_worse_on_the_items_learnt_from_is_not_even_tested():
+    judge = Judge(WEAK | {"Wording 1.": 0.3})
+    found = improved(judge, Writer(lambda number: f"Wording {number}."), rounds=2)
+    assert [each.decision for each in found.tries] == ["no better"]
+    assert (found.accepted, found.diff, found.after) == ((), "", RUBRIC)
+    assert found.tries[0].held_out is None
+    assert found.stopped == "round 1 brought no wording that helps on the training part"
+
+
+def test_a_proposal_that_changes_more_than_words_is_refused_and_graded_by_nobody():
+    judge = Judge(WEAK)
+    writer = Writer(lambda _: {"diagnosis": "x", "requirement": BETTER, "weight": 99})
+    found = improved(judge, writer)
+    assert [each.decision for each in found.tries] == ["refused"]
+    assert "`weight`" in found.tries[0].message
+    assert writer.asked == 2
+    # Three criteria on the part to learn from, one on the other; the fourth criterion is a metric's.
+    assert judge.asked == 4 * 100
+
+
+def test_where_too_few_disagreements_are_held_out_nobody_is_asked_for_words():
+    writer = Writer(lambda _: BETTER)
+    found = improved(Judge({}, usual=0.9), writer, items=20, criteria=3, rounds=5)
+    assert {each.decision for each in found.tries} == {"out of reach"}
+    assert writer.asked == 0
+    assert all(target.least_p > 0.05 / found.family for target in found.targets)
+
+
+def test_full_agreement_leaves_nothing_to_do():
+    found = improved(Judge({}, usual=1.0), Writer(lambda _: BETTER), items=10)
+    assert (found.targets, found.tries) == ((), ())
+    assert "agree on every item" in found.stopped
+
+
+def test_the_writer_sees_disagreements_of_the_items_learnt_from_alone():
+    writer = Writer(lambda number: f"Wording {number}.")
+    judge = Judge(WEAK | {f"Wording {number}.": 0.68 for number in range(1, 9)})
+    found = improved(judge, writer, rounds=3)
+    train, held = dataset(200).split(0.5, seed=0)
+    shown = {text for seen in writer.seen for text in seen.split("\n") if text.startswith("Submission number")}
+    assert shown <= {item.submission for item in train}
+    assert not shown & {item.submission for item in held}
+    assert len(shown) > 6
+    tried = [each.requirement for each in found.tries]
+    assert all(wording in writer.seen[-1] for wording in tried[:-1])
+
+
+def test_the_worst_criteria_come_first_and_metrics_answer_for_themselves():
+    judge = Judge({"The facts are alright.": 0.9, "There is padding.": 0.5, "How deep is it?": 0.7})
+    found = improved(judge, Writer(lambda _: "Nothing."), criteria=9)
+    assert [target.criterion for target in found.targets] == ["padding", "depth", "facts"]
+
+
+def test_later_tests_are_held_against_what_holm_leaves():
+    better = {"The facts are alright.": "Numbers are right.", "There is padding.": "Says a thing twice, padding."}
+    chances = dict.fromkeys(better, 0.55) | dict.fromkeys(better.values(), 0.98)
+
+    def propose(_):
+        return next(new for old, new in better.items() if old in writer.seen[-1])
+
+    writer = Writer(propose)
+    found = improved(Judge(chances), writer, items=300, criteria=2)
+    assert sorted(found.accepted) == ["facts", "padding"]
+    assert [each.level for each in found.tries] == pytest.approx([0.05 / 6, 0.05 / 5])
+    assert "better wording" in found.stopped
+
+
+def test_a_cluster_is_never_divided_and_counts_as_one():
+    found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER), cluster="author", items=200)
+    train, held = dataset(200).split(0.5, cluster="author", seed=0)
+    assert {item.metadata["author"] for item in train}.isdisjoint(item.metadata["author"] for item in held)
+    (only,) = found.tries
+    # Ten authors are held out: 2 ** -10 is as low as p can get.
+    assert only.held_out.p_value >= 2**-10
+
+
+@pytest.fixture
+def trail(tmp_path):
+    return tmp_path / "new.yaml.progress.jsonl"
+
+
+def test_work_that_ended_goes_on_without_asking_anything(trail):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    first = improved(judge, writer, progress_file=trail)
+    asked = judge.asked, writer.asked
+    second = improved(judge, writer, progress_file=trail, resume=True)
+    assert (judge.asked, writer.asked) == asked
+    assert second.to_json() == first.to_json()
+
+
+@pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
+def test_work_that_was_killed_anywhere_ends_as_if_it_had_not_been(trail, share):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    whole = improved(judge, writer, progress_file=trail)
+    data = trail.read_bytes()
+    kept = data[: max(data.index(b"\n") + 1, int(len(data) * share))]
+    trail.write_bytes(kept)
+    before = judge.asked
+    again = improved(judge, writer, progress_file=trail, resume=True)
+    assert again.to_json() == whole.to_json()
+    assert 0 < judge.asked - before < before
+
+
+def test_progress_that_is_there_is_not_lost_by_mistake(trail):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    improved(judge, writer, progress_file=trail)
+    with pytest.raises(dm.ConfigurationError, match="--resume"):
+        improved(judge, writer, progress_file=trail)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 1}, "`seed` has changed"),
+        ({"rounds": 5}, "`rounds` has changed"),
+        ({"items": 201}, "`dataset` has changed"),
+        ({"grader": dm.CriterionGrader(dm.Judge("other", "judge"))}, "`grader` has changed"),
+        ({"writer": "judge"}, "`writer` has changed"),
+    ],
+)
+def test_progress_of_other_work_is_refused(trail, changed, message):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    improved(judge, writer, progress_file=trail)
+    with pytest.raises(dm.ConfigurationError, match=message):
+        improved(judge, writer, progress_file=trail, resume=True, **changed)
+
+
+@pytest.mark.parametrize("text", ["{}\n", "no JSON\n", '{"type": "reply", "criterion": "a", "number": 1}\n', "\xff\n"])
+def test_a_file_that_is_no_progress_is_refused(trail, text):
+    trail.write_text(text, encoding="latin-1")
+    with pytest.raises(dm.ConfigurationError, match="progress file"):
+        improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail, resume=True)
+    assert trail.read_text(encoding="latin-1") == text
+
+
+def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    usage = dm.Usage(prompt_tokens=90, completion_tokens=10, total_tokens=100)
+
+    def counted(ask):
+        return dm.Answer(text=json.dumps(judge(ask)), usage=usage)
+
+    def told(**options):
+        given = {"judge": dm.FakeChat(counted), "writer": dm.FakeChat(writer)}
+        return dm.improve_rubric(
+            RUBRIC, dataset(100), GRADER, models=given, writer="writer", criteria=1, progress_file=trail, **options
+        )
+
+    first = told(budget_tokens=12_000)
+    assert not first.complete
+    assert "budget" in first.stopped
+    assert first.after == RUBRIC
+    last = told(resume=True)
+    assert last.complete
+    assert last.accepted == ("facts",)
+
+
+def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
+    def dead(ask):
+        raise dm.Trouble("refused", "no such model")
+
+    found = improved(dead, Writer(lambda _: BETTER), progress_file=trail)
+    assert not found.complete
+    assert "no such model" in found.stopped
+    assert found.tries == ()
+    judge = Judge(WEAK | {BETTER: 0.97})
+    assert improved(judge, Writer(lambda _: BETTER), progress_file=trail, resume=True).accepted == ("facts",)
+
+
+def test_a_writer_that_fails_stops_it(trail):
+    def dead(ask):
+        raise dm.Trouble("refused", "no such model")
+
+    found = improved(Judge(WEAK), dead, progress_file=trail)
+    assert (found.complete, found.tries) == (False, ())
+    assert "the writer failed" in found.stopped
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": 0}, "`rounds`"),
+        ({"criteria": True}, "`criteria`"),
+        ({"alpha": 1.0}, "`alpha`"),
+        ({"writer": "wirter"}, "Did you mean `writer`?"),
+        ({"train": 1.5}, "train"),
+        ({"cluster": "autor"}, "no `autor`"),
+        ({"grader": dm.CriterionGrader(dm.Judge("j", "judge"), calls="per_item")}, "per_criterion"),
+        ({"grader": "judge"}, "CriterionGrader"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_anybody_is_asked(options, message):
+    judge = Judge(WEAK)
+    with pytest.raises(dm.InputError, match=message):
+        improved(judge, Writer(lambda _: BETTER), **options)
+    assert judge.asked == 0
+
+
+def test_labels_of_another_rubric_are_refused():
+    other = dm.Rubric.parse("- { name: x, requirement: X. }")
+    with pytest.raises(dm.DatasetError, match="both need the same"):
+        dm.improve_rubric(other, dataset(10), GRADER, models=models(Judge({}), Writer(str)), writer="writer")
+
+
+def test_other_words_in_the_dataset_do_not_matter():
+    theirs = reworded(RUBRIC, {"facts": "Something else."})
+    found = dm.improve_rubric(
+        RUBRIC,
+        dataset(20, rubric=theirs),
+        GRADER,
+        models=models(Judge(WEAK), Writer(lambda _: BETTER)),
+        writer="writer",
+    )
+    assert found.targets[0].requirement == "The facts are alright."
+
+
+class NoHearing:
+    """Agreements by lot: the wording has no part in them."""
+
+    def __init__(self, seed, *, items=200, criteria=3, rounds=3, change=0.4, truth=0.7):
+        self.rubric = dm.Rubric(tuple(dm.Criterion(f"Wording {at}.", name=f"c{at}") for at in range(criteria)))
+        self.settings = Settings(GRADER, "writer", rounds=rounds, criteria=criteria)
+        self.halves = {part: SimpleNamespace(cases=range(items), clusters=None) for part in (TRAIN, HELD_OUT)}
+        self.usage, self._rng, self._known = None, np.random.default_rng(seed), {}
+        self._items, self._change, self._truth = items, change, truth
+
+    def truths(self, place, part):
+        return [0] * self._items
+
+    async def agreements(self, criterion, part):
+        key = (criterion.name, criterion.requirement, part)
+        if key not in self._known:
+            first = self._known.get((criterion.name, f"Wording {criterion.name[1:]}.", part))
+            fresh = self._rng.random(self._items) < self._truth
+            kept = self._rng.random(self._items) >= self._change
+            self._known[key] = fresh if first is None else np.where(kept, first, fresh)
+        return [float(each) for each in self._known[key]]
+
+    async def proposed(self, criterion, number, *, tried):
+        return Reply(criterion=criterion.name, number=number, requirement=f"Try {number}.", diagnosis="?")
+
+
+@pytest.mark.parametrize("options", [{}, {"change": 1.0}, {"criteria": 1, "rounds": 1}, {"criteria": 1, "rounds": 6}])
+def test_wordings_that_are_no_better_are_accepted_in_at_most_five_of_a_hundred_works(options):
+    runs = 300
+    accepted = sum(bool(finished(Work(NoHearing(seed, **options)).done()).accepted) for seed in range(runs))
+    assert accepted / runs <= 0.05
+
+
+def test_a_wording_that_changes_nothing_is_never_accepted():
+    for seed in range(50):
+        found = finished(Work(NoHearing(seed, change=0.0)).done())
+        assert {each.decision for each in found.tries} == {"no better"}
+
+
+def test_a_gain_of_nothing_is_never_accepted_whatever_the_level():
+    judge = Judge({"The facts are alright.": 0.5, "Other words.": 0.5})
+    for world in range(12):
+        judge.world = world
+        found = dm.improve_rubric(
+            RUBRIC, dataset(60, world=world), GRADER, models=models(judge, Writer(lambda _: "Other words.")),
+            writer="writer", criteria=1, rounds=1, alpha=0.999,
+        )  # fmt: skip
+        assert all(each.held_out.difference > 0 for each in found.tries if each.decision == "accepted")
+
+
+def test_reasons_that_changed_are_other_work(trail):
+    def told(reason, **options):
+        data = dataset(40)
+        rows = [{"id": item.id, "submission": item.submission, "ground_truth": list(item.ground_truth),
+                 "ground_truth_reasons": [reason, None, None, None]} for item in data.items]  # fmt: skip
+        given = dm.RubricDataset(rows, rubric=RUBRIC)
+        judge = models(Judge(WEAK), Writer(lambda _: BETTER))
+        return dm.improve_rubric(RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **options)
+
+    told("Because.")
+    with pytest.raises(dm.ConfigurationError, match="`reasons` has changed"):
+        told("For another reason.", resume=True)

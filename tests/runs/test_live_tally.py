@@ -1,0 +1,232 @@
+"""Counting while a run goes on comes to the same as counting at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from decimal import Decimal
+
+import pytest
+
+import deemster as dm
+from deemster.records import Call, MetricScore, Unscored, Usage
+from deemster.results import MetricsAggregator
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import _build_report as deriving
+from deemster.runs.stop_request import Stop
+from deemster.store import open_store
+from tests.report.make_reports import CLOCK
+
+
+class Sharing:
+    """A metric of the user's own whose marks all stand on one call."""
+
+    name = "sharing"
+
+    def score(self, _sample, _output):
+        return MetricScore(1.0, usage=Usage(prompt_tokens=7), calls=(Call(1),))
+
+
+class Marking:
+    """A metric of the user's own that marks by the number of a sample."""
+
+    name = "own"
+
+    def __init__(self, mark, *, parts=()):
+        self._mark, self.parts = mark, parts
+
+    def score(self, sample, _output):
+        return self._mark(sample.input["n"])
+
+
+def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **more):
+    rows = [dm.Sample(f"s{n}", {"n": n}, f"{n % 3}", {"tags": ["a" if n % 2 else "b"]}) for n in range(700)]
+
+    async def answer(invocation):
+        n = invocation.input["n"]
+        if n == stop_at:
+            stop.request("enough")
+        if n in failing:
+            raise TimeoutError("no answer")
+        for _ in range(n % 5):
+            await asyncio.sleep(0)
+        return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7, **spent(n)))
+
+    given = {"metrics": ["exact-match", "contains"], "repetitions": 2, "concurrency": 3}
+    return job_of(dm.Dataset(rows, name="d"), target=answer, **given | more)
+
+
+def ran(what, **more):
+    return finished(run(what, clock=CLOCK, warn=lambda _: None, **more))
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """Which runs were read again to be counted."""
+    seen = []
+    counted = deriving._counted
+
+    def noted(remains, terms, *, watched):
+        seen.append(remains.id)
+        return counted(remains, terms, watched=watched)
+
+    monkeypatch.setattr(deriving, "_counted", noted)
+    return seen
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def test_a_run_that_comes_to_its_end_is_not_read_again_to_be_counted(store, readings):
+    report = ran(job(failing={3, 5}), keeping=Keeping(store))
+    assert readings == []
+    assert report.to_json() == report_of(store, "latest").to_json()
+    assert len(readings) == 1
+
+
+def test_neither_is_one_that_is_not_stored(store, readings):
+    report = ran(job())
+    assert readings == []
+    assert report.to_json() == ran(job(), keeping=Keeping(store)).to_json()
+
+
+@pytest.mark.parametrize("failing", [frozenset(), {3, 650}])
+def test_neither_is_one_that_was_interrupted_and_resumed(store, readings, failing):
+    stop = Stop()
+    ran(job(stop=stop, stop_at=600, failing=failing), stop=stop, keeping=Keeping(store))
+    readings.clear()
+    report = ran(job(), keeping=Keeping(store, resume=True))
+    assert readings == []
+    assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
+
+
+def test_one_that_was_stopped_is_counted_by_what_is_kept_of_it(store, readings):
+    stop = Stop()
+    report = ran(job(stop=stop, stop_at=600), stop=stop, keeping=Keeping(store))
+    assert len(readings) == 1
+    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.totals.not_run > 0
+
+
+def test_an_aggregator_is_asked_once_for_each_execution(store):
+    class Counting(MetricsAggregator):
+        asked = 0
+
+        def aggregate(self, results):
+            type(self).asked += 1
+            return super().aggregate(results)
+
+    aggregator = Counting()
+    report = ran(job(aggregator=aggregator), keeping=Keeping(store))
+    assert aggregator.asked == 1400
+    assert report.to_json() == report_of(store, "latest", aggregator=aggregator).to_json()
+
+
+def test_a_resumed_run_with_an_aggregator_ends_in_the_same_report(store):
+    stop = Stop()
+    ran(job(stop=stop, stop_at=600, aggregator="and"), stop=stop, keeping=Keeping(store))
+    report = ran(job(aggregator="and"), keeping=Keeping(store, resume=True))
+    assert report.to_json() == ran(job(aggregator="and")).to_json()
+
+
+def test_a_call_that_marks_of_a_users_own_metric_share_is_paid_for_once(store):
+    report = ran(job(metrics=[Sharing()]), keeping=Keeping(store))
+    assert report.usage.scoring.calls == 1
+    assert report.usage.scoring.cached_calls == 1399
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store):
+    def mark(n):
+        return MetricScore(1.0, {"criteria": {"clear": {"value": n % 2, "agreement": n / 700}}})
+
+    metrics = [Marking(mark, parts=("clear",))]
+    stop = Stop()
+    ran(job(metrics=metrics, stop=stop, stop_at=600), stop=stop, keeping=Keeping(store))
+    report = ran(job(metrics=metrics), keeping=Keeping(store, resume=True))
+    assert report.metrics["own"].criteria["clear"].n == 1400
+    assert report.to_json() == report_of(store, "latest").to_json() == ran(job(metrics=metrics)).to_json()
+
+
+def test_marks_of_both_directions_are_told_by_the_direction_of_their_metric(store):
+    metrics = [Marking(lambda n: MetricScore(0.5, higher_is_better=n % 3 == 0))]
+    metrics[0].higher_is_better = False
+    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    assert report.metrics["own"].higher_is_better is False
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_marks_of_one_direction_tell_that_of_their_metric(store):
+    report = ran(job(metrics=[Marking(lambda _: MetricScore(0.5, higher_is_better=False))]), keeping=Keeping(store))
+    assert report.metrics["own"].higher_is_better is False
+
+
+@pytest.mark.parametrize("mark", [MetricScore(0.5, threshold=1), Unscored("bad_output", "None.")])
+def test_a_threshold_that_is_a_whole_number_is_told_as_it_is_kept(store, mark):
+    metric = Marking(lambda _: mark)
+    metric.threshold = 1
+    report = ran(job(metrics=[metric]), keeping=Keeping(store))
+    assert type(report.metrics["own"].threshold) is float
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_models_whose_names_are_kept_as_one_are_counted_as_one(store):
+    names = ("\ud800", "\ud801", "\ufffd")
+    report = ran(job(spent=lambda n: {"model": names[n % 3]}), keeping=Keeping(store))
+    assert [(model.model, model.calls) for model in report.cost.models] == [("\ufffd", 1400)]
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_money_comes_to_the_same_digit_whatever_finishes_first(store):
+    def spent(n):
+        return {"cost_usd": Decimal(n + 1) / 7 * Decimal(10) ** (n % 9 - 4)}
+
+    assert ran(job(spent=spent), keeping=Keeping(store)).cost == report_of(store, "latest").cost
+
+
+@pytest.mark.parametrize("kind", [MetricScore, Unscored])
+def test_the_usage_of_a_mark_may_be_a_map(store, kind):
+    def mark(_):
+        usage = {"prompt_tokens": 3}
+        return MetricScore(1.0, usage=usage) if kind is MetricScore else Unscored("bad_output", "None.", usage)
+
+    report = ran(job(metrics=[Marking(mark)]), keeping=Keeping(store))
+    assert report.usage.scoring.prompt_tokens == 1400 * 3
+    assert report.to_json() == report_of(store, "latest").to_json()
+
+
+def test_a_usage_that_is_none_fails_its_mark_alone(store):
+    metrics = [Marking(lambda n: MetricScore(1.0, usage=5 if n == 3 else None)), "contains"]
+    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    assert report.metrics["own"].unscored_by_cause == {"metric_failed": 2}
+
+
+@pytest.mark.parametrize("lost", ["outputs", "marks"])
+def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
+    ran(job(failing={3}), keeping=Keeping(store))
+    with store.writing() as rows:
+        rows.write(f"DELETE FROM {lost} WHERE position = 5")
+    report = ran(job(), keeping=Keeping(store, resume=True))
+    assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
+
+
+DELETED = "DELETE FROM outputs WHERE position = 600"
+DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
+
+
+@pytest.mark.parametrize("change", [DELETED, DAMAGED])
+def test_what_was_lost_and_is_not_yet_run_again_was_not_run(store, change):
+    ran(job(failing={3}), keeping=Keeping(store))
+    with store.writing() as rows:
+        rows.write(change)
+    stop = Stop()
+    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
+    assert (report.run.status, report.totals.not_run) == ("incomplete", 4)
+    if change == DELETED:
+        assert report.to_json() == report_of(store, "latest").to_json()
+    else:
+        assert json.loads(report.to_json())["totals"]["not_run"] == 4
+    assert ran(job(), keeping=Keeping(store, resume=True)).to_json() == ran(job()).to_json()

@@ -1,0 +1,327 @@
+"""Names to metrics."""
+
+import importlib
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ConfigurationError
+from deemster.metrics.function_metric import metric
+from deemster.metrics.json_validity import JsonValid
+from deemster.metrics.ordinal_distance import OrdinalDistance
+from deemster.records import MetricScore
+from deemster.runs import metric_catalog as catalog
+from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT, TABLE
+
+
+@metric("decorated", version="3", quotes=["said"])
+def decorated(actual):
+    return 1
+
+
+class Tone:
+    def __init__(self, name="tone", level=1):
+        if level < 0:
+            raise ConfigurationError("`level` of tone is not negative.")
+        self.name = name
+        self.level = level
+
+    def score(self, sample, output):
+        return MetricScore(1.0)
+
+
+class Silent:
+    name = "silent"
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Installs entry points; the catalog forgets them afterwards."""
+
+    def install(**points):
+        found = [EntryPoint(name.replace("_", "-"), value, catalog.GROUP) for name, value in points.items()]
+        monkeypatch.setattr(catalog, "entry_points", lambda group: found)
+        catalog._plugins.cache_clear()
+
+    yield install
+    catalog._plugins.cache_clear()
+
+
+def refused(entry, **options):
+    with pytest.raises(ConfigurationError) as caught:
+        catalog.resolve(entry, **options)
+    return str(caught.value)
+
+
+@pytest.fixture
+def module(tmp_path):
+    """Writes a module of the user's and forgets it afterwards."""
+    written = []
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        written.append(name)
+        return tmp_path
+
+    yield write
+    for name in written:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("alias", PLACES)
+def test_the_table_says_what_the_class_says(alias):
+    rubric = '(rubric={"criteria":[{"requirement":"It is right."}]})'
+    needed = {"length-within": "(max=5)", "g-eval": "(criteria=x)", "rubric": rubric}
+    made = catalog.parse(alias + needed.get(alias, ""))
+    assert made.alias == alias
+    assert alias in TABLE[made.family]
+    assert SHORT.get(made.short) == (alias if made.short else None)
+    assert made.name == alias
+
+
+def test_fifteen_metrics_are_the_core_and_eleven_of_them_need_no_model():
+    assert len(CORE) == 15
+    assert sum(hasattr(catalog.parse(alias), "score") for alias in CORE) == 11
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest():
+    assert refused("rogue-l") == "No metric is called `rogue-l`. Did you mean `rouge-l`?"
+    assert refused({"rogue-l": {"threshold": 0.7}}) == "No metric is called `rogue-l`. Did you mean `rouge-l`?"
+    assert refused("zzzzzz").startswith("No metric is called `zzzzzz`. Known: `exact-match`")
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "name"),
+    [
+        ("rouge-l", "rouge-l", "rouge-l"),
+        ("ndcg@10", "ndcg@10", "ndcg@10"),
+        ("retrieval-ndcg-at-k@10", "ndcg@10", "ndcg@10"),
+        ("ndcg(gain=exponential)@10", "ndcg(gain=exponential)@10", "ndcg@10"),
+        ("ndcg(gain=linear)", "ndcg", "retrieval-ndcg-at-k"),
+        ("mrr", "mrr", "retrieval-mrr"),
+        ("map", "map", "retrieval-map"),
+        ("rprec", "rprec", "retrieval-r-precision"),
+        ("exact-match(normalize=true)", 'exact-match(normalize=["nfc","casefold","strip"])', "exact-match"),
+        ("tool-called(tools=search)", 'tool-called(tools=["search"])', "tool-called"),
+        ("tool-not-called(threshold=1)", "tool-not-called", "tool-not-called"),
+        ('rouge-l(name="my rouge",threshold=0.7)', 'rouge-l(name="my rouge",threshold=0.7)', "my rouge"),
+    ],
+)
+def test_a_spec_is_the_metric_and_the_metric_its_spec(text, canonical, name):
+    made = catalog.parse(text)
+    assert (str(made), made.name) == (canonical, name)
+    assert catalog.parse(str(made)) == made
+
+
+def test_options_stand_in_a_map_or_in_the_spec_but_not_in_both():
+    made = catalog.resolve({"rouge-l": {"threshold": 0.7, "name": "rouge-strict"}})
+    assert (made.name, made.threshold) == ("rouge-strict", 0.7)
+    assert catalog.resolve({"rouge-l": None}) == catalog.parse("rouge-l")
+    assert catalog.resolve({"ndcg@3": {"gain": "exponential"}}) == catalog.parse("ndcg(gain=exponential)@3")
+    assert "given twice" in refused({"ndcg@3": {"k": 4}})
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("exact-match@5", "takes no `@k`"),
+        ({"exact-match": {"k": 5}}, "takes no `@k`"),
+        ("ndcg@0", "whole number of at least 1"),
+        ("ndcg@x", "whole number of at least 1"),
+        ("", "begins with a metric's name"),
+        ("rouge-l(treshold=0.7)", "`rouge-l` has no option `treshold`. Did you mean `threshold`?"),
+        ({"rouge-l": {"threshold": 7}}, "between 0 and 1"),
+        ({"rouge-l": {"name": 5}}, "`name` of `rouge-l` is non-blank text"),
+        ({"rouge-l": {"name": " "}}, "`name` of `rouge-l` is non-blank text"),
+        ({"rouge-l": [1]}, "are a map"),
+        ({"rouge-l": {1: 2}}, "have names"),
+        ({5: None}, "name is text"),
+        ({}, "a map of one name"),
+        ({"a": 1, "b": 2}, "a map of one name"),
+        ("length-within", "min"),
+        (5, "is no metric"),
+        (None, "is no metric"),
+        (JsonValid, "is a class; give an instance, such as `JsonValid()`"),
+        (Silent(), "is no metric: it needs a `name` and a `score(sample, output)`"),
+        (len, "becomes one with `@deemster.metric`"),
+    ],
+)
+def test_what_names_no_metric_is_refused_clearly(entry, message):
+    assert message in refused(entry)
+
+
+def test_an_instance_is_itself():
+    for instance in (OrdinalDistance(scale=["a", "b"]), decorated, Tone()):
+        assert catalog.resolve(instance) is instance
+
+
+def test_an_import_path_is_looked_up_in_the_directory_of_the_suite(module):
+    place = module(
+        "scoring_of_the_suite",
+        "class Tone:\n    def __init__(self, level=1): self.name = f'tone-{level}'\n    def score(self, s, o): ...\n"
+        "tone = Tone(9)\nnothing = 3\n",
+    )
+    before = list(sys.path)
+    assert catalog.resolve("scoring_of_the_suite:Tone", search=place).name == "tone-1"
+    assert catalog.resolve({"scoring_of_the_suite:Tone": {"level": 4}}, search=place).name == "tone-4"
+    assert catalog.resolve("scoring_of_the_suite:Tone(level=5)", search=str(place)).name == "tone-5"
+    assert catalog.resolve("scoring_of_the_suite:tone", search=place).name == "tone-9"
+    assert sys.path == before
+    assert "takes no option `level`" in refused({"scoring_of_the_suite:tone": {"level": 4}}, search=place)
+    assert "is no metric" in refused("scoring_of_the_suite:nothing", search=place)
+    assert "has no `tune`. Did you mean `tone`?" in refused("scoring_of_the_suite:tune", search=place)
+    assert "TypeError" in refused({"scoring_of_the_suite:Tone": {"volume": 1}}, search=place)
+
+
+def test_a_module_that_fails_is_a_configuration_error_whatever_it_raises(module):
+    assert "ModuleNotFoundError" in refused("module_nobody_wrote:Tone")
+    assert "ZeroDivisionError" in refused("fails_at_once:x", search=module("fails_at_once", "1 / 0\n"))
+    assert "SyntaxError" in refused("fails_to_parse:x", search=module("fails_to_parse", "def\n"))
+    assert "No module" in refused("nowhere.at.all:Tone", search="/nonexistent")
+
+
+def test_what_a_custom_metric_says_of_its_options_is_passed_on(plugins):
+    plugins(tone=f"{__name__}:Tone")
+    sys.modules.setdefault(__name__, sys.modules[Tone.__module__])
+    assert refused({"tone": {"level": -1}}) == "`level` of tone is not negative."
+
+
+def test_a_plug_in_is_called_by_its_entry_point(plugins, module, monkeypatch):
+    place = module("plug_in_of_a_test", "class Tone:\n    name = 'tone'\n    def score(self, s, o): ...\n")
+    monkeypatch.syspath_prepend(place)
+    plugins(tone_of_voice="plug_in_of_a_test:Tone")
+    assert catalog.resolve("tone-of-voice").name == "tone"
+    assert "Did you mean `tone-of-voice`?" in refused("tone-of-voise")
+    plugins(tone_of_voice="plug_in_nobody_wrote:Tone")
+    assert "plug-in `tone-of-voice`" in refused("tone-of-voice")
+
+
+def test_a_plug_in_cannot_take_a_name_that_is_taken(plugins):
+    plugins(rouge_l="a:B", mrr="a:C")
+    message = refused("exact-match")
+    assert "`a:B` calls its metric `rouge-l`, which is taken" in message
+    assert "`a:C` calls its metric `mrr`, which is taken" in message
+
+
+def test_two_plug_ins_of_one_name_are_refused_unless_they_are_the_same(monkeypatch):
+    def install(*values):
+        points = [EntryPoint("tone", value, catalog.GROUP) for value in values]
+        monkeypatch.setattr(catalog, "entry_points", lambda group: points)
+        catalog._plugins.cache_clear()
+
+    install("a:B", "c:D")
+    assert "`a:B` and `c:D` both call their metric `tone`" in refused("exact-match")
+    install("a:B", "a:B")
+    assert catalog.resolve("exact-match").name == "exact-match"
+    catalog._plugins.cache_clear()
+
+
+def test_every_fault_of_a_suite_is_listed_at_once():
+    with pytest.raises(ConfigurationError) as caught:
+        catalog.resolve_all(["rogue-l", "rouge-l", {"rouge-l": {"threshold": 0.9}}, "exact-match@3", "json-valid"])
+    assert [fault.message for fault in caught.value.faults] == [
+        "No metric is called `rogue-l`. Did you mean `rouge-l`?",
+        "`exact-match` takes no `@k`.",
+        "Two metrics are called `rouge-l`. Give one of them another `name`.",
+    ]
+
+
+def test_a_suite_has_metrics_in_its_own_order():
+    made = catalog.resolve_all(["rouge-l", decorated, {"rouge-l": {"name": "other"}}, "ndcg@3", "ndcg@5"])
+    assert [each.name for each in made] == ["rouge-l", "decorated", "other", "ndcg@3", "ndcg@5"]
+    for nothing in ([], ()):
+        with pytest.raises(ConfigurationError, match="There are no metrics"):
+            catalog.resolve_all(nothing)
+    for wrong in ("rouge-l", {"rouge-l": None}, None):
+        with pytest.raises(ConfigurationError, match="are a list"):
+            catalog.resolve_all(wrong)
+
+
+def test_spec_identity_family_and_quotes_of_ours_and_of_others():
+    ours = catalog.parse("tool-called(tools=a)")
+    assert catalog.card(ours)[:5] == (
+        "tool-called",
+        'tool-called(tools=["a"])',
+        'tool-called(tools=["a"]) v1',
+        "trajectory",
+        frozenset({"missing"}),
+    )
+    assert catalog.identity(catalog.parse("rouge-l")) == "rouge-l v1"
+    assert catalog.card(decorated)[:5] == (
+        "decorated",
+        f"{__name__}:decorated",
+        f"{__name__}:decorated v3",
+        "custom",
+        frozenset({"said"}),
+    )
+    assert catalog.card(Tone())[:5] == ("tone", f"{__name__}:Tone", f"{__name__}:Tone v1", "custom", None)
+
+
+def test_the_catalog_describes_every_metric():
+    every = {entry.name: entry for entry in catalog.entries()}
+    assert list(every) == [*PLACES, *PRESETS]
+    for entry in every.values():
+        assert entry.summary.endswith(".")
+        assert entry.doc.startswith(entry.summary)
+        assert len(entry.doc) > len(entry.summary)
+        assert {"name", "threshold"} <= {option.name for option in entry.options}
+    gated = every["approval-gated"]
+    assert (gated.family, gated.core, gated.reads, gated.reads_expected) == (
+        "trajectory",
+        False,
+        ("trajectory",),
+        False,
+    )
+    assert ("threshold", 1.0) in [(option.name, option.default) for option in gated.options]
+    assert ("only_if_called", "bool", False) in gated.options
+
+
+def test_one_metric_is_described_by_any_of_its_names():
+    assert catalog.describe("ndcg@10") == catalog.describe("retrieval-ndcg-at-k") == catalog.describe("ndcg")
+    assert catalog.describe("ndcg").short == "ndcg"
+    with pytest.raises(ConfigurationError, match="Did you mean `rouge-l`"):
+        catalog.describe("rogue-l")
+
+
+def test_importing_the_catalog_loads_no_metric_and_nothing_heavy():
+    code = (
+        "import sys, deemster.runs.metric_catalog\n"
+        "heavy = {'numpy', 'scipy', 'rapidfuzz', 're2', 'jsonschema_rs', 'sacrebleu', 'pyarrow', 'yaml'}\n"
+        "ours = {m for m in sys.modules if m.startswith('deemster.metrics.')}\n"
+        "print(sorted(heavy & set(sys.modules)), sorted(ours))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] ['deemster.metrics.metric_contract', 'deemster.metrics.metric_spec']\n"
+
+
+class Plain:
+    name = "plain"
+
+    def score(self, sample, output):
+        return dm.MetricScore(0.6)
+
+
+@dm.metric("brief")
+def brief(actual):
+    return 0.6
+
+
+@pytest.mark.parametrize("path", [f"{__name__}:Plain", f"{__name__}:brief"])
+def test_every_metric_takes_a_name_and_a_threshold(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or importlib.import_module(__name__))
+    metric = catalog.resolve({path: {"name": "strict", "threshold": 0.9}})
+    assert metric.name == "strict"
+    assert catalog.spec(metric) == f"{path}(name=strict,threshold=0.9)"
+    report = dm.evaluate([{"id": "a", "input": {}, "expected_output": None}], outputs={"a": "x"}, metrics=[metric])
+    assert (report.metrics["strict"].threshold, report.metrics["strict"].n_passed) == (0.9, 0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"name": " "}, {"name": 3}, {"threshold": 2}, {"threshold": "x"}, {"treshold": 0.5}]
+)
+def test_options_that_no_metric_takes_are_errors_for_user_code_too(options):
+    with pytest.raises(ConfigurationError):
+        catalog.resolve({f"{__name__}:brief": options})

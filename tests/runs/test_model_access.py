@@ -1,0 +1,469 @@
+"""`evaluate` with models: whoever brings them, wherever it is called, whatever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import threading
+from decimal import Decimal
+
+import pytest
+
+import deemster as dm
+from deemster.models import FakeChat, FakeEmbedding, Price, Role, Trouble
+from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
+from deemster.runs import finished, job_of, run
+from deemster.runs._constant_judge_warning import FEWEST
+from deemster.runs.stop_request import Stop
+from tests.report.make_reports import CLOCK
+
+GOOD = {"reason": "It says so.", "score": 0.75}
+PRICES = {"": Price(Decimal(1), Decimal(2))}
+
+
+def options(count=3, **more):
+    ids = [f"s{number}" for number in range(count)]
+    return {
+        "dataset": dm.Dataset([dm.Sample(each, {"question": each}, f"expected {each}") for each in ids], name="d"),
+        "outputs": {each: f"output {each}" for each in ids},
+        "metrics": ["llm-as-judge"],
+        "clock": CLOCK,
+        **more,
+    }
+
+
+def evaluated(count=3, **more):
+    given = options(count, **more)
+    return dm.evaluate(given.pop("dataset"), **given)
+
+
+def judge(**more):
+    return FakeChat(lambda ask: GOOD, **more)
+
+
+def scores(execution):
+    (mark,) = execution.marks.values()
+    return mark.unscored.cause if hasattr(mark, "unscored") else mark.score
+
+
+def costly(ask):
+    usage = Usage(prompt_tokens=100, completion_tokens=10)
+    (sample,) = set(re.findall("expected (s[0-9]+)", ask.messages[-1].content))
+    return Answer(text=json.dumps({"reason": f"About {sample}.", "score": 0.75}), usage=usage, model="m")
+
+
+class AsyncClient:
+    async def complete(self, ask):
+        await asyncio.sleep(0)
+        return Answer(text=json.dumps(GOOD))
+
+
+class SyncClient:
+    def __init__(self):
+        self.threads = set()
+        self.closed = 0
+
+    def complete(self, ask):
+        self.threads.add(threading.current_thread())
+        return Answer(text=json.dumps(GOOD))
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    "client",
+    [judge(), AsyncClient(), SyncClient(), Role(client=judge(), retries=0), {"client": f"{__name__}:AsyncClient"}],
+    ids=["fake", "async", "sync", "role", "map"],
+)
+def test_a_model_may_be_brought_in_any_form(client):
+    report = evaluated(models={"judge": client})
+    assert report.metrics["llm-as-judge"].mean == 0.75
+    assert report.run.status == "complete"
+
+
+def test_a_sync_client_is_called_in_threads_of_its_own_and_closed_once():
+    client = SyncClient()
+    evaluated(models={"judge": client})
+    assert threading.main_thread() not in client.threads
+    assert client.closed == 1
+
+
+class Alike:
+    """A user's scorer that asks for vectors."""
+
+    name = "alike"
+    roles = ("embedding",)
+
+    def script(self, sample, output):
+        (vectors,) = yield [Embed(texts=(str(sample.expected_output), output.text))]
+        first, second = vectors.values
+        return MetricScore(float(first @ second > 0))
+
+
+def test_vectors_come_from_whoever_embeds():
+    fake = FakeEmbedding(lambda text: [1.0, 2.0])
+    assert evaluated(metrics=[Alike()], models={"embedding": fake}).metrics["alike"].mean == 1.0
+    assert sorted(text for texts in fake.asked for text in texts) == sorted(
+        f"{kind} s{number}" for kind in ("expected", "output") for number in range(3)
+    )
+
+
+def test_without_an_embedding_model_the_one_that_comes_along_is_asked():
+    assert evaluated(metrics=[Alike()]).metrics["alike"].n_scored == 3
+
+
+def test_what_models_used_is_in_the_report():
+    report = evaluated(models={"judge": Role(client=FakeChat(costly, is_local=False), prices=PRICES)})
+    scoring = json.loads(report.to_json())["usage"]["scoring"]
+    assert (scoring["calls"], scoring["prompt_tokens"], scoring["completion_tokens"]) == (3, 300, 30)
+    assert report.cost.total_usd == Decimal("0.00036")
+
+
+class Whole:
+    """A user's scorer that asks once about a batch."""
+
+    name = "whole"
+    roles = ("judge",)
+
+    def script(self, sample, output):
+        raise AssertionError
+
+    def script_many(self, samples, outputs):
+        yield [Ask(messages=(Message("user", "expected s0"),))]
+        return [MetricScore(1.0)] * len(samples)
+
+
+def test_what_a_batch_shares_is_counted_once_in_the_report():
+    role = Role(client=FakeChat(costly, is_local=False), prices=PRICES)
+    report = evaluated(7, metrics=[Whole()], models={"judge": role})
+    scoring, (model,) = report.usage.scoring, report.cost.models
+    assert (scoring.calls, scoring.prompt_tokens, scoring.completion_tokens) == (1, 100, 10)
+    assert (model.calls, model.prompt_tokens, model.completion_tokens) == (1, 100, 10)
+    assert report.cost.total_usd == Decimal("0.00012")
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({}, "judge"),
+        (None, "models: {judge:"),
+        ({"jugde": judge()}, "Did you mean `jugde`?"),
+        ({"judge": FakeEmbedding()}, "`judge` embeds"),
+        ({"judge": object()}, "`complete` or `embed_many`"),
+        ({"judge": {"base_url": "http://x/v1"}}, "needs `model`"),
+        ({"judge": {"base_url": "http://x/v1", "model": "m", "api_key": "k"}}, "api_key_env"),
+        ({"judge": {"base_url": "http://x/v1", "model": "m", "api_key_env": "NO_SUCH_KEY"}}, "NO_SUCH_KEY"),
+    ],
+)
+def test_a_model_that_is_not_there_or_cannot_be_used_is_told_before_anything_runs(models, said):
+    with pytest.raises(dm.ConfigurationError, match=said.replace("{", r"\{").replace("?", r"\?")):
+        evaluated(models=models)
+
+
+@pytest.mark.parametrize("budget", [{"budget_usd": -1}, {"budget_usd": "much"}, {"budget_tokens": 1.5}])
+def test_a_budget_that_is_none_is_an_error(budget):
+    with pytest.raises(dm.ConfigurationError, match="budget"):
+        evaluated(models={"judge": judge()}, **budget)
+
+
+def test_a_budget_stops_the_run_before_it_is_passed():
+    client = FakeChat(costly, is_local=False)
+    report = evaluated(40, models={"judge": Role(client=client, concurrency=1)}, budget_tokens=6_000)
+    spent = json.loads(report.to_json())["usage"]["scoring"]
+    assert report.run.status == "incomplete"
+    assert "6,000 tokens" in report.run.reason
+    assert 0 < len(client.asked) < 40
+    assert spent["prompt_tokens"] + spent["completion_tokens"] <= 6_000
+    assert report.metrics["llm-as-judge"].n_scored == len(client.asked)
+    told = report.budget
+    assert (told.limit_tokens, told.limit_usd, told.halted) == (6_000, None, True)
+    assert told.spent_tokens == spent["prompt_tokens"] + spent["completion_tokens"]
+    assert (told.completed, told.remaining) == (len(client.asked), 40 - len(client.asked))
+
+
+def test_a_budget_that_is_not_reached_is_told_too():
+    report = evaluated(models={"judge": FakeChat(costly, is_local=False)}, budget_tokens=10**6)
+    assert report.run.status == "complete"
+    assert (report.budget.spent_tokens, report.budget.halted, report.budget.reason) == (330, False, None)
+    assert (report.budget.completed, report.budget.remaining) == (3, 0)
+
+
+def test_money_is_held_to_as_well():
+    role = Role(client=FakeChat(costly, is_local=False), prices=PRICES, concurrency=2)
+    report = evaluated(40, models={"judge": role}, budget_usd=0.005)
+    assert report.run.status == "incomplete"
+    assert 0 < report.cost.total_usd <= Decimal("0.005")
+    assert (report.budget.spent_usd, report.budget.halted) == (report.cost.total_usd, True)
+
+
+def test_offline_only_models_that_reach_no_network_are_asked():
+    assert evaluated(models={"judge": judge()}, offline=True).run.status == "complete"
+    far = judge(is_local=False)
+    with pytest.raises(dm.ConfigurationError, match="needs the network"):
+        evaluated(models={"judge": far}, offline=True)
+    assert far.asked == []
+
+
+def test_what_a_cache_holds_is_not_asked_for_again_and_costs_nothing(tmp_path):
+    def role():
+        return Role(client=FakeChat(costly, identity={"model": "m"}, is_local=False), prices=PRICES)
+
+    first, second = role(), role()
+    before = evaluated(models={"judge": first}, cache=tmp_path / "answers.jsonl")
+    after = evaluated(models={"judge": second}, cache=tmp_path / "answers.jsonl")
+    assert (len(first.client.asked), len(second.client.asked)) == (3, 0)
+    scoring = json.loads(after.to_json())["usage"]["scoring"]
+    assert (scoring["calls"], scoring["cached_calls"]) == (0, 3)
+    assert after.cost is None
+    assert [scores(each) for each in after.executions] == [scores(each) for each in before.executions]
+    offline = evaluated(models={"judge": role()}, cache=tmp_path / "answers.jsonl", offline=True)
+    assert offline.run.status == "complete"
+
+
+def test_a_model_that_fails_leaves_unscored_marks_and_no_scores():
+    client = FakeChat(lambda ask: Trouble("refused", "no") if "s1" in ask.messages[-1].content else GOOD)
+    report = evaluated(models={"judge": client}, max_unscored=1)
+    assert [scores(each) for each in report.executions] == [0.75, "model_failed", 0.75]
+
+
+def bytes_at(concurrency):
+    """The report of a run whose models answer in whatever order."""
+    steps = iter(range(10**6))
+
+    async def said(ask):
+        for _ in range(next(steps) * 7919 % 5):
+            await asyncio.sleep(0)
+        return costly(ask)
+
+    role = Role(client=FakeChat(said, is_local=False), prices=PRICES, concurrency=concurrency)
+    metrics = ["llm-as-judge", "contains", {"llm-as-judge": {"name": "panel", "samples": 3}}, Alike()]
+    return evaluated(
+        30,
+        metrics=metrics,
+        models={"judge": role, "embedding": FakeEmbedding()},
+        repetitions=2,
+        concurrency=concurrency,
+    ).to_json()
+
+
+def test_report_bytes_are_the_same_for_any_concurrency():
+    assert bytes_at(1) == bytes_at(7) == bytes_at(64)
+
+
+def test_the_door_gives_the_same_report_in_a_script_a_running_loop_and_a_thread():
+    def report():
+        return evaluated(models={"judge": judge(), "embedding": FakeEmbedding()}, metrics=["llm-as-judge", Alike()])
+
+    async def notebook():
+        return report().to_json()
+
+    async def awaited():
+        given = options(models={"judge": judge(), "embedding": FakeEmbedding()}, metrics=["llm-as-judge", Alike()])
+        return (await dm.evaluate_async(given.pop("dataset"), **given)).to_json()
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(report().to_json()))
+    thread.start()
+    thread.join(timeout=60)
+    assert found == [report().to_json()]
+    assert asyncio.run(notebook()) == asyncio.run(awaited()) == found[0]
+
+
+class Stuck:
+    """A client that says when it is first asked, and then never answers."""
+
+    def __init__(self, when):
+        self.when = when
+        self.loop = None
+        self.cancelled = 0
+
+    async def complete(self, ask):
+        first, self.loop = self.loop is None, asyncio.get_running_loop()
+        if first:
+            self.when()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    async def embed_many(self, texts):
+        return await self.complete(None)
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def threads():
+    return [each.name for each in threading.enumerate() if each.name.startswith("deemster")]
+
+
+def both(client):
+    return {"metrics": ["llm-as-judge", Alike()], "models": {"judge": client, "embedding": client}}
+
+
+def test_cancelling_the_door_leaves_no_task_behind():
+    async def cancelled():
+        asked = asyncio.Event()
+        client = Stuck(asked.set)
+        before = asyncio.all_tasks()
+        given = options(**both(client))
+        task = asyncio.create_task(dm.evaluate_async(given.pop("dataset"), **given))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.all_tasks() - before, client.cancelled
+
+    left, ended = asyncio.run(cancelled())
+    assert left == set()
+    assert ended >= 1
+
+
+def test_an_interrupt_in_a_script_leaves_no_task_behind():
+    client = Stuck(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(models={"judge": client})
+    assert asyncio.all_tasks(client.loop) == set()
+    assert client.loop.is_closed()
+    assert client.cancelled >= 1
+
+
+def test_an_interrupt_in_a_notebook_ends_the_run_and_its_thread():
+    client = Stuck(interrupt)
+
+    async def cell():
+        return evaluated(models={"judge": client})
+
+    # A notebook's loop does not turn an interrupt into a cancellation, as `asyncio.run` does.
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+        assert asyncio.all_tasks(client.loop) == set()
+        assert client.loop.is_closed()
+        assert client.cancelled >= 1
+        assert threads() == []
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+def test_an_interrupt_that_the_loop_around_makes_a_cancellation_ends_the_run_at_once():
+    client = Stuck(interrupt)
+
+    async def main():
+        return evaluated(models={"judge": client})
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert client.loop.is_closed()
+    assert client.cancelled >= 1
+    assert threads() == []
+
+
+def test_all_repetitions_are_judged_by_the_steps_that_were_written_once():
+    def said(ask):
+        if "steps" in ask.schema["properties"]:
+            written.append(ask)
+            return json.dumps({"steps": [f"Step {len(written)}."]})
+        return json.dumps({"reason": "r", "score": 5})
+
+    written = []
+    client = FakeChat(said)
+    given = options(4, metrics=[{"g-eval": {"name": "polite", "criteria": "How polite?"}}], models={"judge": client})
+    report = dm.evaluate(given.pop("dataset"), **given, repetitions=3)
+    assert len(written) == 1
+    assert len(client.asked) == 1 + 4 * 3
+    assert {each.marks["polite"].details["steps"] for each in report.executions} == {("Step 1.",)}
+
+
+def test_a_stop_sends_nothing_further_and_keeps_what_is_answered():
+    stop = Stop()
+
+    async def said(ask):
+        if len(client.asked) == 4:
+            stop.request("enough")
+        await asyncio.sleep(0)
+        return costly(ask)
+
+    client = FakeChat(said, is_local=False)
+    given = options(50, models={"judge": Role(client=client, concurrency=1)})
+    given.pop("clock")
+    report = finished(run(job_of(given.pop("dataset"), **given), clock=CLOCK, stop=stop, warn=pytest.fail))
+    assert len(client.asked) <= 5
+    assert report.metrics["llm-as-judge"].n_scored == len(client.asked)
+    assert report.run.status == "incomplete"
+    assert "enough" in report.run.reason
+
+
+def warned(count, client, **more):
+    said = []
+    given = options(count, models={"judge": client}, **more)
+    given.pop("clock")
+    finished(run(job_of(given.pop("dataset"), **given), clock=CLOCK, warn=said.append))
+    return said
+
+
+def test_a_judge_that_says_the_same_of_everything_is_warned_of_from_ten_samples_on():
+    assert warned(FEWEST - 1, judge()) == []
+    (warning,) = warned(FEWEST, judge())
+    assert warning.startswith("llm-as-judge: the judge gave the same score and the same reason for all of 10 samples.")
+    assert warned(FEWEST - 1, judge(), repetitions=3) == []
+
+
+@pytest.mark.parametrize("other", [{"reason": "Else.", "score": 0.75}, {"reason": "It says so.", "score": 0.5}])
+def test_one_other_reason_or_score_is_no_cause_for_a_warning(other):
+    assert warned(30, FakeChat(lambda ask: other if "s17" in ask.messages[-1].content else GOOD)) == []
+
+
+def test_a_scorer_that_gives_no_reasons_is_not_warned_of():
+    class Plain:
+        name = "plain"
+
+        def script(self, sample, output):
+            yield []
+            return MetricScore(1.0, {"model": "m"})
+
+    assert warned(30, judge(), metrics=[Plain()]) == []
+
+
+def test_progress_tells_tokens_cost_and_limits():
+    told = []
+    role = Role(client=FakeChat(costly, is_local=False), prices=PRICES, concurrency=3)
+    given = options(models={"judge": role})
+    given.pop("clock")
+    finished(run(job_of(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append))
+    last = told[-1]
+    assert (last.done, last.total, last.unscored) == (3, 3, 0)
+    assert (last.spent["judge"].prompt_tokens, last.spent["judge"].cost_usd) == (300, Decimal("0.00036"))
+    assert last.limits["judge"].concurrency == 3
+
+
+def test_progress_of_a_run_without_models_names_none():
+    told = []
+    given = options(metrics=["contains"])
+    given.pop("clock")
+    finished(run(job_of(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append))
+    assert (told[-1].spent, told[-1].limits) == ({}, {})
+
+
+def test_a_run_that_an_endpoint_ended_says_why():
+    judge = FakeChat(lambda _: Trouble("refused", "Wrong key.", status=401))
+    report = evaluated(30, models={"judge": Role(client=judge, concurrency=1)}, max_unscored=30)
+    assert report.run.status == "incomplete"
+    assert re.fullmatch(
+        r"10 of 30 marks were not run \(`judge` is not asked: 20 calls in a row failed, the last with: Wrong key\)",
+        report.run.reason,
+    )
+
+
+@pytest.mark.parametrize("usd", [Decimal("nan"), float("nan"), Decimal("inf"), -1, True, "2"])
+def test_a_budget_that_is_no_amount_is_bad_configuration(usd):
+    with pytest.raises(dm.ConfigurationError, match="A budget in USD is a number of at least 0"):
+        evaluated(1, models={"judge": FakeChat([GOOD])}, budget_usd=usd)

@@ -1,0 +1,242 @@
+"""What a live target has said is kept while it waits for its marks, and no finished execution is ever written over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import deemster as dm
+from deemster.models import Role
+from deemster.models.worker_threads import Threads
+from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import _judge_pool as judging
+from deemster.runs import stop_request as stopping
+from deemster.runs._execution_batch import Work, execution_of
+from deemster.runs._pending_answers import Handing, Hold
+from deemster.runs.stop_request import Stop
+from deemster.store import open_store
+from tests.report.make_reports import CLOCK
+
+SAMPLES = [dm.Sample(f"s{number}", {"n": number}, f"answer {number}") for number in range(40)]
+
+
+class Judge:
+    """A judge who answers only so many questions, and stops the run with the first that he leaves open."""
+
+    def __init__(self, stop, answers):
+        self.stop, self.answers, self.asked = stop, answers, 0
+        self.identity = {"model": "judge"}
+
+    async def complete(self, ask):
+        self.asked += 1
+        if self.asked > self.answers:
+            self.stop()
+            await asyncio.Event().wait()
+        return Answer(text='{"reason": "so", "score": 1.0}', usage=Usage(prompt_tokens=9), model="m")
+
+
+def job(calls, judge):
+    async def answer(asked):
+        calls.append(asked["n"])
+        return f"answer {asked['n'] % 4}"
+
+    answer.__module__, answer.__qualname__ = "app", "answer"
+    role = Role(client=judge, concurrency=2)
+    return job_of(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(place) as held:
+        yield held
+
+
+def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypatch):
+    monkeypatch.setattr(judging, "DRAIN_S", 0.0)
+    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    whole = finished(run(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
+    calls, stop = [], Stop()
+    judge = Judge(lambda: stop.request("enough"), 5)
+    partial = finished(run(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store)))
+    assert partial.metrics["llm-as-judge"].n_scored == 5
+    assert partial.metrics["llm-as-judge"].n_not_run == 35
+    assert len(calls) > 30
+    assert report_of(store, "latest").to_json() == partial.to_json()
+    told, before = [], len(calls)
+    keeping = Keeping(store, True, tell=told.append)
+    report = finished(run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=keeping))
+    assert report.to_json() == whole.to_json()
+    assert sorted(calls) == list(range(40))
+    assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
+
+
+def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(store):
+    calls, dropped = [], []
+
+    async def drop():
+        work = run(job(calls, judge), clock=CLOCK, warn=[].append, keeping=Keeping(store))
+        dropped.append(asyncio.ensure_future(work))
+        with pytest.raises(asyncio.CancelledError):
+            await dropped[0]
+
+    def once_all_is_kept():
+        if store.run("latest").done == len(SAMPLES):
+            dropped[0].cancel()
+        else:
+            asyncio.get_running_loop().call_later(0.01, once_all_is_kept)
+
+    judge = Judge(once_all_is_kept, 3)
+    asyncio.run(drop())
+    assert sorted(calls) == list(range(40))
+    report = finished(
+        run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True))
+    )
+    assert (report.totals.scored, len(calls)) == (80, 40)
+
+
+def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_over(store, monkeypatch):
+    monkeypatch.setattr(judging, "DRAIN_S", 0.0)
+    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    released, calls = threading.Event(), []
+
+    class Stuck:
+        name = "stuck"
+
+        def score(self, sample, output):
+            released.wait()
+            return 1.0
+
+    what = job(calls, Judge(None, 1000))
+    plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=2.0)
+    report = finished(run(what._replace(plan=plan), clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+    released.set()
+    assert report.totals.not_run == 120
+    # What the target said is there nevertheless.
+    assert sum(entry.output is not None for entry in report.executions) == len(calls) == 40
+
+
+def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
+    """However hold and hand-over interleave, the last that is written of a piece of work is what it was finished to."""
+    written: list[tuple[int, bool]] = []
+    begun, gate = threading.Event(), threading.Event()
+
+    def hold(executions):
+        begun.set()
+        gate.wait(30)
+        written.extend((execution.position, False) for execution in executions)
+
+    def sink(executions):
+        written.extend((execution.position, True) for execution in executions)
+
+    async def interleaved():
+        handing = Handing(sink, Hold(hold, 0.002), metrics=1, threads=Threads("t", at_once=4), asks=True)
+        works = [Work(number, Sample(f"s{number}", {}, None), 0) for number in range(20)]
+        keeping = asyncio.ensure_future(handing.keep_regularly())
+        for work in works:
+            handing.note(work, Output("x"))
+        await asyncio.to_thread(begun.wait, 30)
+        finishing = [
+            asyncio.ensure_future(handing.hand_on([execution_of(work, Output("x"), (MetricScore(1.0),))]))
+            for work in works
+        ]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*finishing)
+        await handing.keep()
+        keeping.cancel()
+
+    asyncio.run(interleaved())
+    last = dict(written)
+    assert sorted(last) == list(range(20))
+    assert all(last.values())
+    assert (0, False) in written
+
+
+def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_others():
+    kept: list = []
+
+    async def held():
+        handing = Handing(lambda _: None, Hold(kept.extend, 0.0), metrics=2, threads=Threads("t"), asks=True)
+        handing.note(Work(3, Sample("s3", {}, None), 1, None, (MetricScore(0.5), None)), Output("x"))
+        await handing.keep()
+
+    asyncio.run(held())
+    (execution,) = kept
+    assert (execution.position, execution.repetition, execution.answer.text) == (3, 1, "x")
+    assert execution.marks[0] == MetricScore(0.5)
+    assert isinstance(execution.marks[1], Unscored)
+    assert execution.marks[1].cause == "not_run"
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.002])
+def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
+    kept: list[int] = []
+    begun, gate, every = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(executions):
+        begun.set()
+        gate.wait(30)
+        kept.extend(execution.position for execution in executions)
+        if len(kept) == 10:
+            every.set()
+
+    async def held():
+        threads = Threads("t", at_once=4)
+        handing = Handing(lambda _: None, Hold(hold, after_s), metrics=1, threads=threads, asks=True)
+        keeping = asyncio.ensure_future(handing.keep_regularly())
+        works = [Work(number, Sample(f"s{number}", {}, None), 0) for number in range(10)]
+        events = [handing.note(work, Output("x")) for work in works[:5]]
+        await asyncio.to_thread(begun.wait, 30)
+        events += [handing.note(work, Output("x")) for work in works[5:]]
+        gate.set()
+        if after_s:
+            assert events == [None] * 10
+            assert await asyncio.to_thread(every.wait, 30)
+        else:
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(event.wait() for event in events))
+        keeping.cancel()
+
+    asyncio.run(held())
+    assert sorted(kept) == list(range(10))
+
+
+def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
+    """No more answers than calls under way are ever unkept."""
+    unkept, most = set(), 0
+
+    async def answer(asked):
+        nonlocal most
+        await asyncio.sleep(0)
+        unkept.add(asked["n"])
+        most = max(most, len(unkept))
+        return "x"
+
+    async def complete(ask):
+        await asyncio.sleep(0.001)
+        return Answer(text='{"reason": "so", "score": 1.0}', usage=Usage(), model="m")
+
+    judge = type("Judge", (), {"identity": {"model": "judge"}, "complete": staticmethod(complete)})()
+    what = job_of(SAMPLES, target=answer, metrics=["llm-as-judge"], models={"judge": Role(client=judge)}, concurrency=3)
+    with open_store(tmp_path / "runs.db", durable=True) as store:
+        begin = store.writer
+
+        def writer(run_id, **options):
+            made = begin(run_id, **options)
+            add = made.add
+
+            def noted(executions, **more):
+                add(executions, **more)
+                unkept.difference_update(SAMPLES[execution.position].input["n"] for execution in executions)
+
+            made.add = noted
+            return made
+
+        store.writer = writer
+        report = finished(run(what, clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+    assert report.totals.scored == 40
+    assert most <= 3

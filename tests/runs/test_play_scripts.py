@@ -1,0 +1,314 @@
+"""Playing one script: what it asks is answered, what it ends with is a mark, and what it does wrong is its own."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deemster as dm
+from deemster.records import Answer, Embed, MetricScore, Usage
+from deemster.runs import play_scripts as playing
+from deemster.runs.play_scripts import SAMPLES, played, played_together, repeated
+from tests.runs.make_scorers import (
+    DOWN,
+    OUTPUT,
+    SAMPLE,
+    Model,
+    Scripted,
+    Together,
+    answer,
+    question,
+    rated,
+    rated_together,
+)
+
+
+def play(script, model=None, *, name="scripted", **attributes):
+    scorer = Scripted(script, name)
+    for key, value in attributes.items():
+        setattr(scorer, key, value)
+    return asyncio.run(played(scorer, SAMPLE, OUTPUT, ask=model or Model()))
+
+
+def play_together(script, count=3, model=None):
+    samples = [dm.Sample(f"s{n}", {}, "x") for n in range(count)]
+    return asyncio.run(played_together(Together(script), samples, [OUTPUT] * count, ask=model or Model()))
+
+
+def test_a_script_is_sent_the_replies_of_each_round_in_order():
+    def script(sample, output):
+        first = yield [question("a"), question("b")]
+        second = yield [Embed(texts=("c",))]
+        return MetricScore(1.0, {"heard": [reply.text for reply in [*first, *second]]})
+
+    said = {"a": "A", "b": "B"}
+    model = Model(lambda request: answer("C" if isinstance(request, Embed) else said[request.messages[0].content]))
+    assert play(script, model).details["heard"] == ("A", "B", "C")
+    assert [len(requests) for requests in model.rounds] == [2, 1]
+
+
+def test_what_all_replies_used_is_on_the_mark_silence_included():
+    def script(sample, output):
+        yield [question("a"), question("b")]
+        yield [question("c")]
+        return MetricScore(1.0)
+
+    model = Model(lambda request: DOWN if request.messages[0].content == "b" else answer(tokens=10))
+    usage = play(script, model).usage
+    assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (3, 21, 2)
+
+
+def test_a_mark_that_says_what_it_used_is_left_as_it_is():
+    def script(sample, output):
+        yield [question("a")]
+        return MetricScore(1.0, usage=Usage(calls=7))
+
+    assert play(script).usage == Usage(calls=7)
+
+
+def test_a_script_that_asks_nothing_ends_with_its_mark_and_no_usage():
+    def script(sample, output):
+        return MetricScore(0.25)
+        yield
+
+    model = Model()
+    mark = play(script, model)
+    assert (mark.score, mark.usage, model.rounds) == (0.25, None, [])
+
+
+def test_a_script_may_return_what_a_function_may():
+    def script(sample, output):
+        (reply,) = yield [question("a")]
+        return reply.text == "0.5"
+
+    assert play(script).score == 1.0
+
+
+def test_the_pass_mark_and_direction_of_a_scorer_are_on_its_marks():
+    def script(sample, output):
+        return 0.3
+        yield
+
+    mark = play(script, threshold=0.4, higher_is_better=False)
+    assert (mark.threshold, mark.higher_is_better, mark.success) == (0.4, False, True)
+
+
+class WordlessError(Exception):
+    def __str__(self):
+        raise ValueError("no text either")
+
+
+def raising(error):
+    def script(sample, output):
+        yield [question("a")]
+        raise error
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no\x1b[31m"), WordlessError(), SystemExit(3), StopIteration(1), MemoryError()]
+)
+def test_whatever_a_script_raises_is_metric_failed_with_what_it_had_used(error):
+    mark = play(raising(error))
+    assert mark.cause == "metric_failed"
+    assert mark.usage.prompt_tokens == 10
+    assert "\x1b" not in mark.message
+
+
+def test_an_interrupt_inside_a_script_is_no_mark():
+    with pytest.raises(KeyboardInterrupt):
+        play(raising(KeyboardInterrupt()))
+
+
+async def coroutine(sample, output):
+    return MetricScore(1.0)
+
+
+async def async_generator(sample, output):
+    yield [question("a")]
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        (coroutine, "coroutine"),
+        (async_generator, "async_generator"),
+        (lambda sample, output: MetricScore(1.0), "MetricScore"),
+        (lambda sample, output: None, "NoneType"),
+        (lambda sample, output: iter([[question("a")]]), "list_iterator"),
+    ],
+)
+def test_what_is_no_generator_is_told_as_such(script, found):
+    model = Model()
+    mark = play(script, model)
+    assert mark.cause == "metric_failed"
+    assert f"not a {found}" in mark.message
+    assert model.rounds == []
+
+
+@pytest.mark.parametrize(
+    ("rubbish", "found"),
+    [
+        (None, "NoneType"),
+        ("ask", "str"),
+        (question("a"), "Ask"),
+        ({"a": 1}, "dict"),
+        ([question("a"), "b"], "str"),
+        ([[question("a")]], "list"),
+        ([None], "NoneType"),
+    ],
+)
+def test_rubbish_that_a_script_yields_reaches_no_model(rubbish, found):
+    closed = []
+
+    def script(sample, output):
+        try:
+            yield rubbish
+        finally:
+            closed.append(True)
+
+    model = Model()
+    mark = play(script, model)
+    assert mark.cause == "metric_failed"
+    assert f"not a {found}." in mark.message
+    assert model.rounds == []
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("rubbish", [None, "high", 1.5, float("nan"), -0.1, object(), [0.5], {"score": 0.5}])
+def test_rubbish_that_a_script_returns_is_metric_failed(rubbish):
+    def script(sample, output):
+        yield [question("a")]
+        return rubbish
+
+    mark = play(script)
+    assert mark.cause == "metric_failed"
+    assert mark.usage.calls == 1
+
+
+def test_a_script_that_goes_on_asking_is_ended(monkeypatch):
+    monkeypatch.setattr(playing, "ROUNDS", 20)
+
+    def script(sample, output):
+        while True:
+            yield [question("a")]
+
+    model = Model()
+    mark = play(script, model)
+    assert mark.cause == "metric_failed"
+    assert "20 rounds" in mark.message
+    assert len(model.rounds) == mark.usage.calls == 20
+
+
+def test_a_script_that_will_not_close_does_not_hide_that_it_was_cancelled():
+    def script(sample, output):
+        try:
+            yield [question("a")]
+        except GeneratorExit:
+            yield [question("b")]
+
+    async def cancelled():
+        started = asyncio.Event()
+
+        async def wait(_):
+            started.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(played(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=wait)))
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(cancelled())
+
+
+def test_a_cancelled_script_is_closed():
+    closed = []
+
+    def script(sample, output):
+        try:
+            yield [question("a")]
+        finally:
+            closed.append(True)
+
+    async def never(_):
+        await asyncio.Event().wait()
+
+    async def cancelled():
+        task = asyncio.create_task(played(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=never)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(cancelled())
+    assert closed == [True]
+
+
+def test_what_answers_may_fail_and_that_is_not_the_runs_end():
+    async def broken(_):
+        raise OSError("the gateway is gone")
+
+    mark = asyncio.run(played(Scripted(rated), SAMPLE, OUTPUT, ask=broken))
+    assert mark.cause == "metric_failed"
+
+
+@given(st.integers(1, 30), st.lists(st.integers(0, 10_000), min_size=1, max_size=5))
+def test_what_a_batch_used_is_divided_so_that_it_adds_up_exactly(count, tokens):
+    def script(samples, outputs):
+        yield [question(str(place)) for place in range(len(tokens))]
+        return [MetricScore(0.5)] * len(samples)
+
+    def reply(request):
+        usage = Usage(prompt_tokens=tokens[int(request.messages[0].content)], cost_usd=Decimal("0.0000001"))
+        return Answer(text="x", usage=usage)
+
+    marks = play_together(script, count, Model(reply))
+    assert sum(mark.usage.prompt_tokens for mark in marks) == sum(tokens)
+    assert sum(mark.usage.calls for mark in marks) == len(tokens)
+    assert sum(mark.usage.cost_usd for mark in marks) == Decimal("0.0000001") * len(tokens)
+
+
+def test_a_batch_gets_its_marks_in_order():
+    model = Model(lambda request: answer(f"0.{request.messages[0].content[1]}"))
+    assert [mark.score for mark in play_together(rated_together, 3, model)] == [0.0, 0.1, 0.2]
+
+
+@pytest.mark.parametrize("marks", [[], [MetricScore(1.0)] * 2, [MetricScore(1.0)] * 4, None, 0.5])
+def test_a_batch_that_does_not_end_with_a_mark_for_each_is_metric_failed_for_all(marks):
+    def script(samples, outputs):
+        yield [question("a")]
+        return marks
+
+    found = play_together(script)
+    assert [mark.cause for mark in found] == ["metric_failed"] * 3
+    assert sum(mark.usage.prompt_tokens for mark in found) == 10
+
+
+def test_one_bad_mark_of_a_batch_is_one_bad_mark():
+    def script(samples, outputs):
+        yield []
+        return [MetricScore(1.0), "rubbish", True]
+
+    assert [getattr(mark, "cause", "scored") for mark in play_together(script)] == ["scored", "metric_failed", "scored"]
+
+
+def test_each_repetition_asks_another_question_and_embeds_the_same_text():
+    model = Model()
+    requests = [question("a"), question("a", sample=3), Embed(texts=("a",))]
+
+    async def every():
+        for repetition in range(3):
+            await repeated(model, repetition)(requests)
+
+    asyncio.run(every())
+    assert [[getattr(each, "sample", None) for each in made] for made in model.rounds] == [
+        [0, 3, None],
+        [SAMPLES, SAMPLES + 3, None],
+        [2 * SAMPLES, 2 * SAMPLES + 3, None],
+    ]

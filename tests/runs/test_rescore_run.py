@@ -1,0 +1,185 @@
+"""Stored outputs are marked again by other metrics, and the target is never called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ConfigurationError, StoreError
+from deemster.records import Answer, Execution, MetricScore, Output
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import metric_catalog as catalog
+from deemster.runs._run_identity import moment
+from deemster.runs.model_access import asking_of
+from deemster.runs.rescore_run import rescore
+from deemster.runs.stop_request import Stop
+from deemster.store import RunFacts, SampleFacts, open_store
+from tests.report.make_reports import CLOCK
+
+
+def dataset():
+    return dm.Dataset([dm.Sample(f"s{n}", {"q": str(n)}, f"the answer is {n}") for n in range(10)], name="d")
+
+
+OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"error": "no answer"}}
+
+
+def ran(store, metrics, **more):
+    what = job_of(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
+    keeping = None if store is None else Keeping(store)
+    return finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping))
+
+
+def rescored(store, *metrics, **more):
+    resolved = catalog.resolve_all(metrics) if metrics else ()
+    return finished(rescore(store, "latest", metrics=resolved, clock=CLOCK, warn=lambda _: None, **more))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(place) as found:
+        yield found
+
+
+def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
+    ran(store, ["exact-match"])
+    report, missing = rescored(store, "rouge-l")
+    assert missing is None
+    assert report.metric_order == ("exact-match", "rouge-l")
+    direct = ran(None, ["exact-match", "rouge-l"])
+    assert report.metrics == direct.metrics
+    assert report.totals == direct.totals
+    assert [entry.marks for entry in report.executions] == [entry.marks for entry in direct.executions]
+    assert report_of(store, "latest").to_json() == report.to_json()
+    first, second = store.run("latest").scorings
+    assert second.started_at == first.started_at == moment(CLOCK.now())
+
+
+def test_a_metric_of_the_same_name_takes_the_place_of_the_other(store):
+    ran(store, ["exact-match", {"rouge-l": {"name": "overlap"}}])
+    strict = dm.parse("token-f1(name=overlap,threshold=0.9)")
+    report, _ = rescored(store, strict)
+    assert report.metric_order == ("exact-match", "overlap")
+    assert report.metrics["overlap"].spec == catalog.spec(strict)
+    assert report.metrics["overlap"].threshold == 0.9
+    assert store.run("latest").scorings[0].cards[1].spec != catalog.spec(strict)
+
+
+class Counted:
+    """A metric that notes what it marks."""
+
+    name = "counted"
+
+    def __init__(self):
+        self.seen = []
+
+    def score(self, sample, output):
+        self.seen.append(sample.id)
+        return MetricScore(1.0)
+
+
+class Asking:
+    """A judge with one question for each sample."""
+
+    name = "slow"
+    roles = ("judge",)
+
+    def script(self, sample, output):
+        (reply,) = yield [dm.Ask(role="judge", messages=(dm.Message("user", sample.id),))]
+        if isinstance(reply, dm.Silence):
+            return dm.Unscored(reply.cause, reply.message)
+        return MetricScore(json.loads(reply.text)["score"])
+
+
+class Client:
+    """A model that asks the work to stop while it answers the third question."""
+
+    def __init__(self, stop):
+        self.asked, self.stop = [], stop
+        self.identity = {"model": "c"}
+
+    async def complete(self, ask):
+        self.asked.append(ask.messages[-1].content)
+        if len(self.asked) == 3:
+            self.stop.request("enough")
+            # Whoever waits for the request to stop is woken in the loop.
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return Answer(text='{"score": 0.5}')
+
+
+def test_a_rescoring_that_was_stopped_goes_on_where_it_was(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        before = ran(store, ["exact-match"])
+        stop = Stop()
+        client = Client(stop)
+        asking = asking_of({"judge": dm.Role(client=client, concurrency=1)})
+        report, missing = rescored(store, Asking(), asking=asking, stop=stop)
+        assert "outputs are not marked (enough)" in missing
+        assert report.metric_order == before.metric_order == ("exact-match",)
+        report, missing = rescored(store, Asking(), asking=asking)
+        assert missing is None
+        assert (report.metrics["slow"].n_scored, report.metrics["slow"].mean) == (9, 0.5)
+        assert sorted(client.asked) == sorted({f"s{n}" for n in range(9)})
+        assert len(store.run("latest").scorings) == 2
+
+
+def test_rescoring_again_by_the_same_metric_marks_anew(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        ran(store, ["exact-match"])
+        first, second = Counted(), Counted()
+        rescored(store, first)
+        rescored(store, second)
+        assert len(first.seen) == len(second.seen) == 9
+
+
+def test_a_gate_of_the_run_looks_at_the_metric_that_took_the_place(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        ran(store, ["exact-match"], gate={"metrics": {"exact-match": {"min_pass_rate": 0.9}}})
+        assert report_of(store, "latest").gate.decision == "fail"
+        report, _ = rescored(store, dm.parse("length-within(name=exact-match,max=100)"))
+        assert report.gate.decision == "pass"
+
+
+def test_a_recording_is_marked_by_what_needs_no_expected_output(store):
+    facts = RunFacts(
+        id="rec",
+        kind="recording",
+        dataset="live",
+        fingerprint="",
+        samples=0,
+        started_at="2026-01-01T00:00:00.000Z",
+        tool_version="0",
+    )
+    with store.begin(facts, [], cards=[]), store.writer("rec") as writer:
+        for position in range(3):
+            kept = SampleFacts(position=position, id=f"r{position}", row_hash="0" * 64, input={"q": position})
+            writer.add_samples([kept])
+            writer.add([Execution(position, f"r{position}", 0, Output("short" * (position + 1)), ())])
+    report, missing = rescored(store, "length-within(max=12)")
+    assert (missing, report.totals.samples, report.metrics["length-within"].n_passed) == (None, 3, 2)
+
+
+def test_broken_text_stays_broken_and_cut_text_is_too_large_to_mark(tmp_path):
+    outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
+    with open_store(tmp_path / "runs.db") as store:
+        what = job_of(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
+        finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store)))
+        report, _ = rescored(store, "contains")
+        assert report.metrics["contains"].unscored_by_cause == {"bad_output": 1, "too_large": 1}
+        assert report.metrics["exact-match"].unscored_by_cause == {"bad_output": 1}
+
+
+def test_what_cannot_be_rescored_is_refused(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        with pytest.raises(StoreError, match="holds no run yet"):
+            rescored(store, "contains")
+        ran(store, ["exact-match"])
+        with pytest.raises(ConfigurationError, match="Name at least one metric"):
+            rescored(store)
+        with pytest.raises(ConfigurationError, match="`judge`, which is not there"):
+            rescored(store, "llm-as-judge")

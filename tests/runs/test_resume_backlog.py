@@ -1,0 +1,83 @@
+"""What is left to do of a run is found without keeping its store busy."""
+
+from __future__ import annotations
+
+import pytest
+
+from deemster.records import Execution, MetricScore, Output, Sample, TargetFailure, Unscored
+from deemster.runs import resume_backlog as backlog
+from deemster.runs.resume_backlog import Backlog
+
+DONE = Output("right"), (MetricScore(1.0),)
+FAILED = TargetFailure("no answer"), (Unscored("target_failed", "no answer"),)
+UNMARKED = Output("right"), (Unscored("not_run", "The run ended."),)
+
+
+class Kept:
+    """Executions that are kept, and who is reading them."""
+
+    def __init__(self, found):
+        self.found = found
+        self.readers = 0
+        self.begun = []
+
+    def read(self, *, lean=False, since=0):
+        if not lean:
+            self.begun.append(since)
+        return self._read(since)
+
+    def _read(self, since):
+        self.readers += 1
+        try:
+            for position, repetition in sorted(self.found):
+                if position >= since and (position, repetition) in self.found:
+                    answer, marks = self.found[position, repetition]
+                    yield Execution(position, f"s{position}", repetition, answer, marks)
+        finally:
+            self.readers -= 1
+
+    def works(self, *, samples, repetitions=1, notes=None):
+        note = None if notes is None else lambda execution: notes.append((execution.position, execution.repetition))
+        left = Backlog(self.read, samples=samples, repetitions=repetitions, retarget=True, note=note)
+        return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
+
+
+def keys(works):
+    return [(work.position, work.repetition) for work in works]
+
+
+def test_what_is_missing_or_failed_is_left_in_order_and_the_rest_is_noted():
+    kept = Kept({(0, 0): DONE, (0, 1): FAILED, (1, 1): DONE, (2, 0): UNMARKED})
+    notes = []
+    works = list(kept.works(samples=4, repetitions=2, notes=notes))
+    assert keys(works) == [(0, 1), (1, 0), (2, 0), (2, 1), (3, 0), (3, 1)]
+    assert [work.answer is not None for work in works] == [False, False, True, False, False, False]
+    assert notes == [(0, 0), (1, 1)]
+    assert kept.begun == [0]
+
+
+def test_what_comes_before_the_first_to_be_tried_again_is_not_read_twice():
+    kept = Kept({(n, 0): DONE for n in range(5)} | {(5, 0): UNMARKED})
+    assert keys(kept.works(samples=7)) == [(5, 0), (6, 0)]
+    assert kept.begun == [5]
+
+
+def test_what_has_vanished_since_is_run_from_the_start():
+    kept = Kept({(0, 0): UNMARKED, (1, 0): UNMARKED, (2, 0): UNMARKED})
+    works = kept.works(samples=3)
+    first = next(works)
+    del kept.found[1, 0]
+    assert [first.answer, *(work.answer for work in works)] == [Output("right"), None, Output("right")]
+
+
+@pytest.mark.parametrize("behind", [0, 3])
+def test_nothing_is_read_while_work_is_done_that_needs_nothing_kept(monkeypatch, behind):
+    monkeypatch.setattr(backlog, "_PATIENCE", 3)
+    kept = Kept({(0, 0): UNMARKED, (1, 0): DONE, (2, 0): DONE} | {(90 + n, 0): UNMARKED for n in range(behind)})
+    works = kept.works(samples=100)
+    seen = [(next(works).position, kept.readers) for _ in range(80)]
+    assert seen[0] == (0, 1)
+    assert {readers for position, readers in seen if position > 6} == {0}
+    rest = list(works)
+    assert [work.position for work in rest if work.answer is not None] == list(range(90, 90 + behind))
+    assert kept.begun == [0, 90][: 1 + bool(behind)]

@@ -1,0 +1,489 @@
+"""A run that was interrupted ends in the same report as one that was not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from decimal import Decimal
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ConfigurationError, LeaseError, StoreError
+from deemster.models import Price, Role, Trouble
+from deemster.records import Answer, MetricScore, Unscored, Usage
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs.stop_request import Stop
+from deemster.store import open_store
+from tests.report.make_reports import CLOCK
+
+PRICES = {"": Price(Decimal(1), Decimal(2))}
+
+
+class Bot:
+    """A target that counts its calls, stops the run at one of them, and fails where it is told to."""
+
+    def __init__(self):
+        self.calls = []
+        self.stop = None
+        self.stop_at = None
+        self.failing = set()
+        self.identity = {"bot": 1}
+
+    async def __call__(self, invocation):
+        self.calls.append((invocation.id, invocation.repetition))
+        if self.stop is not None and len(self.calls) == self.stop_at:
+            self.stop.request("enough")
+        await asyncio.sleep(0)
+        if invocation.id in self.failing:
+            raise TimeoutError("no answer")
+        return f"answer {invocation.id[1:]}" if invocation.repetition == 0 else "something else"
+
+
+def target(bot):
+    async def answer(invocation):
+        return await bot(invocation)
+
+    return answer
+
+
+def samples(count=12):
+    return dm.Dataset(
+        [
+            dm.Sample(
+                f"s{number}", {"n": number}, f"answer {number % 4}", {"tags": ["even" if number % 2 == 0 else "odd"]}
+            )
+            for number in range(count)
+        ],
+        name="d",
+    )
+
+
+def job(bot, **more):
+    given = {"metrics": ["exact-match", "rouge-l"], "repetitions": 2, "concurrency": 3, "gate": {"min_macro_f1": 0.1}}
+    given |= more
+    data = given.pop("dataset", None) or samples()
+    return job_of(data, target=target(bot), **given)
+
+
+def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
+    tell = (lambda _: None) if told is None else told.append
+    keeping = Keeping(store, resume, allow_changed, tell)
+    return finished(run(what, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=keeping))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(place) as found:
+        yield found
+
+
+@pytest.fixture
+def whole():
+    """The bytes of a run that nobody interrupted and nobody stored."""
+    return finished(run(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
+
+
+def test_a_stored_run_has_the_bytes_of_one_that_is_not_stored(store, whole):
+    assert ran(store, job(Bot())).to_json() == whole
+
+
+@pytest.mark.parametrize("at", range(1, 25, 4))
+def test_a_run_that_stopped_anywhere_ends_in_the_same_bytes(store, whole, at):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), at
+    partial = ran(store, job(bot), stop=bot.stop)
+    assert partial.run.status == ("incomplete" if partial.totals.not_run else "complete")
+    assert report_of(store, "latest").to_json() == partial.to_json()
+    told = []
+    report = ran(store, job(bot), resume=True, told=told)
+    assert report.to_json() == whole
+    assert report_of(store, report.run.id).to_json() == whole
+    assert sorted(bot.calls) == sorted({(f"s{number}", repetition) for number in range(12) for repetition in range(2)})
+    assert len(store.runs()) == 1
+    assert told[0].startswith(("Resuming the run", "Nothing is left to do"))
+
+
+def test_a_run_may_be_stopped_and_resumed_many_times(store, whole):
+    bot = Bot()
+    reports = []
+    for _ in range(30):
+        bot.stop, bot.stop_at = Stop(), len(bot.calls) + 2
+        reports.append(ran(store, job(bot), stop=bot.stop, resume=True))
+        if not reports[-1].totals.not_run:
+            break
+    assert len(reports) > 3
+    assert reports[-1].to_json() == whole
+    assert len(bot.calls) == 24
+
+
+def test_a_run_that_died_without_a_word_is_resumed(store, whole):
+    def dies(executions):
+        raise KeyboardInterrupt
+
+    bot = Bot()
+    what = job(bot)
+    with pytest.raises(KeyboardInterrupt):
+        finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store), progress=dies))
+    row = store.run("latest")
+    assert row.status == "running"
+    assert 0 < row.done < 24
+    shown = report_of(store, row.id)
+    assert (shown.run.status, shown.totals.not_run) == ("incomplete", 48 - 2 * row.done)
+    assert ran(store, job(bot), resume=True).to_json() == whole
+
+
+def test_nothing_is_left_to_do_of_a_run_that_is_complete(store):
+    bot = Bot()
+    first = ran(store, job(bot))
+    told = []
+    assert ran(store, job(bot), resume=first.run.id, told=told).to_json() == first.to_json()
+    assert told == [f"Nothing is left to do of the run {first.run.id}; this is its report."]
+    assert len(bot.calls) == 24
+
+
+def test_where_there_is_no_run_a_new_one_is_begun(store):
+    told = []
+    report = ran(store, job(Bot()), resume=True, told=told)
+    assert report.run.status == "complete"
+    assert told == ["There is no run to resume; this is a new one."]
+
+
+def test_the_last_unfinished_run_is_gone_on_with_though_a_later_one_is_complete(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 3
+    unfinished = ran(store, job(bot), stop=bot.stop)
+    ran(store, job(Bot(), seed=7))
+    assert ran(store, job(bot), resume=True).run.id == unfinished.run.id
+
+
+def test_a_run_of_another_suite_is_not_gone_on_with(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 3
+    ran(store, job(bot)._replace(suite="other"), stop=bot.stop)
+    assert ran(store, job(Bot())._replace(suite="mine"), resume=True).run.suite == "mine"
+    assert len(store.runs()) == 2
+
+
+def test_a_run_that_is_not_there_is_an_error_that_names_a_near_one(store):
+    ran(store, job(Bot()))
+    with pytest.raises(StoreError, match="holds no run `20260102"):
+        ran(store, job(Bot()), resume="20260102T000000Z-abcdef")
+
+
+def test_a_target_that_failed_is_called_again_and_the_others_are_not(store, whole):
+    bot = Bot()
+    bot.failing = {"s3", "s7"}
+    broken = ran(store, job(bot))
+    assert (broken.totals.target_failures, broken.run.status) == (4, "incomplete")
+    bot.failing = set()
+    before = len(bot.calls)
+    assert ran(store, job(bot), resume=True).to_json() == whole
+    assert sorted(bot.calls[before:]) == [("s3", 0), ("s3", 1), ("s7", 0), ("s7", 1)]
+
+
+def test_saved_outputs_that_record_a_failure_are_not_tried_again(store):
+    outputs = {f"s{number}": f"answer {number}" for number in range(12)} | {"s3": {"error": "no answer"}}
+    what = job_of(samples(), outputs=outputs, metrics=["exact-match"])
+    first = ran(store, what)
+    told = []
+    assert ran(store, what, resume=True, told=told).to_json() == first.to_json()
+    assert "Nothing is left to do" in told[0]
+
+
+class Failing:
+    """A metric that raises for some samples, until it does not."""
+
+    name = "moody"
+
+    def __init__(self):
+        self.seen = []
+        self.bad = {"s2", "s5"}
+
+    def score(self, sample, output):
+        self.seen.append(sample.id)
+        if sample.id in self.bad:
+            raise RuntimeError("not today")
+        return MetricScore(1.0)
+
+
+def test_only_failed_marks_are_made_again_on_the_output_that_is_kept(store):
+    bot, moody = Bot(), Failing()
+    first = ran(store, job(bot, metrics=["exact-match", moody], repetitions=1))
+    assert first.totals.unscored == 2
+    moody.bad, moody.seen = set(), []
+    calls = len(bot.calls)
+    second = ran(store, job(bot, metrics=["exact-match", moody], repetitions=1), resume=True)
+    assert (second.totals.unscored, second.run.status) == (0, "complete")
+    assert sorted(moody.seen) == ["s2", "s5"]
+    assert len(bot.calls) == calls
+
+
+class Judge:
+    """A model that fails for a while, and counts what it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+        self.healthy = 5
+        self.identity = {"model": "judge-1"}
+
+    async def complete(self, ask):
+        self.asked += 1
+        if self.asked > self.healthy:
+            raise Trouble("the model is away", cause="model_failed")
+        usage = Usage(prompt_tokens=100, completion_tokens=10)
+        return Answer(
+            text=json.dumps({"reason": f"number {len(ask.messages[-1].content)}", "score": 0.75}),
+            usage=usage,
+            model="m",
+        )
+
+
+def judged(bot, judge, **more):
+    role = Role(client=judge, prices=PRICES, retries=0, concurrency=1)
+    return job(bot, metrics=["exact-match", "llm-as-judge"], repetitions=1, models={"judge": role}, **more)
+
+
+def test_a_model_that_failed_is_asked_again_and_paid_for_once(store):
+    healthy = Judge()
+    healthy.healthy = 1000
+    expected = finished(run(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
+    bot, judge = Bot(), Judge()
+    first = ran(store, judged(bot, judge))
+    assert first.metrics["llm-as-judge"].n_scored == 5
+    assert first.metrics["exact-match"].n_scored == 12
+    judge.healthy, before = 1000, judge.asked
+    second = ran(store, judged(bot, judge), resume=True)
+    assert second.to_json() == expected.to_json()
+    assert judge.asked - before == 7
+    assert len(bot.calls) == 12
+
+
+class Rambling(Judge):
+    """A judge whose first replies hold no verdict; every reply costs 110 tokens."""
+
+    async def complete(self, ask):
+        self.asked += 1
+        rubbish = self.asked <= self.healthy
+        text = f"Well, {self.asked}." if rubbish else json.dumps({"reason": "so", "score": 0.75})
+        return Answer(text=text, usage=Usage(prompt_tokens=100, completion_tokens=10), model="m")
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again(store, tmp_path, cached):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 7
+    cache = tmp_path / "cache.jsonl" if cached else None
+    reports = [ran(store, judged(bot, judge, cache=cache))]
+    assert 1 <= reports[0].totals.unscored <= 4
+    for _ in range(2):
+        reports.append(ran(store, judged(bot, judge, cache=cache), resume=True))
+        usage = reports[-1].usage.scoring
+        assert usage.calls == judge.asked
+        assert usage.total_tokens is None
+        assert (usage.prompt_tokens, usage.completion_tokens) == (100 * judge.asked, 10 * judge.asked)
+        assert reports[-1].cost.total_usd == Decimal("0.00012") * judge.asked
+        assert report_of(store, "latest").to_json() == reports[-1].to_json()
+    # A reply in the cache that could not be read would say nothing else: the question is put anew.
+    assert reports[-1].totals.unscored == 0
+
+
+def test_a_question_is_put_anew_as_often_as_its_run_is_resumed(store, tmp_path):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 10_000
+    cache = tmp_path / "cache.jsonl"
+    for turn in range(1, 4):
+        ran(store, judged(bot, judge, cache=cache), resume=True)
+        assert judge.asked == turn * 12 * 2
+
+
+def test_offline_a_reply_that_could_not_be_read_stays_the_one_there_is(store, tmp_path):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 10_000
+    cache = tmp_path / "cache.jsonl"
+    first = ran(store, judged(bot, judge, cache=cache))
+    again = ran(store, judged(bot, judge, cache=cache, offline=True), resume=True)
+    assert judge.asked == 12 * 2
+    assert again.metrics["llm-as-judge"].unscored_by_cause == first.metrics["llm-as-judge"].unscored_by_cause
+
+
+def test_a_budget_is_not_refilled_by_resuming(store):
+    bot, judge = Bot(), Rambling()
+    judge.healthy = 1000
+    limit = 12 * 2 * 110 + 5 * 2500
+    for _ in range(8):
+        report = ran(store, judged(bot, judge, budget_tokens=limit), resume=True)
+        assert report.budget.spent_tokens == 110 * judge.asked == report.usage.scoring.prompt_tokens * 11 // 10
+    assert report.budget.halted
+    assert 110 * judge.asked <= limit
+
+
+def test_a_budget_counts_what_was_spent_before(store):
+    bot, judge = Bot(), Judge()
+    ran(store, judged(bot, judge))
+    judge.healthy = 1000
+    report = ran(store, judged(bot, judge, budget_tokens=5 * 110 + 3 * 2500), resume=True)
+    assert report.budget.spent_tokens >= 5 * 110 + 110
+    assert report_of(store, "latest").budget == report.budget
+    spent = ran(store, judged(bot, judge, budget_tokens=100), resume=True)
+    assert spent.budget.halted or not spent.totals.not_run
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": 7}, "seed: was 42, is 7"),
+        ({"metrics": ["exact-match", {"rouge-l": {"threshold": 0.9}}]}, "metrics.rouge-l.threshold: was 0.5, is 0.9"),
+        ({"thresholds": {"rouge-l": 0.25}}, "metrics.rouge-l.threshold: was 0.5, is 0.25"),
+        ({"metrics": ["exact-match"]}, "metrics.rouge-l: was rouge-l v1, is not there"),
+        ({"repetitions": 3}, "repetitions: was 2, is 3"),
+        ({"aggregator": "min"}, "aggregator: was not there, is min"),
+        ({"dataset": samples(11)}, "dataset: was "),
+        ({"dataset": dm.Dataset(reversed(list(samples())), name="d")}, "order: was "),
+    ],
+)
+def test_a_run_that_is_not_the_same_is_refused_with_every_difference(store, change, told):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    with pytest.raises(ConfigurationError, match="cannot be resumed") as refused:
+        ran(store, job(bot, **change), resume=True)
+    assert told in str(refused.value)
+    assert "--allow-changed" in str(refused.value)
+    assert store.run("latest").status == "incomplete"
+
+
+def test_what_is_only_an_opinion_may_change(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    report = ran(store, job(bot, gate={"min_pass_rate": 0.99}, concurrency=1), resume=True)
+    assert (report.run.status, report.gate.decision) == ("complete", "fail")
+    assert report_of(store, "latest").to_json() == report.to_json()
+
+
+def test_metrics_in_another_order_are_the_same_metrics(store, whole):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    assert ran(store, job(bot, metrics=["rouge-l", "exact-match"]), resume=True).to_json() == whole
+
+
+def test_what_is_changed_with_permission_makes_the_report_mixed_for_good(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    report = ran(store, job(bot, seed=7), resume=True, allow_changed=True)
+    assert (report.run.status, report.run.reason) == ("mixed", "resumed with changes: seed: was 42, is 7")
+    assert store.run("latest").status == "mixed"
+    assert report_of(store, "latest").to_json() == report.to_json()
+    again = ran(store, job(bot, seed=7), resume=report.run.id)
+    assert again.to_json() == report.to_json()
+
+
+def test_samples_that_were_edited_with_permission_are_told_as_they_were_kept(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    edited = [dm.Sample(each.id, each.input, "something else", {"tags": "new"}) for each in samples()]
+    report = ran(store, job(bot, dataset=dm.Dataset(edited, name="d")), resume=True, allow_changed=True)
+    assert report.run.status == "mixed"
+    assert [cohort.label for cohort in report.cohort_list] == ["even", "odd"]
+    assert {entry.expected_output for entry in report.samples} == {f"answer {n}" for n in range(4)}
+    assert report_of(store, "latest").to_json() == report.to_json()
+
+
+def test_a_mixed_run_that_is_stopped_again_is_incomplete_and_stays_mixed(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    bot.stop, bot.stop_at = Stop(), 10
+    partial = ran(store, job(bot, seed=7), stop=bot.stop, resume=True, allow_changed=True)
+    assert partial.run.status == "incomplete"
+    assert partial.run.reason.endswith("resumed with changes: seed: was 42, is 7")
+    report = ran(store, job(bot, seed=7), resume=True)
+    assert report.run.status == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"repetitions": 3}, "The repetitions were 2 and are 3."),
+        (
+            {"metrics": ["exact-match", "contains"]},
+            "The metrics were exact-match, rouge-l and are exact-match, contains.",
+        ),
+        ({"dataset": samples(11)}, "The dataset has other samples"),
+        ({"dataset": dm.Dataset(reversed(list(samples())), name="d")}, "or has them in another order"),
+    ],
+)
+def test_no_permission_mixes_runs_of_another_shape(store, change, told):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    ran(store, job(bot), stop=bot.stop)
+    with pytest.raises(ConfigurationError) as refused:
+        ran(store, job(bot, **change), resume=True, allow_changed=True)
+    assert told in str(refused.value)
+
+
+def test_a_run_in_other_hands_is_refused_with_host_and_pid(tmp_path):
+    bot = Bot()
+    with open_store(tmp_path / "runs.db") as mine, open_store(tmp_path / "runs.db") as other:
+        bot.stop, bot.stop_at = Stop(), 5
+        report = ran(mine, job(bot), stop=bot.stop)
+        with other.lease(report.run.id), pytest.raises(LeaseError, match=r"process [0-9]+"):
+            ran(mine, job(bot), resume=True)
+
+
+def test_an_aggregator_that_does_not_fit_ends_the_run_and_says_why_in_the_store(store):
+    class Picky(dm.MetricsAggregator):
+        def compute_score(self, named_results):
+            return 2.0
+
+    with pytest.raises(ConfigurationError, match="it lies between 0 and 1"):
+        ran(store, job(Bot(), aggregator=Picky()))
+    row = store.run("latest")
+    assert row.status == "incomplete"
+    assert "it lies between 0 and 1" in row.reason
+
+
+def test_evaluate_stores_nothing_unless_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], clock=CLOCK)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConfigurationError, match="give its `store` too"):
+        dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], resume=True)
+
+
+def test_evaluate_stores_and_resumes_by_path(tmp_path):
+    given = {"outputs": {f"s{number}": "x" for number in range(12)}, "metrics": ["exact-match"], "clock": CLOCK}
+    first = dm.evaluate(samples(), store=tmp_path / "runs.db", **given)
+    again = asyncio.run(dm.evaluate_async(samples(), store=str(tmp_path / "runs.db"), resume=True, **given))
+    assert again.to_json() == first.to_json() == dm.evaluate(samples(), **given).to_json()
+    with open_store(tmp_path / "runs.db") as kept:
+        assert [row.id for row in kept.runs()] == [first.run.id]
+
+
+def test_an_unscored_mark_that_is_not_worth_another_try_stays(store):
+    class Never:
+        name = "never"
+
+        def score(self, sample, output):
+            return Unscored("bad_sample", "no")
+
+    what = job(Bot(), metrics=[Never()], max_unscored="100%")
+    first = ran(store, what)
+    told = []
+    assert ran(store, what, resume=True, told=told).to_json() == first.to_json()
+    assert "Nothing is left to do" in told[0]
+
+
+def test_progress_counts_what_was_done_before(store):
+    bot = Bot()
+    bot.stop, bot.stop_at = Stop(), 5
+    partial = ran(store, job(bot), stop=bot.stop)
+    done = partial.totals.executions - partial.totals.not_run // 2
+    seen = []
+    finished(run(job(bot), clock=CLOCK, warn=lambda _: None, keeping=Keeping(store, resume=True), progress=seen.append))
+    assert (seen[-1].done, seen[-1].total, seen[-1].before) == (24, 24, done)

@@ -1,0 +1,99 @@
+"""The survey before a run: every metric sees every sample, and nobody has been called yet."""
+
+from __future__ import annotations
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ConfigurationError
+from deemster.records import Problem
+from deemster.runs.run_plan import Plan, survey
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+class Checking:
+    """A metric of somebody else's that looks at samples first."""
+
+    name = "checking"
+
+    def __init__(self, check):
+        self.check = check
+
+    def score(self, sample, output):
+        return 1.0
+
+
+def plan(*metrics, samples=None):
+    rows = samples or [dm.Sample("a", {}, "x"), dm.Sample("b", {}, "y")]
+    return Plan(dm.Dataset(rows, name="d"), SavedOutputs({row.id: "x" for row in rows}), metrics)
+
+
+def surveyed(*metrics, samples=None, strict=False):
+    seen = []
+    warnings = survey(
+        plan(*metrics, samples=samples), note=lambda at, sample: seen.append((at, sample.id)), strict=strict
+    )
+    return warnings, seen
+
+
+def test_every_sample_is_noted_with_its_position():
+    assert surveyed(dm.ExactMatch())[1] == [(0, "a"), (1, "b")]
+
+
+def test_malformed_samples_of_every_metric_are_listed_at_once():
+    first, second = (Checking(lambda sample: [Problem(f"{sample.id} is wrong.")]) for _ in range(2))
+    with pytest.raises(ConfigurationError) as caught:
+        surveyed(first, second)
+    assert [(fault.sample, fault.message) for fault in caught.value.faults] == [
+        ("a", "checking, checking: a is wrong."),
+        ("b", "checking, checking: b is wrong."),
+    ]
+
+
+def test_something_absent_is_one_warning_with_a_count_and_the_first_sample():
+    metric = Checking(lambda sample: [Problem("No label.", malformed=False)])
+    assert surveyed(metric)[0] == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
+
+
+def test_strict_makes_something_absent_an_error():
+    metric = Checking(lambda sample: [Problem("No label.", malformed=False)])
+    with pytest.raises(ConfigurationError, match="sample `b`: checking: No label"):
+        surveyed(metric, strict=True)
+
+
+def test_a_check_that_fails_is_an_error_and_not_a_traceback():
+    def check(sample):
+        raise KeyError(sample.id)
+
+    with pytest.raises(ConfigurationError, match="sample `a`: checking: its check failed with KeyError: 'a'"):
+        surveyed(Checking(check))
+
+
+@pytest.mark.parametrize("found", [7, ["text"], "text", True])
+def test_a_check_that_returns_nonsense_is_an_error_and_not_a_traceback(found):
+    with pytest.raises(ConfigurationError, match="sample `a`: checking: its check"):
+        surveyed(Checking(lambda sample: found))
+
+
+@pytest.mark.parametrize("found", [None, [], (), iter(())])
+def test_a_check_that_finds_nothing_may_say_so_in_any_way(found):
+    assert surveyed(Checking(lambda sample: found))[0] == ()
+
+
+def test_hidden_characters_of_an_id_are_shown_in_a_warning():
+    rows = [dm.Sample("a\u202eb", {})]
+    assert "`a\\u202eb`" in surveyed(dm.ExactMatch(), samples=rows)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "warned"), [("tag", True), ("Tags", True), ("tasg", True), ("tags", False), ("owner", False)]
+)
+def test_a_key_one_edit_from_one_that_is_read_is_a_warning(key, warned):
+    rows = [dm.Sample("a", {}, "x", {key: "v"})]
+    assert bool(surveyed(dm.ExactMatch(), samples=rows)[0]) is warned
+
+
+def test_what_varies_is_said_only_where_something_is_repeated():
+    once = plan(dm.ExactMatch())
+    assert once.varied is None
+    assert once._replace(repetitions=2).varied == "scoring"

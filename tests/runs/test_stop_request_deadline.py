@@ -1,0 +1,71 @@
+"""A run that has a time: what is not started when it is over is not run, and the reason says so."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import deemster as dm
+from deemster.runs import finished, job_of, run
+from deemster.runs import stop_request as stopping
+from deemster.runs.stop_request import Stop, deadline
+from tests.report.make_reports import CLOCK
+
+SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
+
+
+def reported(target, *, timeout_s, metrics=("exact-match",), **options):
+    job = job_of(SAMPLES, target=target, metrics=list(metrics), **options)
+    job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
+    return finished(run(job, clock=CLOCK, warn=[].append))
+
+
+def test_what_is_not_started_when_the_time_is_over_is_not_run(monkeypatch):
+    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+
+    async def answer(asked):
+        if asked["n"] == 2:
+            await asyncio.Event().wait()
+        return "x"
+
+    report = reported(answer, timeout_s=0.5, concurrency=1)
+    assert (report.totals.scored, report.totals.not_run) == (2, 3)
+    assert report.run.status == "incomplete"
+    assert report.run.reason == "3 of 5 marks were not run (The run's time of 0.5 s was over)"
+
+
+def test_a_run_within_its_time_is_complete():
+    async def answer(asked):
+        return "x"
+
+    assert reported(answer, timeout_s=3600.0).run.status == "complete"
+
+
+def test_a_metric_that_never_returns_does_not_keep_a_run_whose_time_is_over(monkeypatch):
+    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    released = threading.Event()
+
+    class Stuck:
+        name = "stuck"
+
+        def score(self, sample, output):
+            released.wait()
+
+    report = reported(lambda asked: "x", timeout_s=0.05, metrics=[Stuck()])
+    released.set()
+    assert report.totals.not_run == 5
+
+
+@pytest.mark.parametrize("timeout_s", [None, 0.01])
+def test_the_alarm_rings_only_while_the_block_runs(timeout_s):
+    stop = Stop()
+
+    async def work():
+        with deadline(stop, timeout_s):
+            pass
+        await asyncio.sleep(0.03)
+
+    asyncio.run(work())
+    assert not stop.requested

@@ -1,0 +1,221 @@
+"""The report of a stored run is made again from the facts, to the byte."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+import deemster as dm
+from deemster.errors import ReportError, StoreError
+from deemster.report import LEVELS, redacted
+from deemster.results.metric_aggregators import Among
+from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs._run_settings import facts_of, terms_from, terms_of, without_secrets
+from deemster.runs.stored_run import StoredSamples, quotes_of
+from deemster.store import RunFacts, open_store
+from tests.report.make_reports import CLOCK
+
+MAPPING = {0.0: 0.0, 1.0: 1.0}
+
+
+@dm.metric("graded")
+def graded(expected, actual):
+    grade = 1.0 if expected == actual else 0.0
+    return dm.MetricScore(grade, rubric_score=grade, details={"said": actual})
+
+
+def dataset(**more):
+    rows = [
+        dm.Sample("one", {"q": "1", "deep": {"b": [1, 2.5], "a": None}}, "first", {"tags": ["x", "y"], "note": 1}),
+        dm.Sample("two", {"q": "2"}, "second"),
+        dm.Sample("twin", {"q": "2"}, "second", {"tags": "y"}),
+        dm.Sample("wild", {"q": "\u202e"}, {"answer": [1, 1.0, 1e-7]}, {"tags": ["z"]}),
+    ]
+    return dm.Dataset(rows, name="d", **more)
+
+
+OUTPUTS = {
+    "one": {"outputs": ["first", "frist"], "usage": {"prompt_tokens": 3, "cost_usd": 0.25}, "model": "m"},
+    "two": ["second", "\ud800 broken"],
+    "twin": {"outputs": ["x" * 70_000, "second"]},
+    "wild": {"outputs": ['{"answer": [1, 1.0, 1e-7]}'] * 2, "retrieved": ["doc", {"id": "d2", "text": "t"}]},
+}
+
+
+def job(**more):
+    given = {"outputs": OUTPUTS, "metrics": ["exact-match", "rouge-l", graded], "max_unscored": "50%"}
+    return job_of(dataset(), **{**given, **more})
+
+
+def ran(what, store=None, **more):
+    keeping = None if store is None else Keeping(store)
+    return finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping, **more))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(place) as found:
+        yield found
+
+
+def test_the_report_made_again_is_the_same_bytes(store):
+    gate = {
+        "min_macro_f1": 0.2,
+        "cohorts": {"*": {"min_pass_rate": 0.1}},
+        "max_unscored": "50%",
+        "decision": "three-way",
+    }
+    what = job(gate=gate, aggregator={"critical": ["graded"]})
+    report = ran(what, store)
+    assert report_of(store, report.run.id).to_json() == report.to_json() == ran(what).to_json()
+    assert report_of(store, report.run.id[:-2]).to_json() == report.to_json()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_it_is_the_same_at_every_level_of_privacy(store, level):
+    direct = ran(job())
+    ran(job(), store)
+    again = report_of(store, "latest")
+    quotes = quotes_of(store, again.run.id)
+    shown = redacted(again, level=level, include_input=True, quotes=quotes.__getitem__)
+    assert shown.to_json() == redacted(direct, level=level, include_input=True, quotes=quotes.__getitem__).to_json()
+
+
+@pytest.mark.parametrize(
+    "aggregator",
+    [
+        "and",
+        "min",
+        "geometric",
+        {"at-least": 2},
+        {"critical": ["rouge-l"]},
+        {"kind": "weighted", "weights": {"graded": 0.5}, "score_mapping": {"graded": {"0": 0, "1": 0.75}}},
+        dm.WeightedMetricsAggregator({"graded": 2}, {"graded": MAPPING}),
+        Among(dm.AtLeast(1), ["graded"]),
+    ],
+    ids=str,
+)
+def test_an_aggregator_of_the_house_is_made_again(tmp_path, aggregator):
+    # A grade that is unscored is an error of the aggregate, not a hole in its mapping.
+    what = job(aggregator=aggregator, metrics=[graded] if "eight" in str(aggregator) else job().plan.metrics)
+    with open_store(tmp_path / "runs.db") as store:
+        report = ran(what, store)
+        assert report.aggregate is not None
+        assert report_of(store, "latest").to_json() == report.to_json()
+
+
+class Forgiving(dm.MetricsAggregator):
+    def compute_success(self, named_results):
+        return True
+
+
+def test_an_aggregator_of_a_program_is_said_to_be_missing_and_may_be_given_again(tmp_path):
+    gate = {"min_aggregate_success": 0.5}
+    with open_store(tmp_path / "runs.db") as store:
+        report = ran(job(aggregator=Forgiving(), gate=gate), store)
+        told = []
+        bare = report_of(store, "latest", warn=told.append)
+        assert (bare.aggregate, bare.gate) == (None, None)
+        assert bare.metrics == report.metrics
+        (message,) = told
+        assert "Forgiving`, an object of the program that ran this" in message
+        assert "nor the gate" in message
+        assert report_of(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
+
+
+def test_terms_survive_being_kept():
+    gate = {
+        "metrics": {"rouge-l": {"min_mean": 0.2, "on": "lower"}},
+        "cohorts": {"x": {"min_samples": 3}},
+        "max_unscored": 2,
+    }
+    what = job(gate=gate, aggregator="geometric")
+    kept = msgspec.json.decode(msgspec.json.encode(facts_of(what)))
+    terms = terms_from(kept, where="here")
+    assert terms._replace(aggregator=None) == terms_of(what)._replace(aggregator=None)
+    assert str(terms.aggregator) == "geometric"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"gate": [1], "allowance": [0.0, False], "delta": 0.05, "aggregator": None, "varied": None},
+        {"gate": None, "allowance": "2%", "delta": 0.05, "aggregator": None, "varied": None},
+        {
+            "gate": None,
+            "allowance": [0.0, False],
+            "delta": 0.05,
+            "aggregator": {"kind": "at-least", "k": 0},
+            "varied": None,
+        },
+        {"gate": None, "allowance": [0.0, False], "delta": 0.05, "aggregator": {}, "varied": None},
+    ],
+)
+def test_facts_that_are_none_are_one_error(broken):
+    with pytest.raises(StoreError, match="does not tell how its report is made"):
+        terms_from(broken, where="runs.db: run `x`")
+
+
+def test_stored_samples_read_like_the_dataset(store):
+    ran(job(), store)
+    kept, given = StoredSamples(store, store.run("latest")), dataset()
+    assert [msgspec.to_builtins(each) for each in kept] == [
+        msgspec.to_builtins(msgspec.structs.replace(each, metadata=dict(each.metadata))) for each in given
+    ]
+    assert list(kept.row_hashes) == list(given.row_hashes)
+    assert kept.duplicates == given.duplicates == [["two", "twin"]]
+    assert (len(kept), kept.name, kept.fingerprint) == (4, "d", given.fingerprint)
+
+
+def test_an_output_above_a_mebibyte_is_told_by_its_whole_length(tmp_path):
+    outputs = {"one": "x" * 2_000_000, "two": "second", "twin": "second", "wild": "w"}
+    with open_store(tmp_path / "runs.db") as store:
+        report = ran(job(outputs=outputs), store)
+        assert report_of(store, "latest").to_json() == report.to_json() == ran(job(outputs=outputs)).to_json()
+        assert (report.executions[0].output_chars, report.executions[0].output_cut) == (2_000_000, True)
+
+
+@pytest.mark.filterwarnings("ignore:exact-match. 1 of 4 samples")
+def test_the_report_of_python_reads_from_the_store_as_long_as_it_lives(tmp_path):
+    given = {"outputs": OUTPUTS, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "50%"}
+    report = dm.evaluate(dataset(), store=tmp_path / "runs.db", **given)
+    assert [entry.id for entry in report.samples] == ["one", "two", "twin", "wild"]
+    assert report.to_json() == asyncio.run(dm.evaluate_async(dataset(), **given)).to_json()
+
+
+@pytest.mark.parametrize("kind", ["grading", "recording"])
+def test_what_has_no_marks_of_metrics_has_no_report_and_says_so(tmp_path, kind):
+    with open_store(tmp_path / "runs.db") as store:
+        facts = RunFacts(
+            id="r",
+            kind=kind,
+            dataset="d",
+            fingerprint="f",
+            samples=0,
+            started_at="2026-01-01T00:00:00.000Z",
+            tool_version="0",
+        )
+        store.begin(facts, [], cards=[]).release()
+        with pytest.raises(ReportError, match=r"`r` (is a grading|has no marks to report on)"):
+            report_of(store, "r")
+
+
+def test_keys_in_a_suite_are_not_kept_but_names_of_variables_are():
+    given = {
+        "api_key_env": "KEY",
+        "base_url": "https://user:pass@host/v1",
+        "headers": {"Authorization": "Bearer abc", "X-Api-Key": "${KEY}", "Accept": "text"},
+        "max_tokens": 7,
+        "passwords": ["a"],
+    }
+    assert without_secrets(given) == {
+        "api_key_env": "KEY",
+        "base_url": "https://host/v1",
+        "headers": {"Authorization": "(not kept)", "X-Api-Key": "${KEY}", "Accept": "text"},
+        "max_tokens": 7,
+        "passwords": ["(not kept)"],
+    }

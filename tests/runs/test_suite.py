@@ -1,0 +1,146 @@
+"""Suite files: what they say, and where they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.runs.suite import CONCURRENCY, SEED, load_suite
+
+GOOD = "dataset: golden.yml\ntarget: { python: 'app:answer' }\nmetrics: [exact-match]\n"
+
+
+def suite(tmp_path, text, name="triage.yml"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return load_suite(path)
+
+
+def faults(tmp_path, text):
+    with pytest.raises(ConfigurationError) as caught:
+        suite(tmp_path, text)
+    return [(fault.where.rpartition("/")[2], fault.message) for fault in caught.value.faults]
+
+
+def test_a_small_suite_has_defaults_for_the_rest(tmp_path):
+    read = suite(tmp_path, GOOD)
+    assert (read.name, read.seed, read.concurrency, read.repetitions) == ("triage", SEED, CONCURRENCY, None)
+    assert read.dataset == str(tmp_path / "golden.yml")
+    assert read.target[:2] == ("python", "app:answer")
+    assert read.metrics == ["exact-match"]
+
+
+def test_a_whole_suite_is_read_as_it_is(tmp_path):
+    text = (
+        "schema_version: deemster.suite.v1\nname: n\ndescription: d\nrepetitions: 3\nseed: 7\n"
+        "limits: { concurrency: 2 }\ngate: { min_macro_f1: 0.5 }\n"
+    )
+    read = suite(tmp_path, text + GOOD.replace("python: 'app:answer'", "outputs: a.jsonl"))
+    assert (read.name, read.repetitions, read.seed, read.concurrency) == ("n", 3, 7, 2)
+    assert read.target[:2] == ("outputs", str(tmp_path / "a.jsonl"))
+    assert read.gate == {"min_macro_f1": 0.5}
+
+
+def test_a_suite_may_be_json(tmp_path):
+    assert suite(tmp_path, '{"dataset": "g.yml", "metrics": ["contains"]}', "s.json").target is None
+
+
+def test_all_faults_are_listed_by_line(tmp_path):
+    assert faults(tmp_path, "metrics: []\nseed: x\nrepetitions: 0\ndatset: g\n") == [
+        ("triage.yml:1", "`metrics` is a list of at least one metric."),
+        ("triage.yml:1", "`dataset` is non-blank text, and it is missing."),
+        ("triage.yml:2", "`seed` is a whole number of at least 0, not 'x'."),
+        ("triage.yml:3", "`repetitions` is a whole number of at least 1, not 0."),
+        ("triage.yml:4", "`datset` is no key of a suite. Did you mean `dataset`?"),
+    ]
+
+
+def test_a_fault_elsewhere_does_not_hide_that_the_target_is_none(tmp_path):
+    assert faults(tmp_path, "datset: g\ndataset: g.yml\ntarget: {}\nmetrics: [contains]\n") == [
+        ("triage.yml:1", "`datset` is no key of a suite. Did you mean `dataset`?"),
+        (
+            "triage.yml:3",
+            (
+                "`target` names one of `python` (module:function), `http` (an address), `command` (a program and its "
+                "arguments), `outputs` (a file)."
+            ),
+        ),
+    ]
+
+
+def test_a_long_value_is_not_repeated_whole(tmp_path):
+    ((_, message),) = faults(tmp_path, GOOD + f"seed: {'x' * 5000}\n")
+    assert len(message) < 200
+
+
+def test_variables_of_the_environment_stand_in_for_target_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEEMSTER_TEST_PLACE", "saved")
+    monkeypatch.delenv("DEEMSTER_TEST_NONE", raising=False)
+    text = GOOD.replace("python: 'app:answer'", "outputs: '${DEEMSTER_TEST_PLACE}/${DEEMSTER_TEST_NONE:-a}.jsonl'")
+    assert suite(tmp_path, text).target[:2] == ("outputs", str(tmp_path / "saved/a.jsonl"))
+
+
+def test_a_variable_that_is_not_set_is_an_error_without_its_value(tmp_path, monkeypatch):
+    monkeypatch.delenv("DEEMSTER_TEST_NONE", raising=False)
+    ((where, message),) = faults(tmp_path, GOOD.replace("app:answer", "${DEEMSTER_TEST_NONE}"))
+    assert where == "triage.yml:2"
+    assert "The environment has no variable `DEEMSTER_TEST_NONE`" in message
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(["schema_version", "name", "dataset", "target", "metrics", "repetitions", "seed", "limits"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(KEYS | st.text(max_size=9), JSON, max_size=6) | JSON)
+def test_whatever_a_suite_holds_it_is_read_or_refused_with_places(tmp_path_factory, value):
+    import json
+
+    path = tmp_path_factory.mktemp("suite") / "s.json"
+    path.write_text(json.dumps(value))
+    found = []
+    try:
+        load_suite(path)
+    except ConfigurationError as error:
+        found = [fault.where.startswith(str(path)) for fault in error.faults] or [False]
+    assert all(found)
+
+
+def test_a_group_brings_its_metrics_and_its_aggregator(tmp_path):
+    file = tmp_path / "suite.yml"
+    file.write_text("dataset: d.yml\ngroup: query-transformation\nmetrics: [exact-match]\n")
+    suite = load_suite(file)
+    assert [next(iter(entry)) if not isinstance(entry, str) else entry for entry in suite.metrics] == [
+        "exact-match",
+        "query-completeness",
+        "query-groundedness",
+        "query-redundancy",
+    ]
+    assert suite.aggregator["kind"] == "weighted"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("group: generatoin\n", "suite.yml:2: No group is called `generatoin`. Did you mean `generation`?"),
+        (
+            "group: generation\naggregator: min\n",
+            "suite.yml:2: The group `generation` has an aggregator of its own; leave `aggregator` out.",
+        ),
+        ("group: 7\n", "suite.yml:2: `group` is non-blank text, not 7."),
+    ],
+)
+def test_a_group_that_cannot_be_used_is_said_with_its_line(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    Path("suite.yml").write_text(f"dataset: d.yml\n{text}")
+    with pytest.raises(ConfigurationError) as caught:
+        load_suite("suite.yml")
+    assert str(caught.value) == message

@@ -1,0 +1,211 @@
+"""Live targets: opened before their first call, closed after their last, ended when they take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import deemster as dm
+from deemster.records import Output, TargetFailure
+from deemster.runs._engine import perform
+from deemster.runs._execution_batch import Work
+from deemster.runs.run_plan import Plan
+from deemster.runs.stop_request import Stop
+from deemster.targets.python_target import PythonTarget
+from tests.report.make_reports import CLOCK
+
+SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(6)]
+
+
+def performed(target, *, stop=None, works=None, sink=None, **options):
+    found = []
+    plan = Plan(dm.Dataset(SAMPLES, name="numbers"), target, (dm.ExactMatch(),), **options)
+    asyncio.run(perform(plan, sink=sink or found.extend, clock=CLOCK, stop=stop or Stop(), works=works))
+    return {each.id: each.answer for each in found}
+
+
+class Target:
+    """An async target that notes what happens to it."""
+
+    is_async = True
+
+    def __init__(self, **attributes):
+        self.happened = []
+        self.inside = self.most = 0
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    async def open(self, *, clock):
+        self.happened.append("open")
+        await asyncio.sleep(0)
+
+    async def call_async(self, invocation):
+        self.happened.append(invocation.id)
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.inside -= 1
+        return Output("x")
+
+    async def close(self):
+        self.happened.append("close")
+
+
+def test_a_target_is_opened_once_before_its_first_call_and_closed_after_its_last():
+    target = Target()
+    performed(target, concurrency=4)
+    assert (target.happened[0], target.happened[-1]) == ("open", "close")
+    assert sorted(target.happened[1:-1]) == [sample.id for sample in SAMPLES]
+
+
+def test_a_target_that_nothing_is_asked_of_is_not_opened():
+    target = Target()
+    performed(target, works=[Work(0, SAMPLES[0], 0, Output("known"))])
+    assert target.happened == ["close"]
+
+
+def test_a_target_is_closed_where_the_run_fails():
+    def sink(executions):
+        raise OSError(28, "No space left on device")
+
+    target = Target()
+    with pytest.raises(OSError, match="No space"):
+        performed(target, sink=sink, concurrency=1)
+    assert target.happened[-1] == "close"
+
+
+def test_what_closing_raises_changes_no_answer():
+    async def close():
+        raise RuntimeError("it would not close")
+
+    assert len(performed(Target(close=close))) == len(SAMPLES)
+
+
+def test_what_opening_raises_ends_the_run():
+    async def opening(*, clock):
+        raise dm.ConfigurationError("There is no such address.")
+
+    with pytest.raises(dm.ConfigurationError, match="no such address"):
+        performed(Target(open=opening))
+
+
+@pytest.mark.parametrize(("own", "plan", "most"), [(2, 5, 2), (5, 2, 5), (None, 3, 3)])
+def test_the_limit_of_a_target_counts_before_that_of_the_plan(own, plan, most):
+    target = Target(concurrency=own)
+    performed(target, concurrency=plan)
+    assert target.most == most
+
+
+def test_a_target_may_fail_without_raising_and_may_not_be_called_at_all():
+    class Picky(Target):
+        async def call_async(self, invocation):
+            return {"s0": None, "s1": TargetFailure("HTTP 500")}.get(invocation.id, Output("x"))
+
+    found = performed(Picky())
+    assert sorted(found) == ["s1", "s2", "s3", "s4", "s5"]
+    assert found["s1"] == TargetFailure("HTTP 500")
+
+
+def test_a_target_is_told_of_a_stop_at_once():
+    stop, told = Stop(), []
+
+    class Halted(Target):
+        def halt(self, reason):
+            told.append(reason)
+
+        async def call_async(self, invocation):
+            stop.request("enough")
+            return await super().call_async(invocation)
+
+    performed(Halted(), stop=stop, concurrency=1)
+    assert told == ["enough"]
+
+
+async def never(asked):
+    if asked["n"] == 1:
+        await asyncio.Event().wait()
+    return "x"
+
+
+RELEASED = threading.Event()
+
+
+def stuck(asked):
+    if asked["n"] == 1:
+        RELEASED.wait()
+    return "x"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _released():
+    yield
+    RELEASED.set()
+
+
+@pytest.mark.parametrize("where", ["plan", "target", "both"])
+def test_a_call_that_takes_too_long_is_a_failure_of_its_own_sample(where):
+    # The other calls return without waiting, so that no clock can end them.
+    target = PythonTarget(never)
+    if where != "plan":
+        target.timeout_s = 0.01
+    options = {"plan": {"target_timeout_s": 0.01}, "both": {"target_timeout_s": 60.0}, "target": {}}[where]
+    found = performed(target, concurrency=2, **options)
+    assert found["s1"] == TargetFailure("The target did not answer within 0.01 s.")
+    assert {found[f"s{n}"] for n in (0, 2, 3, 4, 5)} == {Output("x")}
+
+
+def test_a_plain_function_that_takes_too_long_is_left_behind():
+    works = [Work(1, SAMPLES[1], 0)]
+    found = performed(PythonTarget(stuck), works=works, target_timeout_s=0.01)
+    assert found == {"s1": TargetFailure("The target did not answer within 0.01 s.")}
+
+
+def test_a_time_out_that_the_target_raises_itself_is_told_as_its_own():
+    def answer(asked):
+        raise TimeoutError("the database")
+
+    assert performed(PythonTarget(answer), target_timeout_s=60.0)["s0"] == TargetFailure("TimeoutError: the database")
+
+
+@pytest.mark.parametrize("raised", [SystemExit(0), asyncio.CancelledError(), StopIteration(), KeyboardInterrupt()])
+def test_whatever_a_plain_function_raises_ends_only_its_own_sample(raised):
+    def answer(asked):
+        if asked["n"] == 0:
+            raise raised
+        return "x"
+
+    if isinstance(raised, KeyboardInterrupt):
+        # Nobody at the keyboard can reach a thread: it was the function's own idea, and it ends the run.
+        with pytest.raises(KeyboardInterrupt):
+            performed(PythonTarget(answer))
+        return
+    found = performed(PythonTarget(answer), concurrency=1)
+    assert isinstance(found.pop("s0"), TargetFailure)
+    assert set(found.values()) == {Output("x")}
+
+
+STUCK = """
+import threading, deemster as dm
+from deemster.runs.stop_request import Stop
+from deemster.evaluation import finished, job_of, run
+
+stop = Stop()
+def answer(asked):
+    stop.request("enough")
+    threading.Event().wait()
+
+import deemster.runs.stop_request as stopping
+stopping.DRAIN_S = 0.01
+job = job_of([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
+print(finished(run(job, stop=stop, warn=print)).totals.not_run)
+"""
+
+
+def test_a_target_that_never_returns_does_not_keep_the_process():
+    done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr

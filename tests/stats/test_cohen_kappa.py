@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.stats import (
+    balanced_accuracy,
+    cohen_kappa,
+    confusion,
+    fleiss_kappa,
+    gwet_ac,
+    krippendorff_alpha,
+    pabak,
+    phi,
+    precision_recall_f1,
+    scott_pi,
+)
+from deemster.stats import confusion_tables as tables
+from deemster.stats.cohen_kappa import kappa_of
+
+FIXTURES = {
+    entry["id"]: entry
+    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
+}
+COHEN = [[88, 10, 2], [14, 40, 6], [18, 10, 12]]
+
+
+def listed(table):
+    """The pairs of a table, one by one."""
+    a = [i for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
+    b = [j for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
+    return a, b
+
+
+def test_the_table_of_cohen_1968_gives_the_published_kappas():
+    entry = FIXTURES["cohen_1968_weighted"]
+    table, expected = entry["input"]["table"], entry["expected"]
+    plain = kappa_of(table)
+    weighted = kappa_of(table, weights=entry["input"]["disagreement_weights"])
+    assert plain.value == pytest.approx(expected["kappa"], abs=entry["abs_tol"])
+    assert plain.standard_error == pytest.approx(expected["kappa_se"], abs=entry["abs_tol"])
+    assert weighted.value == pytest.approx(expected["kappa_w"], abs=entry["abs_tol"])
+    assert weighted.standard_error == pytest.approx(expected["kappa_w_se"], abs=entry["abs_tol"])
+    assert weighted.null_error == pytest.approx(expected["kappa_w_se0"], abs=entry["abs_tol"])
+    assert kappa_of(table, weights="linear").value == pytest.approx(expected["linear"], abs=entry["abs_tol"])
+    assert kappa_of(table, weights="quadratic").value == pytest.approx(expected["quadratic"], abs=entry["abs_tol"])
+
+
+def test_the_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
+    a, b = listed(COHEN)
+    assert cohen_kappa(a, b).value == pytest.approx(0.4915, abs=5e-5)
+    assert scott_pi(a, b).value == pytest.approx(0.4872, abs=5e-5)
+    assert gwet_ac([a, b]).value == pytest.approx(0.5760, abs=5e-5)
+    assert gwet_ac([a, b], weights="quadratic").value == pytest.approx(0.6386, abs=5e-5)
+    assert pabak(a, b).value == pytest.approx(0.55, abs=1e-12)
+    assert krippendorff_alpha([a, b]).value == pytest.approx(0.4885, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", ["paradox_balanced", "gwet_2002"])
+def test_the_tables_of_the_kappa_paradoxes_give_the_published_numbers(name):
+    entry = FIXTURES[name]
+    a, b = listed(entry["input"])
+    expected, near = entry["expected"], {"abs": entry["abs_tol"]}
+    assert cohen_kappa(a, b).observed == pytest.approx(expected["po"], **near)
+    assert cohen_kappa(a, b).value == pytest.approx(expected["cohen"], **near)
+    assert scott_pi(a, b).value == pytest.approx(expected["scott"], **near)
+    assert krippendorff_alpha([a, b]).value == pytest.approx(expected["alpha"], **near)
+    assert gwet_ac([a, b]).value == pytest.approx(expected["ac1"], **near)
+    assert pabak(a, b).value == pytest.approx(expected["pabak"], **near)
+    assert phi(a, b).value == pytest.approx(expected["mcc"], **near)
+
+
+@pytest.mark.parametrize("name", ["kripp_2011_C", "kripp_2011_A_binary", "kripp_hayes_2007"])
+def test_the_ratings_of_krippendorff_give_the_published_alphas(name):
+    entry = FIXTURES[name]
+    found = krippendorff_alpha(entry["input"], level=tuple(entry["expected"]))
+    assert {level: result.value for level, result in found.items()} == pytest.approx(
+        entry["expected"], abs=entry["abs_tol"]
+    )
+
+
+def test_the_ratings_of_krippendorff_give_the_known_answers_of_gwet():
+    ratings = FIXTURES["kripp_2011_C"]["input"]
+    assert gwet_ac(ratings).value == pytest.approx(0.7754, abs=5e-5)
+    assert gwet_ac(ratings, weights="quadratic").value == pytest.approx(0.9140, abs=5e-5)
+
+
+def test_the_table_of_fleiss_1971_gives_the_published_kappas():
+    entry = FIXTURES["fleiss_1971"]
+    expected, near = entry["expected"], {"abs": entry["abs_tol"]}
+    result = fleiss_kappa(entry["input"])
+    assert result.value == pytest.approx(expected["kappa"], **near)
+    assert result.randolph == pytest.approx(expected["randolph"], **near)
+    assert result.categories == pytest.approx(expected["category_kappas"], **near)
+    assert result.standard_error == pytest.approx(expected["se0_FleissNeeLandis1979"], **near)
+    assert result.z == pytest.approx(expected["z"], **near)
+    assert (result.n, result.raters) == (30, 6)
+
+
+def test_nominal_alpha_of_the_table_of_fleiss_1971_is_the_published_one():
+    table = FIXTURES["fleiss_1971"]["input"]
+    raters = [[label for label, count in enumerate(row) for _ in range(count)] for row in table]
+    assert krippendorff_alpha(np.array(raters).T).value == pytest.approx(0.4334, abs=5e-5)
+
+
+def test_a_pair_with_a_missing_side_is_left_out_and_counted():
+    result = confusion(["yes", None, "no", "no"], ["yes", "no", float("nan"), "yes"], labels=["yes", "no"])
+    assert result.matrix == ((1, 0), (1, 0))
+    assert (result.n, result.missing) == (2, 2)
+
+
+def test_labels_nobody_used_keep_their_place_on_the_scale():
+    truth, final = [0, 0, 0, 1, 1, 1, 4, 4, 4], [0, 0, 1, 1, 1, 0, 4, 4, 1]
+    full = cohen_kappa(truth, final, weights="quadratic", labels=range(5))
+    assert full.value == pytest.approx(0.7660, abs=5e-5)
+    assert cohen_kappa(truth, final, weights="quadratic").value == pytest.approx(0.7273, abs=5e-5)
+
+
+def test_two_raters_that_give_one_same_label_have_no_kappa():
+    result = cohen_kappa(["a", "a"], ["a", "a"])
+    assert (result.value, result.interval, result.p_value, result.observed, result.n) == (None, None, None, 1.0, 2)
+    assert scott_pi([1, 1], [1, 1]).value is None
+    assert pabak([1, 1], [1, 1]).value is None
+    assert pabak([1, 1], [1, 1], labels=[0, 1]).value == 1.0
+    assert gwet_ac([[1, 1], [1, 1]], labels=[0, 1]).value == 1.0
+
+
+def test_two_raters_that_are_constant_on_different_labels_have_kappa_zero():
+    assert cohen_kappa([1, 1, 1], [0, 0, 0]).value == 0.0
+
+
+@pytest.mark.parametrize("statistic", [cohen_kappa, scott_pi, pabak, phi, balanced_accuracy])
+def test_no_pairs_give_none_and_not_an_exception(statistic):
+    result = statistic([], [])
+    assert (result.value, result.n) == (None, 0)
+
+
+def test_full_agreement_has_no_interval_of_no_width():
+    result = cohen_kappa([0, 1, 2, 1], [0, 1, 2, 1])
+    assert (result.value, result.standard_error, result.interval) == (1.0, 0.0, None)
+
+
+def test_labels_of_different_types_are_not_turned_into_text():
+    assert confusion([1, "1", 1], [1, "1", "1"], labels=[1, "1"]).matrix == ((1, 1), (0, 1))
+
+
+def test_small_integer_types_do_not_run_over():
+    values = np.array([-128, 127, 0], dtype=np.int8)
+    assert confusion(values, values).labels == (-128, 0, 127)
+    assert confusion(values, values).matrix == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+def test_large_whole_numbers_stay_different_labels():
+    big = 2**60
+    assert confusion([big, big + 1, None], [big, big + 1, big]).labels == (big, big + 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: cohen_kappa([1, 2], [1]), "2 and 1 labels"),
+        (lambda: confusion(["a", "c"], ["a", "b"], labels=["a", "b"]), "`c` occurs but is none of `labels`"),
+        (lambda: confusion([["a"]], [["b"]]), "A label is a word or a number"),
+        (lambda: confusion(["a"], ["a"], labels=["a", "a"]), "twice"),
+        (lambda: cohen_kappa([0, 1], [0, 1], weights="cubic"), "`linear`, `quadratic`"),
+        (lambda: cohen_kappa([0, 1], [0, 1], weights=[[0, 1]]), "2 × 2"),
+        (lambda: cohen_kappa([0, 1], [0, 1], weights=[[1, 0], [0, 1]]), "0 on the diagonal"),
+        (lambda: cohen_kappa([0, 1], [0, 1], weights=[[0, -1], [1, 0]]), "not negative"),
+        (lambda: cohen_kappa([0, 1], [0, 1], confidence=1.5), "between 0 and 1"),
+        (lambda: kappa_of([[1, -1], [0, 1]]), "none negative"),
+        (lambda: kappa_of([[1, 0, 0], [0, 1, 0]]), "square"),
+        (lambda: phi([0, 1, 2], [0, 1, 2]), "two labels"),
+        (lambda: precision_recall_f1(["y"], ["n"]), "Say which is `positive`"),
+        (lambda: fleiss_kappa([[1, 2], [2, 2]]), "as many votes for every unit; these have 3 to 4"),
+        (lambda: fleiss_kappa([[1, -1], [0, 0]]), "none negative"),
+        (lambda: fleiss_kappa([[0.5, 0.5], [1, 0]]), "whole numbers"),
+        (lambda: krippendorff_alpha([[1, 2], [1]]), "rows have 1 to 2"),
+        (lambda: krippendorff_alpha([[1, 2], [1, 2]], level="cardinal"), "'cardinal'"),
+        (lambda: krippendorff_alpha([["low", "high"], ["low", "low"]], level="ordinal"), "give the scale as `labels`"),
+        (lambda: krippendorff_alpha([["low", "high"], ["low", "low"]], level="interval"), "finite numbers"),
+        (lambda: krippendorff_alpha([[1, -2], [1, 2]], level="ratio"), "negative"),
+        (lambda: krippendorff_alpha(np.zeros(3)), "raters × units"),
+    ],
+)
+def test_bad_input_is_named(call, words):
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_a_class_that_occurs_nowhere_has_no_precision_recall_or_f1():
+    result = precision_recall_f1([0, 0, 0], [0, 0, 0])
+    assert (result.precision, result.recall, result.f1, result.tn) == (None, None, None, 3)
+    named = precision_recall_f1(["UNMET"], ["UNMET"], positive="MET", labels=["MET", "UNMET"])
+    assert (named.precision, named.recall, named.f1) == (None, None, None)
+
+
+def test_precision_and_recall_carry_wilson_intervals():
+    result = precision_recall_f1([1] * 4 + [0] * 6, [1, 1, 1, 0, 1, 0, 0, 0, 0, 0])
+    assert (result.tp, result.fn, result.fp, result.tn) == (3, 1, 1, 5)
+    assert (result.precision_interval.lower, result.precision_interval.upper) == pytest.approx(
+        (0.3006, 0.9544), abs=5e-5
+    )
+
+
+def test_fewer_than_two_units_or_raters_have_no_fleiss_kappa():
+    assert fleiss_kappa([[2, 1]]).value is None
+    assert fleiss_kappa([[1, 0], [0, 1]]).value is None
+    assert fleiss_kappa([]).value is None
+    constant = fleiss_kappa([[3, 0], [3, 0]])
+    assert (constant.value, constant.z, constant.categories) == (None, None, (None, None))
+
+
+def test_a_missing_vote_is_not_a_vote_for_alpha():
+    judges = [["0", "1", "2", "0"], ["0", "1", "2", "0"], ["0", None, "2", None]]
+    result = krippendorff_alpha(judges, level="ordinal", labels=["0", "1", "2"])
+    assert (result.value, result.n, result.votes, result.missing) == (1.0, 4, 10, 2)
+
+
+@pytest.mark.parametrize("data", [[], [[]], [[1, 2, 3]], [[1, None], [None, 2]], [[1, 1], [1, 1]], [[1, None], [2, 3]]])
+def test_alpha_is_none_without_two_pairable_units_or_with_one_value(data):
+    found = krippendorff_alpha(data, level=("nominal", "ordinal", "interval", "ratio"))
+    assert [result.value for result in found.values()] == [None] * 4
+
+
+def test_alpha_does_not_take_the_dust_of_thirds_for_disagreement():
+    data = [[7] * 30] * 4
+    data = [list(row) for row in data]
+    data[1][::3] = [None] * 10
+    assert krippendorff_alpha(data, labels=[6, 7, 8]).value is None
+
+
+def test_alpha_counts_the_order_of_the_scale_and_not_of_the_alphabet():
+    scale = ["low", "mid", "high"]
+    words = [["low", "mid", "high", "low"], ["mid", "mid", "high", "low"]]
+    numbers = [[scale.index(word) for word in row] for row in words]
+    assert (
+        krippendorff_alpha(words, level="ordinal", labels=scale).value
+        == krippendorff_alpha(numbers, level="ordinal").value
+    )
+
+
+def test_gwet_leaves_units_without_two_votes_out_of_the_agreement_only():
+    with_single = gwet_ac([[0, 1, 1, 0], [0, 1, 0, None]])
+    assert (with_single.n, with_single.missing) == (3, 1)
+    # p_o = 2/3, π = (2.5/4, 1.5/4), p_e = 2·(5/8)(3/8).
+    assert with_single.value == pytest.approx((2 / 3 - 15 / 32) / (1 - 15 / 32))
+
+
+def test_stacks_of_tables_give_what_single_tables_give():
+    stack = np.random.default_rng(3).integers(0, 9, (40, 4, 4)).astype(float)
+    stack[0] = 0
+    stack[1] = np.diag([5, 0, 0, 0])
+    weights = tables.disagreement(4, "quadratic")
+    calls = [
+        tables.accuracy,
+        tables.balanced_accuracy,
+        tables.scott_pi,
+        tables.pabak,
+        tables.gwet,
+        tables.spearman_of,
+        tables.kendall_of,
+        tables.adjacent,
+        lambda t: tables.weighted_kappa(t, weights),
+        lambda t: tables.gwet(t, tables.agreement(weights)),
+        lambda t: tables.rmse(t, [0.0, 0.2, 0.7, 1.0]),
+        lambda t: tables.mae(t, [0.0, 0.2, 0.7, 1.0]),
+        lambda t: tables.f1(tables.one_against_rest(t)),
+        lambda t: tables.phi(tables.one_against_rest(t)),
+    ]
+    for call in calls:
+        np.testing.assert_allclose(call(stack), np.stack([call(table) for table in stack]), rtol=1e-12, equal_nan=True)
+
+
+def test_adjacent_means_next_on_the_scale_whatever_stands_between_in_the_list():
+    # Options low, NA, high: low and high are neighbours once NA has no place.
+    table = [[2, 2], [0, 0]]
+    assert tables.adjacent(table, [0, 1]).item() == 1.0
+    assert tables.adjacent(table, [0, 2]).item() == 0.5
+
+
+def test_the_order_of_positions_and_not_of_classes_decides_rank_correlations():
+    table = np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
+    order = [2, 0, 1]
+    shuffled = table[np.ix_(order, order)]
+    assert tables.spearman_of(shuffled, order).item() == pytest.approx(tables.spearman_of(table).item())
+    assert tables.kendall_of(shuffled, order).item() == pytest.approx(tables.kendall_of(table).item())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_the_standard_error_of_kappa_is_the_spread_of_its_own_gradient(pairs):
+    """The gradient by finite differences of the kernel, which knows nothing of standard errors."""
+    table = np.zeros((4, 4))
+    for i, j in pairs:
+        table[i, j] += 1
+    for weights in ("nominal", "quadratic"):
+        matrix = tables.disagreement(4, weights)
+        result = kappa_of(table, weights=None if weights == "nominal" else "quadratic")
+        if result.value is None:
+            continue
+        p, step = table / table.sum(), 1e-6
+        slopes = np.array(
+            [
+                (tables.weighted_kappa(p + step * unit, matrix) - tables.weighted_kappa(p - step * unit, matrix)).item()
+                / (2 * step)
+                for unit in np.eye(16).reshape(16, 4, 4)
+                if not ((p == 0) & (unit == 1)).any()
+            ]
+        )
+        shares = p[p > 0]
+        variance = (shares @ slopes**2 - (shares @ slopes) ** 2) / table.sum()
+        assert result.standard_error == pytest.approx(np.sqrt(max(variance, 0)), abs=1e-4)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=25), st.permutations("abc")
+)
+def test_the_names_and_order_of_labels_change_no_unweighted_agreement(pairs, order):
+    a, b = zip(*pairs, strict=True)
+    for statistic in (cohen_kappa, scott_pi, pabak):
+        first, second = statistic(a, b, labels="abc").value, statistic(a, b, labels=order).value
+        assert first == second or first == pytest.approx(second, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=25))
+def test_agreement_does_not_depend_on_who_is_called_first(pairs):
+    a, b = zip(*pairs, strict=True)
+    for statistic in (cohen_kappa, scott_pi, pabak):
+        first, second = statistic(a, b).value, statistic(b, a).value
+        assert first == second or first == pytest.approx(second, abs=1e-12)

@@ -1,0 +1,104 @@
+"""A run with something of everything, and what a store says of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from msgspec import structs
+
+from deemster.records import Execution, MetricScore, Output, TargetFailure, Unscored, Usage
+from deemster.store import SampleFacts
+from tests.store.make_runs import card, facts, sample
+
+TWO = (card(), card("rouge-l", "rouge-l/1"))
+HELD = Output(
+    "It is 30\u2028days \U0001f600.",
+    [{"id": "d1", "text": "thirty"}, "d2"],
+    {"tool_calls": [{"name": "search", "arguments": {"q": "x"}}]},
+    Usage(prompt_tokens=7, cost_usd=0.25, model="m"),
+    "m",
+)
+
+
+def rich(store, name="rich", *, status="incomplete"):
+    """A run of four samples, twice each, with failures, a cut output, settled marks and a second scoring."""
+    given = [sample(0), sample(1, expected_output=None), sample(2, metadata=None, tags=())]
+    given.append(SampleFacts(position=3, id="s3", row_hash="ab" * 32, content=False))
+    run = facts(samples=4, repetitions=2, suite="support", seed=2**70, kind="run")
+    store.begin(run, given, cards=TWO)
+    marks = (MetricScore(1.0, {"big": 2**70, "deep": [{"a": 1e-7}]}, threshold=0.6), Unscored("no_expected", "none"))
+    answers = [HELD, TargetFailure("boom\x1b[31m"), Output("\ud800 lone"), None, Output("x" * (3 << 20)), Output("")]
+    executions = [
+        Execution(position, f"s{position}", repetition, answer, marks)
+        for (position, repetition), answer in zip(
+            [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 0)], answers, strict=True
+        )
+    ]
+    with store.writer(run.id) as writer:
+        writer.add(executions[:4], at="2026-01-01T00:00:01.000Z")
+        writer.add(executions[4:])
+    settled = Execution(0, "s0", 0, HELD, (marks[0], MetricScore(0.0)))
+    store.settle(run.id, 0, [settled])
+    store.finish(run.id, status=status, reason="stopped", finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25)
+    again = store.open_scoring(run.id, (card("citation"),), identity={"metric": "citation"})
+    with store.writer(run.id, scoring=again, outputs=False) as writer:
+        writer.add([Execution(0, "s0", 0, HELD, (MetricScore(0.125),))])
+    store.finish(
+        run.id, status="complete", reason=None, finished_at="2026-01-01T00:02:00.000Z", duration_s=None, scoring=again
+    )
+    return rest(store, run.id)
+
+
+def rest(store, name):
+    """A run that nobody writes any more."""
+    store._leases[name].release()
+    return name
+
+
+def graded(store):
+    """A grading of two items."""
+    run = facts(1, samples=2, kind="grading")
+    store.begin(run, [sample(0), sample(1)], cards=())
+    with store.writer(run.id) as writer:
+        writer.add_entries([(0, b'{"votes": [1.50, "x"]}'), (1, b'{"votes":[]}')])
+    store.finish(run.id, status="complete", reason=None, finished_at="2026-01-01T00:01:00.000Z", duration_s=0.5)
+    return rest(store, run.id)
+
+
+def told(store, name):
+    """Everything that a store says of a run, but for where it came from."""
+    row = store.run(name)
+    row = structs.replace(row, facts={key: fact for key, fact in row.facts.items() if key != "received"})
+    known = {"row": row, "samples": list(store.samples(name)), "cards": store.cards(name)}
+    if row.kind == "grading":
+        return {**known, "entries": list(store.entries(name))}
+    each = [
+        list(store.executions(name, scoring=scoring.number, settled=settled))
+        for scoring in row.scorings
+        for settled in (False, True)
+    ]
+    return {**known, "shown": list(store.executions(name)), "each": each, "moments": list(store.moments(name))}
+
+
+def resealed(lines):
+    """Lines of a run file with the counts and check sums that fit them, as one who forges a file would write them."""
+    out, digest, counts = [], hashlib.sha256(), dict.fromkeys(("sample", "output", "marks", "entry"), 0)
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        kind = value.get("line") if isinstance(value, dict) else None
+        if kind == "end":
+            plural = {"sample": "samples", "output": "outputs", "marks": "marks", "entry": "entries"}
+            value.update({plural[name]: count for name, count in counts.items()}, sha256=digest.hexdigest())
+            out.append(json.dumps(value).encode())
+            digest, counts = hashlib.sha256(), dict.fromkeys(counts, 0)
+            continue
+        if isinstance(kind, str) and kind in counts:
+            counts[kind] += 1
+        if out:
+            digest.update(line + b"\n")
+        out.append(line)
+    return b"\n".join(out) + b"\n"

@@ -1,0 +1,73 @@
+"""Runs, samples and executions for tests of the store."""
+
+from __future__ import annotations
+
+from deemster.datasets.fingerprint import row_hash
+from deemster.records import Execution, MetricCard, MetricScore, Output
+from deemster.store import RunFacts, SampleFacts
+
+MARK = MetricScore(0.5)
+
+
+def card(name="exact-match", identity="exact-match/1"):
+    return MetricCard(name, name, identity, "lexical", frozenset({"b", "a"}))
+
+
+CARDS = (card(),)
+
+
+def facts(number=0, *, samples=3, **other):
+    known = {
+        "id": f"run-{number}",
+        "dataset": "golden",
+        "fingerprint": "f" * 64,
+        "samples": samples,
+        "started_at": f"2026-01-01T00:00:{number:02d}.000Z",
+        "tool_version": "0.1.0",
+        "identity": {"dataset": "f", "metrics": {"exact-match": "1"}},
+        "facts": {"gate": None, "name": "naïve"},
+    }
+    return RunFacts(**{**known, **other})
+
+
+def sample(position, **other):
+    content = {"expected_output": f"answer {position}", "input": {"question": f"{position}?"}}
+    known = {**content, "tags": ("easy",), "metadata": {"tags": ["easy"], "rank": position}}
+    known.update(other)
+    return SampleFacts(
+        position=position, id=f"s{position}", row_hash=row_hash(known["input"], known["expected_output"]), **known
+    )
+
+
+def samples(count=3):
+    return [sample(position) for position in range(count)]
+
+
+def execution(position=0, repetition=0, *, text="x", marks=(MARK,), **other):
+    return Execution(position, f"s{position}", repetition, other.pop("answer", Output(text)), tuple(marks), **other)
+
+
+def begun(store, number=0, *, count=3, cards=CARDS, **other):
+    """A run that has begun, with its lease held."""
+    run = facts(number, samples=count, **other)
+    store.begin(run, samples(count), cards=cards)
+    return run.id
+
+
+def written(store, number=0, *, count=3, cards=CARDS, **other):
+    """A complete run."""
+    name = begun(store, number, count=count, cards=cards, **other)
+    with store.writer(name) as writer:
+        writer.add([execution(position, marks=[MARK] * len(cards)) for position in range(count)])
+    store.finish(name, status="complete", reason=None, finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25)
+    return name
+
+
+def counts(store, name):
+    """How many rows each table holds of a run, counted by the database."""
+    with store.reading() as rows:
+        number = rows.read("SELECT number FROM runs WHERE id = ?", (name,))[0][0]
+        return {
+            table: rows.read(f"SELECT count(*) FROM {table} WHERE run = ?", (number,))[0][0]
+            for table in ("samples", "outputs", "marks", "entries", "scorings")
+        }

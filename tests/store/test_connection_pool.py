@@ -1,0 +1,36 @@
+"""Connections of a store, and whoever does not bring them back in order."""
+
+from __future__ import annotations
+
+import gc
+
+from deemster.store import open_store
+from tests.store.make_runs import written
+
+
+class Held:
+    """Somebody who reads a little and goes, leaving a cycle for the garbage collector."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.self = self
+
+
+def test_a_store_serves_on_after_a_reader_was_left_to_the_garbage_collector(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        name = written(store, count=100)
+        for _ in range(3):
+            held = Held(store.executions(name))
+            next(held.rows)
+            del held
+            gc.collect()
+            assert len(list(store.executions(name))) == 100
+
+
+def test_closing_a_store_closes_what_somebody_is_still_reading_from(tmp_path):
+    store = open_store(tmp_path / "runs.db")
+    held = Held(store.executions(written(store, count=100)))
+    next(held.rows)
+    store.close()
+    del held, store
+    gc.collect()

@@ -1,0 +1,106 @@
+"""Every earlier schema opens, and holds what it held; many processes may open a store that is not there yet."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deemster.records import MetricScore, TargetFailure, Unscored
+from deemster.store import open_store
+from deemster.store import open_store as migration
+from tests.store.make_runs import MARK, sample, samples, written
+
+DATABASES = Path(__file__).parent / "databases"
+SCHEMAS = [file.stem for file in sorted(migration._FOLDER.glob("*.sql"))]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def earlier(request, tmp_path):
+    """Makes a store of an earlier schema and says where it is."""
+
+    def make(version):
+        if request.param == "sqlite":
+            return shutil.copy(DATABASES / f"v{version}.db", tmp_path / "runs.db")
+        import psycopg
+
+        url = request.getfixturevalue("postgres_url")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute((DATABASES / f"v{version}.sql").read_text(encoding="utf-8"))
+        return url
+
+    return make
+
+
+def test_every_schema_has_its_stored_databases():
+    assert (
+        [f"{int(name):04d}" for name in SCHEMAS]
+        == SCHEMAS
+        == [f"{number:04d}" for number in range(1, len(SCHEMAS) + 1)]
+    )
+    for number in range(1, len(SCHEMAS) + 1):
+        assert (DATABASES / f"v{number}.db").is_file()
+        assert (DATABASES / f"v{number}.sql").is_file()
+
+
+@pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))
+def test_a_store_of_an_earlier_schema_opens_with_all_it_held(earlier, version):
+    with open_store(earlier(version), create=False) as store:
+        rows = store.runs()
+        assert [(row.id, row.kind, row.status, row.done) for row in rows] == [
+            ("run-3", "recording", "running", 1),
+            ("run-2", "grading", "running", 1),
+            ("run-1", "run", "incomplete", 2),
+            ("run-0", "run", "complete", 3),
+        ]
+        assert (rows[3].suite, rows[3].seed, rows[3].facts) == ("support-bot", 2**70, {"gate": None, "name": "naïve"})
+        assert [card.identity for card in store.cards("run-0")] == ["exact-match/1", "b/2"]
+        newer = MetricScore(0.25, {"k": "v"})
+        shown = [each.marks for each in store.executions("run-0")]
+        assert shown == [(MARK, newer), (MetricScore(1.0), newer), (MARK, newer)]
+        assert [each.marks for each in store.executions("run-0", scoring=0, settled=False)] == [(MARK, MARK)] * 3
+        assert list(store.samples("run-0")) == samples(3)
+        failed, answered = store.executions("run-1")
+        assert (failed.answer, failed.marks) == (TargetFailure("refused"), (Unscored("target_failed", "refused"),))
+        assert (answered.answer.text, str(answered.answer.usage.cost_usd), answered.repetition) == ("é", "0.25", 1)
+        assert list(store.moments("run-1")) == [(0, None), (1, "2026-01-01T00:00:05.000Z")]
+        assert list(store.entries("run-2")) == [(0, b'{"votes":[]}')]
+        assert list(store.samples("run-3")) == [sample(0)]
+
+
+@pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))
+def test_a_store_of_an_earlier_schema_takes_further_runs(earlier, version):
+    with open_store(earlier(version)) as store:
+        assert written(store, 4) == store.run("latest").id
+
+
+OPENING = "import sys\nfrom deemster.store import open_store\nopen_store(sys.argv[1]).close()\n"
+
+
+def test_many_processes_may_make_one_store(place):
+    processes = [
+        subprocess.Popen([sys.executable, "-c", OPENING, place], stderr=subprocess.PIPE, text=True) for _ in range(6)
+    ]
+    assert [process.communicate()[1] for process in processes] == [""] * 6
+    with open_store(place, create=False) as store:
+        assert store.runs() == []
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
+    folder = tmp_path / "migrations"
+    shutil.copytree(migration._FOLDER, folder)
+    path = shutil.copy(DATABASES / "v1.db", tmp_path / "runs.db")
+    before = Path(path).read_bytes()
+    further = folder / f"{len(SCHEMAS) + 1:04d}.sql"
+    further.write_text("CREATE TABLE notes (id TEXT);\n\nALTER TABLE absent ADD COLUMN x TEXT;\n", encoding="utf-8")
+    monkeypatch.setattr(migration, "_FOLDER", folder)
+    with pytest.raises(ValueError, match="no such table: absent"):
+        open_store(path)
+    assert Path(path).read_bytes() == before
+    further.write_text("CREATE TABLE notes (id TEXT);\n", encoding="utf-8")
+    with open_store(path) as store, store.reading() as rows:
+        assert rows.read("SELECT count(*) FROM notes") == [(0,)]
+        assert rows.read("PRAGMA user_version") == [(len(SCHEMAS) + 1,)]

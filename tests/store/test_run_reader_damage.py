@@ -1,0 +1,175 @@
+"""Damage is told or harmless: no other error, and never a count or a value that changed in silence."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from deemster.errors import StoreError
+from deemster.records import MetricScore
+from deemster.store import open_store
+from tests.store.make_runs import begun, card, execution, written
+
+PLACES = 220
+
+
+def contents(path, *, tell=None):
+    """All that a store says of its runs."""
+    found = {}
+    with open_store(path, create=False) as store:
+        for row in store.runs(tell=tell):
+            found[row.id] = (
+                row,
+                list(store.samples(row.id, tell=tell)),
+                list(store.executions(row.id, tell=tell)),
+                list(store.executions(row.id, scoring=0, settled=False, tell=tell)),
+                list(store.entries(row.id, tell=tell)) if row.kind == "grading" else [],
+            )
+    return found
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A closed store with runs of each kind, as bytes, and what it says."""
+    path = tmp_path_factory.mktemp("sound") / "runs.db"
+    with open_store(path) as store:
+        name = written(store, 0, count=40, cards=[card("a"), card("b")])
+        store.settle(name, 0, [execution(position, marks=[MetricScore(1.0)] * 2) for position in range(0, 40, 3)])
+        name = begun(store, 1, count=30)
+        with store.writer(name) as writer:
+            writer.add([execution(position, text=f"{position}" * 400) for position in range(20)])
+        name = begun(store, 2, count=10, kind="grading", cards=[])
+        with store.writer(name) as writer:
+            writer.add_entries([(position, b'{"votes":[]}') for position in range(10)])
+    return path.read_bytes(), contents(path)
+
+
+def outcome(path, expected):
+    """Whether a store is as it was, or says that it is not."""
+    told, refused = [], []
+    strict = lenient = None
+    try:
+        strict = contents(path)
+    except StoreError as error:
+        refused.append(str(error))
+    try:
+        lenient = contents(path, tell=told.append)
+    except StoreError as error:
+        told.append(str(error))
+    assert refused or strict == expected
+    assert told or lenient == expected
+    assert bool(refused) == bool(told)
+    assert all("\n" not in line for line in refused + told)
+    return "as it was" if strict is not None else "told"
+
+
+def test_a_truncated_store_says_so(tmp_path, sound):
+    data, expected = sound
+    path = tmp_path / "runs.db"
+    draw = random.Random(7)
+    ends = {0, 1, 15, 16, 99, 100, 512, 8191, 8192, len(data) - 8192, len(data) - 1}
+    ends |= {draw.randrange(len(data)) for _ in range(PLACES // 4)}
+    for end in sorted(ends):
+        path.write_bytes(data[:end])
+        assert outcome(path, expected) == "told", end
+
+
+def test_a_flipped_bit_is_told_or_harmless(tmp_path, sound):
+    data, expected = sound
+    path = tmp_path / "runs.db"
+    draw = random.Random(11)
+    outcomes = []
+    for place in [*range(100), *(draw.randrange(len(data)) for _ in range(PLACES))]:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        outcomes.append(outcome(path, expected))
+        for each in tmp_path.glob("runs.db-*"):
+            each.unlink()
+    assert outcomes.count("told") > PLACES // 5
+
+
+def test_a_zeroed_page_is_told(tmp_path, sound):
+    data, expected = sound
+    path = tmp_path / "runs.db"
+    outcomes = []
+    for start in range(0, len(data), 8192):
+        path.write_bytes(data[:start] + bytes(8192) + data[start + 8192 :])
+        outcomes.append(outcome(path, expected))
+    assert outcomes.count("told") >= len(outcomes) - 4
+
+
+@pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings"])
+def test_a_changed_row_of_any_table_is_told_and_the_rest_is_read(place, table):
+    column = {"runs": "facts", "scorings": "cards"}.get(table, "body")
+    with open_store(place) as store:
+        written(store)
+        with store.writer(begun(store, 1, kind="grading")) as writer:
+            writer.add_entries([(1, b"{}")])
+        with store.writing() as rows:
+            rows.write(f"UPDATE {table} SET {column} = ?", (b'{"answer":null}',))
+    told = []
+
+    def everything(tell):
+        for row in store.runs(tell=tell):
+            for read in (store.samples, store.executions, store.entries):
+                list(read(row.id, tell=tell))
+
+    with open_store(place, create=False) as store:
+        with pytest.raises(StoreError, match=r"The run .run-\d. is damaged"):
+            everything(None)
+        everything(told.append)
+    assert told
+    assert "`deemster store verify` says what is lost" in told[0]
+
+
+def test_what_is_lost_is_counted_and_the_rest_is_read(store):
+    name = written(store, count=10)
+    with store.writing() as rows:
+        rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position IN (3, 4)")
+        rows.write("DELETE FROM outputs WHERE position = 7")
+    with pytest.raises(StoreError, match="the execution at position 3, repetition 0 does not fit its check sum"):
+        list(store.executions(name))
+    told = []
+    kept = [each.position for each in store.executions(name, tell=told.append)]
+    assert kept == [0, 1, 2, 5, 6, 8, 9]
+    assert len(told) == 1
+    assert "3 executions of 10 cannot be read, the first at position 3, repetition 0" in told[0]
+
+
+def test_a_row_that_is_missing_is_told(store):
+    name = written(store, count=10)
+    with store.writing() as rows:
+        rows.write("DELETE FROM outputs WHERE position = 9")
+        rows.write("DELETE FROM samples WHERE position = 9")
+    with pytest.raises(StoreError, match="1 execution of 10 cannot be read"):
+        list(store.executions(name))
+    with pytest.raises(StoreError, match="1 sample of 10 cannot be read"):
+        list(store.samples(name))
+
+
+def test_a_row_that_moved_is_told(store):
+    name = written(store, count=10)
+    with store.writing() as rows:
+        rows.write("UPDATE outputs SET position = 11 WHERE position = 9")
+    with pytest.raises(StoreError, match="position 11"):
+        list(store.executions(name))
+
+
+@pytest.mark.parametrize("change", ["done = 9", "samples = 9", "seed = '7'", "status = 'mixed'", "id = 'run-9'"])
+def test_a_changed_fact_of_a_run_is_told(store, change):
+    written(store, count=10)
+    with store.writing() as rows:
+        rows.write(f"UPDATE runs SET {change}")
+    with pytest.raises(StoreError, match="is damaged"):
+        store.run("latest")
+
+
+def test_what_is_run_again_heals_a_damaged_execution(store):
+    name = written(store, count=4)
+    with store.writing() as rows:
+        rows.write("UPDATE outputs SET checksum = 1 WHERE position = 2")
+    with store.writer(name) as writer:
+        writer.add([execution(2, text="again")])
+    assert [each.answer.text for each in store.executions(name)] == ["x", "x", "again", "x"]

@@ -1,0 +1,612 @@
+"""What goes into a store comes out of it, in SQLite and in PostgreSQL alike."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sqlite3
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import LeaseError, MissingExtraError, StoreError, TakenError
+from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
+from deemster.store import _insert_run as beginning
+from deemster.store import open_store
+from deemster.store._sql_dialect import Insert
+from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
+
+ANYTHING = st.text(max_size=12)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+USAGES = st.none() | st.builds(
+    Usage, calls=st.integers(0, 9), cost_usd=st.none() | st.decimals(0, 9, places=6), model=TEXT
+)
+MARKS = st.builds(MetricScore, st.floats(0, 1), st.dictionaries(TEXT, JSON, max_size=2), usage=USAGES) | st.builds(
+    Unscored, st.sampled_from(["no_expected", "target_failed"]), TEXT, USAGES
+)
+ANSWERS = (
+    st.none()
+    | st.builds(TargetFailure, TEXT)
+    | st.builds(
+        Output, TEXT, JSON, st.none() | st.builds(Trajectory, steps=st.integers(0, 9)), USAGES, st.none() | TEXT
+    )
+)
+BOTH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+NUMBERS = itertools.count(1)
+
+
+def test_a_run_comes_back_as_it_began(store):
+    run = facts(samples=3, suite="support-bot", seed=2**70, repetitions=2, kind="run")
+    store.begin(run, samples(3), cards=[card(), card("rouge-l")])
+    row = store.run("run-0")
+    for name in run.__struct_fields__:
+        assert getattr(row, name) == getattr(run, name)
+    assert (row.status, row.reason, row.finished_at, row.duration_s, row.done) == ("running", None, None, None, 0)
+    assert [scoring.cards for scoring in row.scorings] == [(card(), card("rouge-l"))]
+    assert list(store.samples("run-0")) == samples(3)
+
+
+def test_a_finished_run_says_how_it_ended(store):
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add([execution(0), execution(1)])
+    store.finish(
+        name,
+        status="incomplete",
+        reason="stopped\0",
+        finished_at="2026-01-01T00:01:00.000Z",
+        duration_s=0.1,
+        facts={"gate": "x"},
+    )
+    row = store.run(name)
+    assert (row.status, row.reason, row.finished_at, row.duration_s) == (
+        "incomplete",
+        "stopped\ufffd",
+        "2026-01-01T00:01:00.000Z",
+        0.1,
+    )
+    assert row.done == 2
+    assert row.facts == {"gate": "x", "name": "naïve"}
+    assert (row.scorings[0].status, row.scorings[0].done) == ("incomplete", 2)
+
+
+@BOTH
+@given(st.lists(st.tuples(ANSWERS, st.lists(MARKS, min_size=2, max_size=2)), min_size=1, max_size=4))
+def test_everything_an_execution_holds_survives(store, rows):
+    number = next(NUMBERS)
+    name = begun(store, id=f"any-{number}", count=len(rows), cards=[card("a"), card("b")])
+    made = [execution(place, answer=answer, marks=marks) for place, (answer, marks) in enumerate(rows)]
+    with store.writer(name) as writer:
+        writer.add(made)
+    assert list(store.executions(name)) == made
+
+
+@BOTH
+@given(TEXT.filter(str.strip), st.lists(ANYTHING, max_size=2), st.dictionaries(TEXT, JSON, max_size=2), JSON, JSON)
+def test_everything_a_sample_holds_survives(store, name, tags, metadata, expected, given_input):
+    number = next(NUMBERS)
+    valid = tuple(tag for tag in tags if tag.isprintable())
+    kept = sample(0, expected_output=expected, input=given_input, metadata=metadata, tags=valid)
+    kept = type(kept)(**{**{field: getattr(kept, field) for field in kept.__struct_fields__}, "id": name})
+    store.begin(facts(id=f"sample-{number}", samples=1), [kept], cards=[])
+    assert list(store.samples(f"sample-{number}")) == [kept]
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(range(12)), st.integers(1, 12))
+def test_executions_come_in_order_whatever_order_they_finished_in(store, order, size):
+    name = begun(store, id=f"order-{next(NUMBERS)}", count=4, repetitions=3)
+    with store.writer(name) as writer:
+        for start in range(0, 12, size):
+            writer.add([execution(*divmod(number, 3), text=str(number)) for number in order[start : start + size]])
+    found = [(each.position, each.repetition, each.answer.text) for each in store.executions(name)]
+    assert found == [(*divmod(number, 3), str(number)) for number in range(12)]
+
+
+def test_a_run_of_several_pages_is_whole(store, monkeypatch):
+    monkeypatch.setattr("deemster.store._run_reader.PAGE", 7)
+    name = begun(store, count=50, repetitions=2)
+    with store.writer(name) as writer:
+        writer.add([execution(position, repetition) for position in range(50) for repetition in range(2)])
+    keys = [(each.position, each.repetition) for each in store.executions(name)]
+    assert keys == [(position, repetition) for position in range(50) for repetition in range(2)]
+    assert [each.position for each in store.samples(name)] == list(range(50))
+    assert list(store.moments(name)) == [(position, None) for position in range(50) for _ in range(2)]
+
+
+def test_a_retry_replaces_and_never_duplicates(store):
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add([execution(0, text="first"), execution(1)], at="2026-01-01T00:00:01.000Z")
+        writer.add([execution(0, text="second")])
+        writer.flush()
+        writer.add([execution(0, text="third"), execution(2)], at="2026-01-01T00:00:02.000Z")
+    assert [each.answer.text for each in store.executions(name)] == ["third", "x", "x"]
+    row = store.run(name)
+    assert (row.done, row.scorings[0].done) == (3, 3)
+    assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "entries": 0, "scorings": 1}
+    late, early = "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:01.000Z"
+    assert list(store.moments(name)) == [(0, late), (1, early), (2, late)]
+
+
+def test_settled_marks_stand_beside_the_raw_ones(store):
+    name = begun(store)
+    settled = MetricScore(1.0)
+    with store.writer(name) as writer:
+        writer.add([execution(position) for position in range(3)])
+    store.settle(name, 0, [execution(1, marks=[settled])])
+    assert [each.marks for each in store.executions(name)] == [(MARK,), (settled,), (MARK,)]
+    assert [each.marks for each in store.executions(name, settled=False)] == [(MARK,)] * 3
+
+
+def test_a_retry_forgets_what_was_settled(store):
+    name = begun(store, count=1)
+    with store.writer(name) as writer:
+        writer.add([execution(0)])
+        writer.flush()
+        store.settle(name, 0, [execution(0, marks=[MetricScore(1.0)])])
+        writer.add([execution(0, marks=[MetricScore(0.25)])])
+    assert next(store.executions(name)).marks == (MetricScore(0.25),)
+
+
+def test_settling_that_fails_midway_settles_nothing(store):
+    name = written(store)
+
+    def broken():
+        yield execution(0, marks=[MetricScore(1.0)])
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        store.settle(name, 0, broken())
+    assert [each.marks for each in store.executions(name)] == [(MARK,)] * 3
+
+
+def test_a_report_shows_for_each_metric_the_latest_complete_scoring(store):
+    name = written(store, cards=[card("a"), card("b")])
+    newer, added, unfinished = MetricScore(0.75), MetricScore(0.1), MetricScore(0.9)
+    first = store.open_scoring(name, [card("c"), card("b", "b/2")], identity={"n": 1})
+    with store.writer(name, scoring=first, outputs=False) as writer:
+        writer.add([execution(position, marks=[added, newer]) for position in range(3)])
+    assert [card.name for card in store.cards(name)] == ["a", "b"]
+    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=first)
+    second = store.open_scoring(name, [card("a", "a/2")], identity={"n": 2})
+    with store.writer(name, scoring=second, outputs=False) as writer:
+        writer.add([execution(0, marks=[unfinished])])
+    assert [(card.name, card.identity) for card in store.cards(name)] == [
+        ("a", "exact-match/1"),
+        ("b", "b/2"),
+        ("c", "exact-match/1"),
+    ]
+    assert [each.marks for each in store.executions(name)] == [(MARK, newer, added)] * 3
+    assert [each.marks for each in store.executions(name, scoring=0)] == [(MARK, MARK)] * 3
+    assert [each.marks for each in store.executions(name, scoring=second)] == [(unfinished,), (), ()]
+    row = store.run(name)
+    assert (row.status, row.duration_s) == ("complete", 1.25)
+    assert [scoring.status for scoring in row.scorings] == ["complete", "complete", "running"]
+
+
+def test_an_output_that_came_after_a_scoring_keeps_the_older_mark_or_is_not_run(store):
+    name = begun(store, cards=[card("a")])
+    with store.writer(name) as writer:
+        writer.add([execution(0)])
+    number = store.open_scoring(name, [card("a", "a/2"), card("b")], identity={})
+    with store.writer(name, scoring=number, outputs=False) as writer:
+        writer.add([execution(0, marks=[MetricScore(1.0), MetricScore(1.0)])])
+    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=number)
+    with store.writer(name) as writer:
+        writer.add([execution(1)])
+    first, second = store.executions(name)
+    assert first.marks == (MetricScore(1.0), MetricScore(1.0))
+    assert second.marks[0] == MARK
+    assert second.marks[1].cause == "not_run"
+
+
+def test_an_unfinished_scoring_of_the_same_identity_is_continued(store):
+    name = written(store)
+    assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 1
+    assert store.open_scoring(name, [card("b")], identity={"n": 2}) == 2
+    assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 1
+    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=1)
+    assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 3
+
+
+def test_graded_items_are_kept_and_replaced(store):
+    name = begun(store, kind="grading", cards=[])
+    with store.writer(name) as writer:
+        writer.add_entries([(2, b'{"a":1}'), (0, b"[]")])
+        writer.flush()
+        writer.add_entries([(2, b'{"a":2}')])
+    assert list(store.entries(name)) == [(0, b"[]"), (2, b'{"a":2}')]
+    assert store.run(name).done == 2
+
+
+def test_the_samples_of_a_recording_come_as_it_goes_on(store):
+    name = begun(store, count=0, kind="recording", cards=[])
+    with store.writer(name) as writer:
+        for position in range(4):
+            writer.add_samples([sample(position)])
+            writer.add([execution(position, marks=[])], at=f"2026-01-01T00:00:0{position}.000Z")
+    row = store.run(name)
+    assert (row.samples, row.done) == (4, 4)
+    assert list(store.samples(name)) == samples(4)
+    assert [each.marks for each in store.executions(name)] == [()] * 4
+    assert [at for _, at in store.moments(name)] == [f"2026-01-01T00:00:0{position}.000Z" for position in range(4)]
+
+
+def test_runs_are_found_newest_first_and_by_what_they_are(store):
+    for number in range(4):
+        begun(store, number, suite="ab"[number % 2], kind=("run", "grading")[number // 2])
+    store.finish("run-1", status="complete", reason=None, finished_at="2026", duration_s=1.0)
+
+    def names(**asked):
+        return [row.id for row in store.runs(**asked)]
+
+    assert names() == ["run-3", "run-2", "run-1", "run-0"]
+    assert names(suite="a") == ["run-2", "run-0"]
+    assert names(kind="grading", suite="b") == ["run-3"]
+    assert names(status="complete") == ["run-1"]
+    assert names(since="2026-01-01T00:00:01.000Z", until="2026-01-01T00:00:03.000Z") == ["run-2", "run-1"]
+    assert names(limit=1) == ["run-3"]
+    assert names(dataset="other") == []
+
+
+def test_a_run_is_found_by_id_prefix_or_as_the_latest(store):
+    for name in ("20260101-aaa", "20260101-abb", "20260102-ccc"):
+        begun(store, id=name)
+    assert store.run("20260101-aaa").id == "20260101-aaa"
+    assert store.run("20260102").id == "20260102-ccc"
+    assert store.run("latest").id == "20260102-ccc"
+    with pytest.raises(StoreError, match="Several runs begin with `20260101`: `20260101-abb`, `20260101-aaa`"):
+        store.run("20260101")
+    with pytest.raises(StoreError, match=r"holds no run `20260101-aab`\. Did you mean `20260101-a"):
+        store.run("20260101-aab")
+
+
+def test_an_empty_store_says_so(store):
+    with pytest.raises(StoreError, match="holds no run yet"):
+        store.run("latest")
+    with pytest.raises(StoreError, match=r"holds no run `x`\. It holds none yet"):
+        store.run("x")
+
+
+def test_an_id_is_taken_once(store):
+    begun(store)
+    with pytest.raises(TakenError, match="has a run `run-0` already"):
+        begun(store)
+    assert [row.id for row in store.runs()] == ["run-0"]
+
+
+def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
+    monkeypatch.setattr("deemster.store._insert_run._MANY", 2)
+
+    def watched():
+        for each in samples(5):
+            assert store.runs() == []
+            with pytest.raises(StoreError, match="holds no run"):
+                store.run("run-0")
+            yield each
+
+    store.begin(facts(samples=5), watched(), cards=[])
+    assert store.run("latest").samples == 5
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 127, 128, 129, 300])
+def test_however_many_samples_there_are_each_is_kept_once(store, count):
+    begun(store, count=count)
+    assert list(store.samples("run-0")) == samples(count)
+
+
+def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
+    insert = Insert("contents (row_hash, body, checksum)", "(?, ?, ?)")
+
+    def content(number):
+        return (b"%032d" % number, b"{}", number)
+
+    with store.writing() as rows:
+        assert rows.insert_many(insert, []) == 0
+        assert rows.insert_many(insert, [content(number) for number in range(5)]) == 5
+        assert rows.insert_many(insert, [content(number) for number in range(200)]) == 195
+        assert rows.read("SELECT count(*), sum(checksum) FROM contents") == [(200, 199 * 100)]
+
+
+def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
+    monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
+    large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
+    seen = []
+    put = beginning.put_samples
+    monkeypatch.setattr(
+        "deemster.store._insert_run.put_samples",
+        lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
+    )
+    store.begin(facts(samples=7), iter(large), cards=[])
+    assert seen == [2, 2, 2, 1]
+    assert list(store.samples("run-0")) == large
+
+
+def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_time(store, monkeypatch):
+    monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
+    large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
+    seen = []
+    put = beginning.put_samples
+    monkeypatch.setattr(
+        "deemster.store._insert_run.put_samples",
+        lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
+    )
+    store.begin(facts(samples=5), iter(large), cards=[])
+    assert max(seen) <= 2
+    assert list(store.samples("run-0")) == large
+
+
+@pytest.mark.parametrize(("variables", "is_enough"), [(999, True), (30, True), (7, True), (6, False)])
+def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_path, variables, is_enough):
+    with open_store(tmp_path / "runs.db") as store:
+        begun(store, count=1)
+        values = [(1, position, b"x", b"h", b"{}", 0, None) for position in range(1, 20)]
+        insert = Insert("samples (run, position, id, row_hash, body, checksum, content)", "(?, ?, ?, ?, ?, ?, ?)")
+        refusal = contextlib.nullcontext() if is_enough else pytest.raises(StoreError, match="variable")
+        with refusal, store.writing() as rows:
+            rows._base.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, variables)
+            assert rows.insert_many(insert, values) == 19
+
+
+def test_what_ended_a_block_that_writes_much_is_told_even_where_the_connection_is_gone(store):
+    def failing():
+        with store._pool.lent() as rows, rows.roomy():
+            rows.close()
+            raise StoreError("the cause")
+
+    with pytest.raises(StoreError, match="the cause"):
+        failing()
+
+
+def test_executions_can_be_read_from_a_position_on(store):
+    name = begun(store, count=4, repetitions=2)
+    with store.writer(name) as writer:
+        writer.add([execution(position, repetition) for position in (0, 1, 3) for repetition in range(2)])
+    keys = [(each.position, each.repetition) for each in store.executions(name, since=1)]
+    assert keys == [(1, 0), (1, 1), (3, 0), (3, 1)]
+    assert [each.position for each in store.executions(name, since=2)] == [3, 3]
+    assert list(store.executions(name, since=4)) == []
+
+
+def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
+    monkeypatch.setattr("deemster.store._insert_run._MANY", 2)
+
+    def broken():
+        yield from samples(3)
+        raise OSError("unreadable")
+
+    with pytest.raises(OSError, match="unreadable"):
+        store.begin(facts(samples=5), broken(), cards=[])
+    with pytest.raises(StoreError, match="said to have 5 samples; 3 came"):
+        store.begin(facts(samples=5), samples(3), cards=[])
+    with store.reading() as rows:
+        assert rows.read("SELECT count(*) FROM runs")[0][0] == rows.read("SELECT count(*) FROM samples")[0][0] == 0
+
+
+def test_what_a_dead_process_began_is_swept_away(store):
+    begun(store)
+    with store.writing() as rows:
+        rows.write("UPDATE runs SET status = 'beginning', owner_host = 'elsewhere', heartbeat = heartbeat - 31")
+    begun(store, 1)
+    with store.reading() as rows:
+        assert rows.read("SELECT id FROM runs") == [("run-1",)]
+
+
+def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
+    for number in range(3):
+        begun(store, number)
+    with store.reading() as rows:
+        assert rows.read("SELECT count(*) FROM contents") == [(3,)]
+    bare = [sample(0, content=False)]
+    store.begin(facts(3, samples=1), bare, cards=[])
+    found = next(store.samples("run-3"))
+    assert (found.content, found.expected_output, found.input) == (False, None, None)
+    assert found.row_hash == bare[0].row_hash
+
+
+def test_a_removed_run_is_gone_and_others_stay(store):
+    written(store, 0)
+    written(store, 1)
+    store.remove("run-0")
+    assert [row.id for row in store.runs()] == ["run-1"]
+    assert len(list(store.executions("run-1"))) == 3
+    with store.reading() as rows:
+        tables = ("samples", "outputs", "marks", "scorings")
+        assert [rows.read(f"SELECT count(*) FROM {table}")[0][0] for table in tables] == [3, 3, 3, 1]
+
+
+def test_facts_are_merged_and_identity_is_replaced(store):
+    name = written(store)
+    store.amend(name, facts={"gate": 1}, identity={"seed": 2}, status="running")
+    row = store.run(name)
+    assert (row.facts, row.identity) == ({"gate": 1, "name": "naïve"}, {"seed": 2})
+    assert (row.status, row.finished_at, row.duration_s, row.scorings[0].status) == ("running", None, None, "running")
+    store.amend(name, status="mixed")
+    assert store.run(name).status == "mixed"
+    assert store.run(name).facts["gate"] == 1
+
+
+def test_a_run_that_is_not_leased_here_is_not_written(store):
+    name = begun(store)
+    store._leases[name].release()
+    for act in (
+        lambda: store.writer(name),
+        lambda: store.settle(name, 0, []),
+        lambda: store.amend(name, status="mixed"),
+        lambda: store.open_scoring(name, [], identity={}),
+        lambda: store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None),
+    ):
+        with pytest.raises(LeaseError, match="not leased here"):
+            act()
+
+
+@pytest.mark.parametrize("scoring", [-1, 1])
+def test_a_scoring_that_is_not_there_is_said(store, scoring):
+    name = begun(store)
+    with pytest.raises(StoreError, match=f"has no scoring {scoring}"):
+        store.executions(name, scoring=scoring)
+
+
+def test_lone_surrogates_are_replaced_and_the_output_is_said_to_be_invalid(store):
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add([execution(0, text="a\ud800b"), execution(1, marks=[Unscored("bad_output", "\udfff")])])
+        writer.add([execution(2, text="again", valid=False)])
+    first, second, third = store.executions(name)
+    assert (first.answer.text, first.valid) == ("a\ufffdb", False)
+    assert (second.marks[0].message, second.valid) == ("\ufffd", True)
+    assert not third.valid
+
+
+def test_numbers_of_any_length_are_kept(store):
+    wide = [2**63, -(2**70), 10**4000, 10**5000]
+    name = begun(store, count=1)
+    with store.writer(name) as writer:
+        writer.add([execution(0, answer=Output("x", retrieved=wide))])
+    found = next(store.executions(name)).answer.retrieved
+    assert [int(value, 16) if isinstance(value, str) else value for value in found] == wide
+
+
+def test_an_id_may_hold_what_a_database_would_refuse(store):
+    odd = sample(0)
+    odd = type(odd)(0, "a\0b\ud800", odd.row_hash, content=False)
+    store.begin(facts(samples=1), [odd], cards=[card()])
+    with store.writer("run-0") as writer:
+        writer.add([Execution(0, "a\0b\ud800", 0, Output("x\0"), (MARK,))])
+    assert next(store.executions("run-0")).id == "a\0b\ufffd"
+    assert next(store.executions("run-0")).answer.text == "x\0"
+
+
+@pytest.mark.parametrize("character", ["x", "é", "🎈"])
+def test_an_output_of_one_mebibyte_is_kept_whole(store, character):
+    text = character * ((1 << 20) // len(character.encode()))
+    name = begun(store, count=1)
+    with store.writer(name) as writer:
+        writer.add([execution(0, text=text)])
+    found = next(store.executions(name))
+    assert (found.answer.text == text, found.cut) == (True, None)
+
+
+def test_a_larger_output_is_kept_cut_with_its_hash(store):
+    import hashlib
+
+    text = "é" * (1 << 19) + "n"
+    name = begun(store, count=2)
+    with store.writer(name) as writer:
+        writer.add([execution(0, answer=Output(text, retrieved=["d" * (1 << 20), "e"], model="m"))])
+        writer.add([execution(1, answer=TargetFailure("e" * (1 << 21)))])
+    first, second = store.executions(name)
+    assert first.answer.text == text[:-1]
+    assert (first.answer.retrieved, first.answer.model) == (None, "m")
+    assert first.cut.chars == len(text)
+    assert first.cut.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert first.cut.left_out == ("retrieved",)
+    assert len(second.answer.message) == 1 << 20
+
+
+def test_a_cut_output_that_is_written_again_stays_as_it_is(store):
+    name = begun(store, count=1)
+    with store.writer(name) as writer:
+        writer.add([execution(0, text="x" * (1 << 21))])
+    first = next(store.executions(name))
+    with store.writer(name) as writer:
+        writer.add([first])
+    assert next(store.executions(name)) == first
+
+
+def test_several_threads_write_and_read_at_once(store):
+    name = begun(store, count=200, repetitions=1)
+    seen = []
+
+    def write(part):
+        for position in range(part, 200, 4):
+            writer.add([execution(position, text=str(position))])
+
+    def read():
+        while len(seen) < 200:
+            seen[:] = [each.answer.text for each in store.executions(name)]
+
+    with store.writer(name) as writer:
+        threads = [threading.Thread(target=write, args=(part,)) for part in range(4)]
+        reader = threading.Thread(target=read)
+        for thread in (*threads, reader):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        writer.flush()
+        reader.join()
+    assert seen == [str(position) for position in range(200)]
+
+
+def test_reading_may_stop_early_and_the_store_goes_on(store):
+    name = written(store)
+    reader = store.executions(name)
+    next(reader)
+    reader.close()
+    assert len(list(store.executions(name))) == 3
+
+
+def test_a_closed_store_says_so(place):
+    store = open_store(place)
+    store.close()
+    with pytest.raises(StoreError, match="The store is closed"):
+        store.runs()
+
+
+def test_a_transaction_that_raises_leaves_nothing(store):
+    name = written(store)
+
+    def half():
+        with store.writing() as rows:
+            rows.write("DELETE FROM marks")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
+    assert [each.marks for each in store.executions(name)] == [(MARK,)] * 3
+
+
+def test_postgres_needs_its_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingExtraError, match=r"deemster\[postgres\]"):
+        open_store("postgresql://localhost/x")
+
+
+def test_a_url_of_another_kind_is_refused():
+    with pytest.raises(StoreError, match="`mysql://` is no kind of store"):
+        open_store("mysql://localhost/x")
+
+
+def test_a_server_that_is_not_there_is_one_line_without_the_password(tmp_path):
+    with pytest.raises(StoreError) as caught:
+        open_store(f"postgresql://me:hunter2@/x?host={tmp_path}")
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert str(caught.value).startswith("postgresql://me@/x: The store cannot be used: ")
+
+
+def test_a_password_is_never_shown(postgres_url):
+    with open_store(postgres_url.replace("postgres:@", "postgres:hunter2@")) as store:
+        assert "hunter2" not in store.where
+
+
+def test_sqlite_waits_for_no_reader(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        name = begun(store)
+        with contextlib.closing(sqlite3.connect(tmp_path / "runs.db")) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT count(*) FROM outputs").fetchone() == (0,)
+            with store.writer(name) as writer:
+                writer.add([execution(0)])
+            assert reader.execute("SELECT count(*) FROM outputs").fetchone() == (0,)
+            reader.rollback()
+        reader.close()
+        assert len(list(store.executions(name))) == 1

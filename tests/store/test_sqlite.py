@@ -1,0 +1,208 @@
+"""A store that cannot be used says why in one line; its files belong to their owner; a full disk loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deemster.errors import ExitCode, StoreError
+from deemster.store import _sqlite as sqlite
+from deemster.store import open_store
+from tests.store.make_runs import begun, execution, written
+
+HERE = str(Path(__file__).parent)
+
+
+def refused(act):
+    """The one line of a refusal."""
+    with pytest.raises(StoreError) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code is ExitCode.BAD_INPUT
+    return str(caught.value)
+
+
+def test_files_are_their_owners_only(tmp_path):
+    path = tmp_path / "new" / "runs.db"
+    with open_store(path) as store:
+        written(store)
+        modes = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+        assert modes == {"runs.db": 0o600, "runs.db-shm": 0o600, "runs.db-wal": 0o600}
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_store_is_one_file_once_it_is_closed(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        written(store)
+    assert [each.name for each in tmp_path.iterdir()] == ["runs.db"]
+
+
+def test_the_default_is_a_file_below_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store() as store:
+        assert store.where == str(Path(".deemster") / "runs.db")
+    assert (tmp_path / ".deemster" / "runs.db").is_file()
+
+
+def test_a_missing_store_is_not_made_where_it_is_only_read(tmp_path):
+    path = tmp_path / "folder" / "runs.db"
+    hint = "`deemster run` makes one; `--store` names another."
+    assert refused(lambda: open_store(path, create=False)) == f"{path}: There is no store here. {hint}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_is_no_store_to_read(tmp_path):
+    path = tmp_path / "runs.db"
+    path.touch()
+    assert "it holds no store" in refused(lambda: open_store(path, create=False))
+
+
+@pytest.mark.parametrize("data", [b"x", b"not a database\n" * 1000, b"SQLite format 3\0" + bytes(9000)])
+def test_what_is_no_database_is_said_and_left_alone(tmp_path, data):
+    path = tmp_path / "runs.db"
+    path.write_bytes(data)
+    assert str(path) in refused(lambda: open_store(path))
+    assert path.read_bytes() == data
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "runs.db"
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE runs (id TEXT)")
+        other.commit()
+    assert "is no store of deemster" in refused(lambda: open_store(path))
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("runs",)]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [(2, "has schema 2; this version of deemster reads up to 1"), (-1, "damaged")]
+)
+def test_a_newer_schema_is_refused(tmp_path, version, said):
+    path = tmp_path / "runs.db"
+    open_store(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version = {version}")
+    assert said in refused(lambda: open_store(path))
+
+
+def test_a_newer_schema_in_postgres_is_refused(postgres_url):
+    with open_store(postgres_url) as store, store.writing() as rows:
+        rows.write("INSERT INTO migrations VALUES (2)")
+    assert "has schema 2; this version of deemster reads up to 1" in refused(lambda: open_store(postgres_url))
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    said = refused(lambda: open_store(tmp_path / "file" / "below" / "runs.db"))
+    assert said.startswith(f"{tmp_path / 'file' / 'below' / 'runs.db'}: The store cannot be opened: ")
+    assert "Is a directory" in refused(lambda: open_store(tmp_path))
+
+
+def test_no_permission_is_said(tmp_path, monkeypatch):
+    def denied(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(sqlite.os, "open", denied)
+    path = tmp_path / "runs.db"
+    assert refused(lambda: open_store(path)) == f"{path}: The store cannot be opened: Permission denied."
+
+
+def test_a_store_that_may_only_be_read_is_said(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        name = begun(store)
+        with store._pool.lent() as rows:
+            rows.read("PRAGMA query_only = 1")
+        said = refused(lambda: store.amend(name, status="mixed"))
+    assert said.startswith(f"{tmp_path / 'runs.db'}: The store cannot be used: it may only be read")
+
+
+FILLING = f"""
+import resource, sys
+sys.path.insert(0, {HERE!r})
+from deemster.errors import StoreError
+from deemster.store import open_store
+from making import begun, execution
+store = open_store(sys.argv[1])
+name = begun(store, count=2000)
+writer = store.writer(name)
+writer.add([execution(0)])
+writer.flush()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    for position in range(1, 2000):
+        writer.add([execution(position, text="x" * 2000)])
+    writer.flush()
+except StoreError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def test_a_disk_that_takes_no_more_loses_nothing_that_was_committed(tmp_path):
+    path = tmp_path / "runs.db"
+    done = subprocess.run([sys.executable, "-c", FILLING, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith(f"{path}: The store cannot be used: ")
+    assert done.stdout.count("\n") == 1
+    with open_store(path) as store:
+        kept = [each.position for each in store.executions("run-0")]
+        assert kept == list(range(store.run("run-0").done))
+        assert len(kept) >= 1
+
+
+def test_a_full_database_is_said_and_the_store_goes_on(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        name = begun(store)
+        with store._pool.lent() as rows:
+            pages = rows.read("PRAGMA page_count")[0][0]
+            rows.read(f"PRAGMA max_page_count = {pages + 2}")
+        writer = store.writer(name)
+        writer.add([execution(0, text="x" * 100_000)])
+        assert "the disk is full" in refused(writer.close)
+        with store.writer(name) as again:
+            again.add([execution(1)])
+        assert [each.position for each in store.executions(name)] == [1]
+
+
+def test_no_lock_is_waited_for_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(sqlite, "_TIMEOUT_MS", 10)
+    with open_store(tmp_path / "runs.db") as store:
+        with contextlib.closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            said = refused(lambda: begun(store))
+        assert "another process has held it for" in said
+        begun(store)
+
+
+def test_a_value_that_no_database_takes_is_an_error_of_the_store(tmp_path):
+    with open_store(tmp_path / "runs.db") as store:
+        said = refused(lambda: begun(store, repetitions=2**70))
+        assert "cannot take a value" in said
+
+
+def test_a_store_that_is_gone_while_it_is_used_is_said(postgres_url):
+    import psycopg
+
+    with open_store(postgres_url) as store:
+        name = begun(store)
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                          " AND datname = current_database()")  # fmt: skip
+        assert "The store cannot be used" in refused(lambda: store.run(name))
+        assert store.run(name).id == name
+
+
+def test_opening_reads_no_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEEMSTER_STORE", str(tmp_path / "other.db"))
+    monkeypatch.chdir(tmp_path)
+    open_store().close()
+    assert not (tmp_path / "other.db").exists()
+    assert os.environ["DEEMSTER_STORE"]

@@ -1,0 +1,379 @@
+"""Commands as targets: real processes, what they are given, how they end, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deemster as dm
+from deemster.errors import ConfigurationError
+from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.records import Invocation, Output, TargetFailure
+from deemster.targets import _subprocess_talk as process
+from deemster.targets.command_target import CommandTarget, answer_of
+from tests.targets.fake_clocks import Hasty
+
+ASKED = Invocation("s-1", {"question": "Wo liegt Köln?"}, 3)
+KEY = "a-key-that-nobody-may-see"
+
+
+def shell(script, **options):
+    return CommandTarget(["sh", "-c", script], **options)
+
+
+def python(script, **options):
+    return CommandTarget([sys.executable, "-I", "-S", "-c", script], **options)
+
+
+def said(target, *asked, clock=None):
+    async def every():
+        await target.open(clock=clock or Hasty())
+        return [await target.call_async(each) for each in asked or (ASKED,)]
+
+    return asyncio.run(every())
+
+
+def answer(target, asked=ASKED):
+    (found,) = said(target, asked)
+    assert isinstance(found, Output), found
+    return found
+
+
+def failure(target, clock=None):
+    (found,) = said(target, clock=clock)
+    assert isinstance(found, TargetFailure), found
+    return found.message
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that only waits to be reaped by whoever took it over has."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+async def until(is_so) -> None:
+    """Wait for what another process does; only the file system tells of it."""
+    for _ in range(5000):
+        if is_so():
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("It did not happen.")
+
+
+def soon_gone(pid: int) -> bool:
+    for _ in range(1000):
+        if gone(pid):
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def children() -> list[str]:
+    """Processes of this one, running or not yet reaped."""
+    return [
+        path.parent.name
+        for path in Path("/proc").glob("[0-9]*/stat")
+        if (text := _read(path)) and text.rpartition(")")[2].split()[1] == str(os.getpid())
+    ]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def test_the_input_is_one_line_of_json_and_what_is_printed_is_the_answer():
+    assert answer(CommandTarget(["cat"])).text == '{"question":"Wo liegt Köln?"}'
+    assert answer(shell("wc -l")).text.strip() == "1"
+
+
+def test_the_environment_names_the_sample_and_the_repetition_and_nothing_of_what_is_expected():
+    told = answer(shell("env | grep ^DEEMSTER_ | sort")).text.splitlines()
+    assert [line for line in told if "REACHED" not in line] == ["DEEMSTER_REPETITION=3", "DEEMSTER_SAMPLE=s-1"]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_an_id_that_no_environment_can_hold_is_left_out(name):
+    asked = Invocation(name, {}, 0)
+    assert answer(shell('echo "${DEEMSTER_SAMPLE-none}"'), asked).text == "none"
+
+
+def test_one_line_end_at_the_end_is_not_part_of_the_answer():
+    assert answer(shell(r"printf 'a\n\n'")).text == "a\n"
+    assert answer(shell(r"printf 'a\r\n'")).text == "a"
+    assert answer(shell("printf a")).text == "a"
+    assert answer(CommandTarget(["true"])).text == ""
+
+
+def test_a_command_that_reads_nothing_may_answer_all_the_same():
+    asked = Invocation("s", {"big": "x" * 3_000_000}, 0)
+    assert answer(shell("exec 0<&-; echo done"), asked).text == "done"
+
+
+def test_a_large_input_and_a_large_answer_pass_at_once():
+    asked = Invocation("s", {"big": "x" * 3_000_000}, 0)
+    assert len(answer(CommandTarget(["cat"]), asked).text) == 3_000_010
+
+
+def test_no_shell_looks_at_the_arguments():
+    assert answer(CommandTarget(["echo", "$HOME; ls *", "`id`"])).text == "$HOME; ls * `id`"
+
+
+def test_an_output_in_json_brings_what_came_with_it():
+    text = (
+        '{"text": "Rome", "retrieved": ["d1"], "usage": {"prompt_tokens": 3}, "model": "m", "trajectory": {"steps": 2}}'
+    )
+    found = answer(CommandTarget(["echo", text]))
+    assert (found.text, found.retrieved, found.model, found.trajectory.steps) == ("Rome", ["d1"], "m", 2)
+    assert found.usage.prompt_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "form", "text"),
+    [
+        ('{"answer": "Rome"}', "auto", '{"answer": "Rome"}'),
+        ('{"text": "Rome"}', "text", '{"text": "Rome"}'),
+        ('{"text": "Rome"} and more', "auto", '{"text": "Rome"} and more'),
+        ('["text"]', "auto", '["text"]'),
+        ('"text"', "auto", '"text"'),
+        ('{"text": "Rome"', "auto", '{"text": "Rome"'),
+        ('\n {"text": "Rome"}\n', "auto", "Rome"),
+        ('{"text": ""}', "json", ""),
+    ],
+)
+def test_only_a_whole_object_with_a_text_is_an_output_and_a_setting_decides_otherwise(written, form, text):
+    assert answer_of(written.encode(), form=form, secrets=NO_SECRETS).text == text
+
+
+@pytest.mark.parametrize(
+    ("written", "form", "said"),
+    [
+        (b'{"text": "a", "retreived": []}', "auto", "Did you mean `retrieved`? `output: text` takes such an answer"),
+        (b'{"text": "a", "retreived": []}', "json", "Did you mean `retrieved`?"),
+        (b'{"text": null}', "auto", "text of an output is a string"),
+        (b'{"text": "a", "usage": {"prompt_tokens": -1}}', "auto", "prompt_tokens"),
+        (b"Rome", "json", "The answer is a JSON object"),
+        (b'{"answer": "Rome"}', "json", "The answer is a JSON object"),
+        (b"\xff", "text", "not UTF-8: byte 0xff at 0"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_a_failure_that_says_why(written, form, said):
+    with pytest.raises(ValueError) as raised:
+        answer_of(written, form=form, secrets=NO_SECRETS)
+    assert said in str(raised.value)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode) | st.just(b'{"text": "x", "usage": 7}'))
+def test_whatever_a_command_writes_is_an_output_or_a_failure(data):
+    for form in ("auto", "text", "json"):
+        try:
+            assert isinstance(answer_of(data, form=form, secrets=NO_SECRETS), Output)
+        except ValueError as error:
+            assert str(error)  # noqa: PT017 - either of two is right
+
+
+def test_an_exit_code_is_a_failure_with_the_end_of_what_was_said():
+    assert failure(shell("echo 'no such model' >&2; exit 3")) == (
+        "The command ended with exit code 3. It said: no such model"
+    )
+    assert failure(shell("exit 1")) == "The command ended with exit code 1."
+    assert failure(shell("kill -TERM $$")) == "The command was killed by SIGTERM."
+
+
+def test_what_a_failing_command_says_is_cut_from_the_front_and_escaped():
+    message = failure(python("import sys; sys.stderr.write('x' * 10_000_000 + '\\x1b[31m the end'); sys.exit(9)"))
+    assert message.isprintable()
+    assert message.endswith("\\x1b[31m the end")
+    assert len(message) < 400
+
+
+def test_a_key_in_the_environment_is_in_no_message_and_no_answer(monkeypatch):
+    monkeypatch.setenv("APP_API_KEY", KEY)
+    assert failure(shell('echo "bad key $APP_API_KEY" >&2; exit 1')).endswith("bad key [removed]")
+    assert answer(shell('echo "it is $APP_API_KEY"')).text == "it is [removed]"
+    target = CommandTarget(["echo", KEY])
+    assert KEY not in repr(target)
+    assert KEY not in repr(target.identity)
+
+
+def test_a_command_gets_the_variables_it_is_given_and_no_others(monkeypatch):
+    monkeypatch.setenv("APP_ONE", "1")
+    monkeypatch.setenv("APP_TWO", "2")
+    script = 'echo "${APP_ONE-none} ${APP_TWO-none} ${PATH:+path}"'
+    assert answer(shell(script)).text == "1 2 path"
+    assert answer(shell(script, env=["APP_TWO"])).text == "none 2 path"
+    assert answer(shell(script, env=[])).text == "none none path"
+
+
+def test_a_command_runs_where_it_is_told_and_finds_its_program_there(tmp_path):
+    program = tmp_path / "bot.sh"
+    program.write_text("#!/bin/sh\npwd\n", encoding="utf-8")
+    program.chmod(0o700)
+    assert answer(CommandTarget(["./bot.sh"], cwd=tmp_path)).text == str(tmp_path.resolve())
+    with pytest.raises(ConfigurationError, match="no program"):
+        CommandTarget(["./bot.sh"])
+
+
+def test_a_program_that_vanishes_is_a_failure_of_the_sample(tmp_path):
+    program = tmp_path / "bot"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o700)
+    target = CommandTarget([str(program)])
+    program.unlink()
+    assert "cannot be started: No such file or directory" in failure(target)
+
+
+def test_time_over_kills_the_command_and_all_it_started(tmp_path):
+    note = tmp_path / "pids"
+    script = f"sh -c 'sleep 100 & echo $! >> {note}; wait' & echo $$ >> {note}; echo $! >> {note}; sleep 100"
+    assert "did not end within 0.3 s and was killed" in failure(shell(script, timeout_s=0.3))
+    pids = [int(line) for line in note.read_text(encoding="utf-8").split()]
+    assert len(pids) == 3
+    assert all(soon_gone(pid) for pid in pids)
+
+
+def test_a_command_that_ignores_every_polite_signal_is_killed_too():
+    assert "was killed" in failure(shell("trap '' TERM INT HUP; sleep 100 & wait; sleep 100", timeout_s=0.2))
+
+
+def test_what_a_command_leaves_running_does_not_hold_up_its_answer_and_does_not_stay(tmp_path):
+    began = time.monotonic()
+    found = answer(shell("sleep 100 & echo $!"))
+    assert time.monotonic() - began < 10
+    assert soon_gone(int(found.text))
+
+
+def test_what_left_the_group_holds_up_the_answer_for_a_moment_only():
+    script = "import os, subprocess, sys\nprint('hey', flush=True)\n"
+    script += "p = subprocess.Popen(['sleep', '30'], start_new_session=True)\nprint(p.pid, flush=True)"
+    began = time.monotonic()
+    found = answer(python(script)).text.split()
+    assert found[0] == "hey"
+    assert process.LINGER_S <= time.monotonic() - began < 15
+    os.kill(int(found[1]), signal.SIGKILL)
+
+
+def test_a_command_that_writes_without_end_is_killed(monkeypatch):
+    assert failure(CommandTarget(["yes"])) == "The command wrote more than 64 MiB and was killed."
+
+
+def test_a_call_that_is_cancelled_kills_what_it_started(tmp_path):
+    note = tmp_path / "pid"
+
+    async def cancelled():
+        target = shell(f"echo $$ > {note}.part; mv {note}.part {note}; sleep 100")
+        call = asyncio.ensure_future(target.call_async(ASKED))
+        await until(note.exists)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(cancelled())
+    assert soon_gone(int(note.read_text(encoding="utf-8")))
+    assert children() == []
+
+
+def test_a_stopped_run_leaves_no_command_behind(tmp_path):
+    from deemster.datasets import Dataset
+    from deemster.runs._engine import perform
+    from deemster.runs.clock import SystemClock
+    from deemster.runs.run_plan import Plan
+    from deemster.runs.stop_request import Stop
+
+    samples = [{"id": str(number), "input": {"n": number}, "expected_output": "x"} for number in range(20)]
+    target = shell(f"echo $$ > {tmp_path}/$DEEMSTER_SAMPLE; sleep 100", concurrency=4)
+    plan = Plan(Dataset(samples, name="d"), target, (dm.ExactMatch(),))
+    stop = Stop()
+
+    async def run():
+        working = asyncio.ensure_future(perform(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
+        await until(lambda: len(list(tmp_path.iterdir())) == 4)
+        stop.request("enough")
+        await working
+
+    asyncio.run(run())
+    assert len(list(tmp_path.iterdir())) == 4
+    assert all(soon_gone(int(path.read_text(encoding="utf-8") or "0")) for path in tmp_path.iterdir())
+    assert children() == []
+
+
+def test_retries_run_a_failing_command_again(tmp_path):
+    script = f"echo x >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) -ge 3 && echo fine"
+    clock = Hasty()
+    (found,) = said(shell(script, retries=3), clock=clock)
+    assert found.text == "fine"
+    assert len(clock.waits) == 2
+    assert failure(shell("exit 2", retries=2), clock=clock) == "The command ended with exit code 2. (3 attempts)"
+
+
+def test_a_halted_target_runs_nothing_again():
+    target = shell("exit 2", retries=5)
+
+    async def once():
+        clock = Hasty()
+        await target.open(clock=clock)
+        target.halt("interrupted")
+        return await target.call_async(ASKED), clock.waits
+
+    found, waits = asyncio.run(once())
+    assert (found.message, waits) == ("The command ended with exit code 2.", [])
+
+
+def test_the_identity_follows_the_command_and_the_files_it_names(tmp_path):
+    script = tmp_path / "bot.py"
+    script.write_text("print(1)\n", encoding="utf-8")
+    first = CommandTarget([sys.executable, "bot.py"], cwd=tmp_path).identity
+    assert CommandTarget([sys.executable, "bot.py"], cwd=tmp_path, timeout_s=3, retries=2).identity == first
+    script.write_text("print(2)\n", encoding="utf-8")
+    second = CommandTarget([sys.executable, "bot.py"], cwd=tmp_path).identity
+    assert second != first
+    assert CommandTarget([sys.executable, "bot.py", "-v"], cwd=tmp_path).identity != second
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "said"),
+    [
+        ("cat", {}, "A command is a list"),
+        ([], {}, "it is empty"),
+        (["cat", 7], {}, "quote it"),
+        (["cat\0"], {}, "list of texts"),
+        (["no-such-program"], {}, "no program `no-such-program`"),
+        (["cat"], {"cwd": "/no/such/folder"}, "no folder"),
+        (["cat"], {"env": "PATH"}, "list of names"),
+        (["cat"], {"env": ["NOBODY_SET_THIS"]}, "no variable `NOBODY_SET_THIS`"),
+        (["cat"], {"output": "yaml"}, "`output` is `auto`, `text` or `json`"),
+        (["cat"], {"timeout_s": -1}, "`timeout_s`"),
+        (["cat"], {"retries": 0.5}, "`retries`"),
+        (["cat"], {"concurrency": "1-4"}, "`concurrency`"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_before_the_run(argv, options, said):
+    with pytest.raises(ConfigurationError) as raised:
+        CommandTarget(argv, **options)
+    assert said in str(raised.value)
+
+
+def test_a_thousand_samples_are_a_thousand_answers_and_no_process_stays():
+    samples = [{"id": str(n), "input": {"n": n}, "expected_output": f'{{"n":{n}}}'} for n in range(1000)]
+    report = dm.evaluate(samples, target=CommandTarget(["cat"]), metrics=["exact-match"], concurrency=8)
+    assert (report.totals.scored, report.metrics["exact-match"].mean) == (1000, 1.0)
+    assert report.usage.target.latency_ms is not None
+    assert children() == []
+
+
+def test_secrets_are_hidden_in_an_answer_before_it_is_read():
+    data = f'{{"text": "x", "retrieved": ["{KEY}"]}}'.encode()
+    assert answer_of(data, form="auto", secrets=Secrets([KEY])).retrieved == ["[removed]"]

@@ -1,0 +1,109 @@
+"""What is sent to an application: one pass, named places, never the expected output."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.errors import ConfigurationError
+from deemster.records import Invocation
+from deemster.targets._json_path import found_at, steps_of
+from deemster.targets._request_template import filled, template_faults
+
+ASKED = Invocation("s-1", {"question": "Why?", "k": 3, "docs": [{"id": "d1"}], "who": {"name": "Ann"}}, 2)
+
+
+@pytest.mark.parametrize(
+    ("template", "sent"),
+    [
+        ("{{input}}", ASKED.input),
+        ("{{input.k}}", 3),
+        ("{{ input.k }}", 3),
+        ("{{input.docs}}", [{"id": "d1"}]),
+        ("{{input.docs.0.id}}", "d1"),
+        ("{{input.docs.-1.id}}", "d1"),
+        ("{{id}}", "s-1"),
+        ("{{repetition}}", 2),
+        ("Q: {{input.question}} ({{input.k}} of {{input.docs}})", 'Q: Why? (3 of [{"id":"d1"}])'),
+        ("{{input.question}}{{input.question}}", "Why?Why?"),
+        ({"q": "{{input.question}}", "n": [1, None, "{{input.who.name}}!"]}, {"q": "Why?", "n": [1, None, "Ann!"]}),
+        ({"fixed": True, "price": 0.5}, {"fixed": True, "price": 0.5}),
+        ("a } {{ b", "a } {{ b"),
+    ],
+)
+def test_a_placeholder_alone_keeps_its_type_and_in_a_text_becomes_text(template, sent):
+    assert filled(template)(ASKED) == sent
+
+
+def test_what_is_filled_in_is_not_looked_at_again():
+    asked = Invocation("x", {"a": "{{input.b}} {{id}} ${HOME}", "b": "secret"}, 0)
+    assert filled("<{{input.a}}>")(asked) == "<{{input.b}} {{id}} ${HOME}>"
+
+
+@given(st.text())
+def test_any_text_of_a_sample_arrives_as_it_is(text):
+    asked = Invocation("x", {"a": text}, 0)
+    assert filled({"deep": ["{{input.a}}"]})(asked) == {"deep": [text]}
+    assert filled("-{{input.a}}-")(asked) == f"-{text}-"
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{{expected_output}}", "never given to a target"),
+        ("{{metadata.tags}}", "never given to a target"),
+        ("{{inputs.a}}", "Did you mean `input`?"),
+        ("{{question}}", "An entry of the input is `{{input.question}}`."),
+        ("{{id.length}}", "only the input has parts"),
+        ("{{}}", "is no placeholder"),
+        ("{{input..a}}", "is no placeholder"),
+        ({"{{input.a}}": 1}, "has a placeholder in a key"),
+        ({"a": [float("nan")]}, "not a finite number"),
+    ],
+)
+def test_a_placeholder_that_names_nothing_a_target_is_given_is_an_error(template, said):
+    with pytest.raises(ConfigurationError) as raised:
+        filled(template)
+    assert said in str(raised.value)
+
+
+def test_a_fault_of_a_template_has_the_path_to_it():
+    found = list(template_faults({"a": [{"b": "{{x}}"}, "{{input}}"]}))
+    assert [path for path, _ in found] == [("body", "a", 0, "b")]
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{{input.qestion}}", "The input has no `input.qestion`. Did you mean `question`?"),
+        ("{{input.docs.5.id}}", "The input has no `input.docs[5].id`."),
+        ("{{input.question.name}}", "The input has no `input.question.name`."),
+    ],
+)
+def test_a_sample_that_lacks_what_a_placeholder_names_is_told_so(template, said):
+    with pytest.raises(LookupError, match="The input has no") as raised:
+        filled(template)(ASKED)
+    assert raised.value.args[0] == said
+
+
+@pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", " a", "a. b", 7, [], [None], [1.5], {"a": 1}])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ValueError, match="a path is"):
+        steps_of(path)
+
+
+LEAF = st.none() | st.integers() | st.text(max_size=5)
+
+
+@given(LEAF, st.lists(st.text("abz", min_size=1, max_size=3) | st.integers(0, 3), min_size=1, max_size=5))
+def test_a_path_finds_what_was_put_there_and_nothing_beyond_it(leaf, steps):
+    value = leaf
+    for step in reversed(steps):
+        value = {step: value} if isinstance(step, str) else [None] * step + [value]
+    assert found_at(value, steps) == leaf
+    assert found_at(value, steps_of(".".join(map(str, steps)))) == leaf
+    with pytest.raises(LookupError):
+        found_at(value, [*steps, "further"])
+    with pytest.raises(LookupError):
+        found_at(value, [*steps[:-1], "missing" if isinstance(steps[-1], str) else 99])

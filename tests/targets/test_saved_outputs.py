@@ -1,0 +1,245 @@
+"""Saved outputs: every form, every fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deemster.errors import InputError, OutputsError
+from deemster.records import Output, Sample, TargetFailure
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+def load(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return SavedOutputs.load(path)
+
+
+def messages(act):
+    with pytest.raises(OutputsError) as caught:
+        act()
+    return [f"{fault.where}|{fault.sample}|{fault.message}" for fault in caught.value.faults]
+
+
+def jsonl(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_map_holds_texts_lists_or_entries():
+    saved = SavedOutputs({"a": ["x", "y"], "b": {"outputs": ["p", "q"]}, "c": ["1", "2"]})
+    assert saved.repetitions == 2
+    assert len(saved) == 3
+    assert saved.answers(["c", "a"], 1) == [Output("2"), Output("y")]
+    assert SavedOutputs({"a": "x"}).answers(["a"]) == [Output("x")]
+
+
+ENTRIES = [
+    {"id": "a", "output": "x", "retrieved": ["d1"], "usage": {"prompt_tokens": 3}, "model": "m",
+     "trajectory": {"tools": ["search"]}},
+    {"id": "b", "actual_output": "y"},
+    {"id": "c", "error": "time-out"},
+    {"id": "d", "outputs": ["\ud800"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "python"])
+def test_entries_are_read_alike_in_every_form(tmp_path, kind):
+    if kind == "python":
+        saved = SavedOutputs(ENTRIES)
+    else:
+        root = {"schema_version": "deemster.outputs.v1", "outputs": ENTRIES}
+        head = {"schema_version": "deemster.outputs.v1"}
+        saved = load(tmp_path, f"o.{kind}", json.dumps(root) if kind == "json" else jsonl(head, *ENTRIES))
+    first, *rest = saved.answers(["a", "b", "c", "d"])
+    assert isinstance(first, Output)
+    assert first.retrieved == ["d1"]
+    assert first.usage is not None
+    assert first.usage.prompt_tokens == 3
+    assert first.trajectory is not None
+    assert first.trajectory.tool_calls[0].name == "search"
+    assert first.model == "m"
+    assert rest == [Output("y"), TargetFailure("time-out"), Output("\ud800")]
+    saved.check(["a", "b", "c", "d"], 1)
+
+
+def test_yaml_and_csv_are_read(tmp_path):
+    saved = load(tmp_path, "o.yml", "outputs:\n  a: 'x'\n  b: {output: y}\n")
+    assert saved.answers(["b", "a"]) == [Output("y"), Output("x")]
+    saved = load(tmp_path, "o.csv", "id,output,repetition\na,x,0\na,,1\nb,z,1\nb,w,0\n")
+    assert saved.repetitions == 2
+    assert saved.answers(["a", "b"], 1) == [Output(""), Output("z")]
+    assert load(tmp_path, "o.tsv", "output\tid\nx,y\ta\n").answers(["a"]) == [Output("x,y")]
+
+
+BAD = [
+    ({"id": "a"}, "An entry has one of"),
+    ({"id": "a", "output": "x", "error": "y"}, "this one gives `output`, `error`"),
+    ({"output": "x"}, "The id is missing."),
+    ({"id": " ", "output": "x"}, "The id is blank."),
+    ({"id": 7, "output": "x"}, "The id is a string, not a number. Quote it."),
+    ({"id": "a", "output": 7}, "An output is text, not a number: quote it"),
+    ({"id": "a", "output": {"x": 1}}, "An output is text, not a map"),
+    ({"id": "a", "output": None}, "use `error` for a failure"),
+    ({"id": "a", "error": 7}, "error is text"),
+    ({"id": "a", "outputs": []}, "is not empty"),
+    ({"id": "a", "outputs": ["x", 1]}, "An output is text, not a number"),
+    ({"id": "a", "outputs": ["x"], "repetition": 0}, "leave `repetition` out"),
+    ({"id": "a", "output": "x", "repetition": -1}, "at least 0, not -1"),
+    ({"id": "a", "output": "x", "repetition": True}, "whole number"),
+    ({"id": "a", "output": "x", "repetition": 1e99}, "whole number"),
+    ({"id": "a", "output": "x", "ouput": "x"}, "Did you mean `output`?"),
+    ({"id": "a", "output": "x", "usage": {"prompt_tokens": -1}}, "prompt_tokens"),
+    ({"id": "a", "output": "x", "usage": 1}, "usage"),
+    ({"id": "a", "output": "x", "trajectory": {"tols": []}}, "no key of a trajectory"),
+    ({"id": "a", "output": "x", "model": 4}, "model is text"),
+    ("x", "A saved output is a map, not text."),
+]
+
+
+def test_faults_of_a_table_of_outputs_are_listed_by_line(tmp_path):
+    with pytest.raises(OutputsError) as caught:
+        load(tmp_path, "o.csv", "id,output,repetition\na,x,0\nb,x,0\na,y,1\nc,x,one\n")
+    assert [(fault.where or "").rpartition(":")[2] for fault in caught.value.faults] == ["3", "5"]
+
+
+@pytest.mark.parametrize(("entry", "said"), BAD)
+def test_what_is_wrong_with_an_entry_is_said_with_its_place(tmp_path, entry, said):
+    good = {"id": "good", "output": "x"}
+    for name, text in (
+        ("o.jsonl", jsonl(good, entry)),
+        ("o.json", '{"outputs": [' + json.dumps(good) + ",\n" + json.dumps(entry) + "]}"),
+        ("o.yml", f"outputs:\n- {json.dumps(good)}\n- {json.dumps(entry)}\n"),
+    ):
+        (found,) = messages(lambda name=name, text=text: load(tmp_path, name, text))
+        assert said in found
+        assert found.startswith(f"{tmp_path / name}:{3 if name == 'o.yml' else 2}")
+    (found,) = messages(lambda: SavedOutputs([good, entry]))
+    assert said in found
+    assert found.startswith("outputs[1]")
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([("a", 0), ("a", 0)], "Repetition 0 is given twice."),
+        ([("a", 0), ("a", 2)], "Repetition 1 is missing."),
+        ([("a", 1)], "Repetition 0 is missing."),
+        ([("a", 0), ("a", 1), ("b", 0)], "1 of 2 repetitions are recorded"),
+        ([], "There are no outputs."),
+    ],
+)
+def test_repetitions_are_whole(tmp_path, entries, said):
+    rows = [{"id": name, "output": "x", "repetition": number} for name, number in entries]
+    assert any(said in found for found in messages(lambda: SavedOutputs(rows)))
+    assert any(said in found for found in messages(lambda: load(tmp_path, "o.jsonl", jsonl(*rows) or "\n")))
+    assert any(said in found for found in messages(lambda: load(tmp_path, "o.json", json.dumps({"outputs": rows}))))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("o.json", "[]", "a map with `outputs`"),
+        ("o.json", "{}", "`outputs` is missing."),
+        ("o.json", '{"outputs": 1}', "`outputs` is a map or a list"),
+        ("o.json", '{"outputs": {}, "output": 1}', "Did you mean `outputs`?"),
+        ("o.json", '{"outputs": {"a": "x"}, "schema_version": "v9"}', "is not supported"),
+        ("o.json", '{"outputs": {"a": "x", "a": "y"}}', "given twice"),
+        ("o.json", '{"outputs": {"a": {"id": "a", "output": "x"}}}', "The id is the key"),
+        ("o.json", '{"outputs": {"a": 1}}', "text, a list of texts or a map, not a number. Quote it."),
+        ("o.json", '{"outputs": {" ": "x"}}', "The id is blank."),
+        ("o.yml", "outputs: {a: yes, b: 1}", "not a number"),
+        ("o.yml", "outputs: {a: !x y}", "Tags are not read"),
+        ("o.jsonl", '{"id": "a", "output": "x", "output": "y"}', "The key `output` is given twice."),
+        ("o.jsonl", b'{"id": "a", "output": "\xff"}', "not UTF-8"),
+        ("o.jsonl", "nonsense", "not JSON"),
+        ("o.jsonl", '{"schema_version": "v9"}\n{"id": "a", "output": "x"}', "is not supported"),
+        ("o.csv", "id,outptu\na,x\n", "Did you mean `output`?"),
+        ("o.csv", "id,output,id\na,x,b\n", "given twice"),
+        ("o.csv", "id,output\na\n", "The line has 1 cells"),
+        ("o.csv", "id,output,repetition\na,x,one\n", "whole number"),
+        ("o.parquet", "x", "Known formats"),
+        ("o.json", "", "empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path, name, text, said):
+    assert any(said in found for found in messages(lambda: load(tmp_path, name, text)))
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_missing_and_unknown_ids_are_all_listed(tmp_path, kind):
+    rows = [{"id": f"s{at}", "output": "x"} for at in range(30)]
+    saved = load(tmp_path, f"o.{kind}", json.dumps({"outputs": rows}) if kind == "json" else jsonl(*rows))
+    saved.check([f"s{at}" for at in range(30)])
+    saved.check((Sample(f"s{at}", {}) for at in range(30)), 5)
+    missing, unknown = messages(lambda: saved.check([f"t{at}" for at in range(25)] + ["s3", "s4"]))
+    assert "25 samples without a saved output: `t0`, `t1`" in missing
+    assert "and 5 more" in missing
+    assert "28 saved outputs for no sample of the dataset: `s0`, `s1`, `s2`, `s5`" in unknown
+    assert "and 8 more" in unknown
+    assert "No output is saved." in messages(lambda: saved.answers(["s1", "nobody"]))[0]
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_one_output_serves_every_repetition_and_any_other_mismatch_is_an_error(tmp_path, kind):
+    one = [{"id": "a", "output": "x"}]
+    two = [{"id": "a", "outputs": ["x", "y"]}]
+    first, second = (
+        load(tmp_path, f"{at}.{kind}", json.dumps({"outputs": rows}) if kind == "json" else jsonl(*rows))
+        for at, rows in enumerate((one, two))
+    )
+    first.check(["a"], 7)
+    assert first.answers(["a"], 6) == [Output("x")]
+    second.check(["a"], 2)
+    assert second.answers(["a"], 1) == [Output("y")]
+    for repetitions in (1, 3):
+        (found,) = messages(lambda repetitions=repetitions: second.check(["a"], repetitions))
+        assert f"2 repetitions are recorded and {repetitions} are asked for" in found
+    assert "Repetition 2 is not recorded" in messages(lambda: second.answers(["a"], 2))[0]
+
+
+def test_jsonl_in_any_order_is_answered_in_the_order_asked_for(tmp_path):
+    rows = [{"id": f"s{at}", "output": f"{at}/{turn}", "repetition": turn} for at in range(3000) for turn in range(2)]
+    random.Random(5).shuffle(rows)
+    saved = load(tmp_path, "o.jsonl", jsonl(*rows))
+    ids = [f"s{at}" for at in range(3000)]
+    saved.check(ids, 2)
+    assert saved.answers(ids, 1) == [Output(f"{at}/1") for at in range(3000)]
+    assert saved.answers([]) == []
+
+
+def test_a_file_that_changed_is_noticed(tmp_path):
+    saved = load(tmp_path, "o.jsonl", jsonl({"id": "a", "output": "x"}))
+    os.utime(tmp_path / "o.jsonl", ns=(1, 1))
+    with pytest.raises(OutputsError, match="has changed since it was loaded"):
+        saved.answers(["a"])
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60) | st.text(alphabet='{}[]":,\n idoutps\\u1ax-', max_size=40).map(str.encode))
+def test_any_bytes_give_outputs_or_a_typed_error(tmp_path, data):
+    for kind in ("yml", "json", "jsonl", "csv", "tsv"):
+        try:
+            saved = load(tmp_path, f"o.{kind}", data)
+        except InputError as error:
+            said = str(error)
+            assert said
+        else:
+            assert len(saved) > 0
+
+
+def test_the_identity_of_saved_outputs_is_their_content(tmp_path):
+    import hashlib
+
+    for name, text in (("a.json", '{"outputs": {"a": "x"}}'), ("a.jsonl", '{"id": "a", "output": "x"}\n')):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        assert SavedOutputs.load(path).identity == {"outputs": hashlib.sha256(text.encode()).hexdigest()}
+    first = SavedOutputs({"a": "x", "b": "y\ud800"}).identity
+    assert SavedOutputs({"b": "y\ud800", "a": "x"}).identity == first
+    assert SavedOutputs({"b": "y", "a": "x"}).identity != first
