@@ -10,7 +10,7 @@ from deemster.alignment._score_statistics import LARGEST_RANKED
 from deemster.alignment._slices import tagged_of
 from deemster.datasets import Votes
 from tests.alignment import loop_reference as loops
-from tests.alignment.test_compute_metrics import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
+from tests.alignment.test_compute_alignment import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
 
 N = 40
 
@@ -169,7 +169,7 @@ def test_a_small_budget_of_memory_makes_more_blocks(monkeypatch):
     def thrifty(*parts, **more):
         return original(*parts, **more, block_bytes=1)
 
-    monkeypatch.setattr("deemster.alignment.compute_metrics.replicates_of", thrifty)
+    monkeypatch.setattr("deemster.alignment.compute_alignment.replicates_of", thrifty)
     assert compute_metrics(votes, None, bootstrap=True, n_bootstrap=150, seed=5) == whole
 
 

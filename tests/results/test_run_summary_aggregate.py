@@ -122,7 +122,8 @@ def test_a_score_outside_0_to_1_is_refused_with_its_sample():
     with pytest.raises(ConfigurationError) as caught:
         tally_of(ROWS, aggregator=Sum())
     assert str(caught.value) == (
-        "sample `s0`: The aggregator tests.results.test_run_summary_aggregate:Sum gives the score 1.5; it lies between 0 and 1."
+        "sample `s0`: The aggregator tests.results.test_run_summary_aggregate:Sum gives the score 1.5; "
+        "it lies between 0 and 1."
     )
 
 

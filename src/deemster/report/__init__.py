@@ -1,6 +1,5 @@
 """Renders what a run came to. No arithmetic beyond formatting."""
 
-from deemster.report.load_report import load_report
 from deemster.report.privacy_levels import LEVELS, PUBLISH_SAFE, redacted
 from deemster.report.report_assembly import Samples, assemble
 from deemster.report.report_document import SCHEMA, Report
@@ -17,6 +16,7 @@ from deemster.report.report_entries import (
     Why,
 )
 from deemster.report.report_files import FORMATS, Destination, written
+from deemster.report.report_loader import load_report
 
 __all__ = [
     "FORMATS",

@@ -1,6 +1,6 @@
 """Connects the rooms: from a dataset, a target and metrics to a report."""
 
-from deemster.runs.evaluate import evaluate, evaluate_async
+from deemster.runs.evaluate_dataset import evaluate, evaluate_async
 from deemster.runs.evaluation_job import DELTA, Job, job_of, planned, spellings
 from deemster.runs.progress import Progress
 from deemster.runs.run_job import run

@@ -19,7 +19,7 @@ from deemster.rubrics.criterion import Criterion
 from deemster.runs._criterion_metrics import checks_of_rubrics
 from deemster.runs._grading_pool import Workload
 from deemster.runs.clock import Clock, clock_of_environment
-from deemster.runs.evaluate import warner
+from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import opened_docket, terms_of
 from deemster.runs.model_access import Asking, asking_of, completed, opened
 from deemster.runs.progress import Progress

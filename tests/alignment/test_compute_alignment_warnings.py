@@ -5,7 +5,7 @@ import pytest
 
 from deemster.alignment import compute_metrics
 from deemster.datasets import RubricDataset, Votes
-from tests.alignment.test_compute_metrics import FACTS, codes, votes_value
+from tests.alignment.test_compute_alignment import FACTS, codes, votes_value
 
 MORE = FACTS | {"name": "more"}
 CLEAN = [

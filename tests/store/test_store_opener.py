@@ -11,7 +11,7 @@ import pytest
 
 from deemster.records import MetricScore, TargetFailure, Unscored
 from deemster.store import open_store
-from deemster.store import open_store as migration
+from deemster.store import store_opener as migration
 from tests.store.make_runs import MARK, sample, samples, written
 
 DATABASES = Path(__file__).parent / "databases"

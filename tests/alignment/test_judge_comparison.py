@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.alignment.compare_judges import compare_judges
+from deemster.alignment.judge_comparison import compare_judges
 from deemster.datasets import Votes, derive
 from deemster.errors import InputError
 from tests.alignment import make_votes as ballots

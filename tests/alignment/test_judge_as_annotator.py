@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.alignment.annotator_tests import annotator_tests, latent_truth
+from deemster.alignment.judge_as_annotator import annotator_tests, latent_truth
 from deemster.datasets import Votes
 from deemster.errors import InputError
 from tests.alignment.make_votes import DEPTH, FACTS, votes_value
