@@ -10,7 +10,7 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.runs import _judge_pool as judging
-from deemster.runs import finished, job_of, run
+from deemster.runs import run_sync, job_of, run
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.report.make_reports import CLOCK
@@ -44,7 +44,7 @@ def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
             metrics=["llm-as-judge"],
             models={"judge": role},
         )
-        report = finished(run(job, clock=CLOCK, stop=stop, warn=[].append))
+        report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
         release.set()
         # Those that were on their way when it was asked may still arrive.
         assert BEFORE <= len(server.requests) <= BEFORE + CONCURRENCY

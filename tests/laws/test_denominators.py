@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Role, Trouble
 from deemster.records import Answer
-from deemster.runs import Keeping, finished, job_of, run
+from deemster.runs import Keeping, run_sync, job_of, run
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
@@ -107,7 +107,7 @@ def test_every_mark_is_scored_unscored_for_a_cause_or_not_run(outcomes, stops, c
             stop = Stop()
             again = job(outcomes, stop, at, concurrency=concurrency, repetitions=repetitions)
             keeping = Keeping(store, resume=True if turn else None)
-            report = finished(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=keeping))
+            report = run_sync(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=keeping))
             for name, found in counted(report).items():
                 figures = report.metrics[name]
                 assert sum(found.values()) == figures.n == total

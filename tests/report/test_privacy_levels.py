@@ -14,7 +14,7 @@ from rich.console import Console
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redacted
 from deemster.report.terminal_report import show
-from deemster.runs import finished, job_of, run
+from deemster.runs import run_sync, job_of, run
 from tests.report.make_reports import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False
@@ -197,7 +197,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         ],
         metrics=[*BUILT_IN, _Leaky()],
     )
-    report = finished(run(job, clock=CLOCK, warn=[].append))
+    report = run_sync(run(job, clock=CLOCK, warn=[].append))
     safe = redacted(report, level="publish-safe", quotes=lambda _: None)
     assert CANARY not in everything(safe)
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import finished, job_of, run
+from deemster.runs import run_sync, job_of, run
 from deemster.runs._engine import BATCH, perform, work_of
 from deemster.runs.clock import SystemClock
 from deemster.runs.run_plan import Plan
@@ -312,7 +312,7 @@ def test_a_stop_lets_what_is_under_way_finish_and_leaves_the_rest_not_run():
         return str(asked["n"])
 
     job = job_of(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
-    report = finished(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
     assert (report.run.status, report.run.reason) == ("incomplete", "47 of 50 marks were not run (enough)")
     assert (report.totals.scored, report.totals.not_run) == (3, 47)
     assert report.metrics["exact-match"].n == 50
@@ -324,7 +324,7 @@ def test_a_stop_before_the_first_call_runs_nothing():
     stop = Stop()
     stop.request("at once")
     job = job_of(dataset(), target=lambda asked: "never", metrics=["exact-match"])
-    report = finished(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
     assert report.metrics["exact-match"].mean is None
 
@@ -338,7 +338,7 @@ def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
         await asyncio.Event().wait()
 
     job = job_of(dataset(), target=answer, metrics=["exact-match"], concurrency=2)
-    report = finished(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
 
 

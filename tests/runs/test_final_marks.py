@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs._final_marks import settled, settles
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
@@ -92,7 +92,7 @@ def test_a_run_that_settles_is_interrupted_and_resumed_to_the_same_bytes(tmp_pat
         return job_of(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
 
     def ran(what, **more):
-        return finished(run(what, clock=CLOCK, warn=lambda _: None, **more))
+        return run_sync(run(what, clock=CLOCK, warn=lambda _: None, **more))
 
     expected = ran(job(Late())).to_json()
     with open_store(tmp_path / "runs.db") as store:

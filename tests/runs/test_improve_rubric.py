@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import deemster as dm
-from deemster.runs import finished
+from deemster.runs import run_sync
 from deemster.runs._improvement_log import Reply
 from deemster.runs.improve_rubric import Work, reworded
 from deemster.runs.improvement_judging import HELD_OUT, TRAIN, Settings
@@ -299,13 +299,13 @@ class NoHearing:
 @pytest.mark.parametrize("options", [{}, {"change": 1.0}, {"criteria": 1, "rounds": 1}, {"criteria": 1, "rounds": 6}])
 def test_wordings_that_are_no_better_are_accepted_in_at_most_five_of_a_hundred_works(options):
     runs = 300
-    accepted = sum(bool(finished(Work(NoHearing(seed, **options)).done()).accepted) for seed in range(runs))
+    accepted = sum(bool(run_sync(Work(NoHearing(seed, **options)).done()).accepted) for seed in range(runs))
     assert accepted / runs <= 0.05
 
 
 def test_a_wording_that_changes_nothing_is_never_accepted():
     for seed in range(50):
-        found = finished(Work(NoHearing(seed, change=0.0)).done())
+        found = run_sync(Work(NoHearing(seed, change=0.0)).done())
         assert {each.decision for each in found.tries} == {"no better"}
 
 

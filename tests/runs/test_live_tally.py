@@ -11,7 +11,7 @@ import pytest
 import deemster as dm
 from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.results import MetricsAggregator
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs import _build_report as deriving
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
@@ -57,7 +57,7 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **m
 
 
 def ran(what, **more):
-    return finished(run(what, clock=CLOCK, warn=lambda _: None, **more))
+    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, **more))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.worker_threads import Threads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs import _judge_pool as judging
 from deemster.runs import stop_request as stopping
 from deemster.runs._execution_batch import Work, execution_of
@@ -58,17 +58,17 @@ def store(request, tmp_path):
 def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypatch):
     monkeypatch.setattr(judging, "DRAIN_S", 0.0)
     monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
-    whole = finished(run(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
+    whole = run_sync(run(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
     judge = Judge(lambda: stop.request("enough"), 5)
-    partial = finished(run(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store)))
+    partial = run_sync(run(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store)))
     assert partial.metrics["llm-as-judge"].n_scored == 5
     assert partial.metrics["llm-as-judge"].n_not_run == 35
     assert len(calls) > 30
     assert report_of(store, "latest").to_json() == partial.to_json()
     told, before = [], len(calls)
     keeping = Keeping(store, True, tell=told.append)
-    report = finished(run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=keeping))
+    report = run_sync(run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=keeping))
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
     assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
@@ -92,7 +92,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(st
     judge = Judge(once_all_is_kept, 3)
     asyncio.run(drop())
     assert sorted(calls) == list(range(40))
-    report = finished(
+    report = run_sync(
         run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True))
     )
     assert (report.totals.scored, len(calls)) == (80, 40)
@@ -112,7 +112,7 @@ def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_ov
 
     what = job(calls, Judge(None, 1000))
     plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=2.0)
-    report = finished(run(what._replace(plan=plan), clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+    report = run_sync(run(what._replace(plan=plan), clock=CLOCK, warn=[].append, keeping=Keeping(store)))
     released.set()
     assert report.totals.not_run == 120
     # What the target said is there nevertheless.
@@ -237,6 +237,6 @@ def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
             return made
 
         store.writer = writer
-        report = finished(run(what, clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+        report = run_sync(run(what, clock=CLOCK, warn=[].append, keeping=Keeping(store)))
     assert report.totals.scored == 40
     assert most <= 3

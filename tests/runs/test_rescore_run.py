@@ -10,7 +10,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Answer, Execution, MetricScore, Output
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import moment
 from deemster.runs.model_access import asking_of
@@ -30,12 +30,12 @@ OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"erro
 def ran(store, metrics, **more):
     what = job_of(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
     keeping = None if store is None else Keeping(store)
-    return finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping))
+    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping))
 
 
 def rescored(store, *metrics, **more):
     resolved = catalog.resolve_all(metrics) if metrics else ()
-    return finished(rescore(store, "latest", metrics=resolved, clock=CLOCK, warn=lambda _: None, **more))
+    return run_sync(rescore(store, "latest", metrics=resolved, clock=CLOCK, warn=lambda _: None, **more))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -168,7 +168,7 @@ def test_broken_text_stays_broken_and_cut_text_is_too_large_to_mark(tmp_path):
     outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
     with open_store(tmp_path / "runs.db") as store:
         what = job_of(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
-        finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store)))
+        run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store)))
         report, _ = rescored(store, "contains")
         assert report.metrics["contains"].unscored_by_cause == {"bad_output": 1, "too_large": 1}
         assert report.metrics["exact-match"].unscored_by_cause == {"bad_output": 1}

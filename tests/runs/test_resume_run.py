@@ -12,7 +12,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import Price, Role, Trouble
 from deemster.records import Answer, MetricScore, Unscored, Usage
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
@@ -69,7 +69,7 @@ def job(bot, **more):
 def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     tell = (lambda _: None) if told is None else told.append
     keeping = Keeping(store, resume, allow_changed, tell)
-    return finished(run(what, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=keeping))
+    return run_sync(run(what, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=keeping))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -82,7 +82,7 @@ def store(request, tmp_path):
 @pytest.fixture
 def whole():
     """The bytes of a run that nobody interrupted and nobody stored."""
-    return finished(run(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
+    return run_sync(run(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
 
 
 def test_a_stored_run_has_the_bytes_of_one_that_is_not_stored(store, whole):
@@ -125,7 +125,7 @@ def test_a_run_that_died_without_a_word_is_resumed(store, whole):
     bot = Bot()
     what = job(bot)
     with pytest.raises(KeyboardInterrupt):
-        finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store), progress=dies))
+        run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store), progress=dies))
     row = store.run("latest")
     assert row.status == "running"
     assert 0 < row.done < 24
@@ -248,7 +248,7 @@ def judged(bot, judge, **more):
 def test_a_model_that_failed_is_asked_again_and_paid_for_once(store):
     healthy = Judge()
     healthy.healthy = 1000
-    expected = finished(run(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
+    expected = run_sync(run(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
     bot, judge = Bot(), Judge()
     first = ran(store, judged(bot, judge))
     assert first.metrics["llm-as-judge"].n_scored == 5
@@ -485,5 +485,5 @@ def test_progress_counts_what_was_done_before(store):
     partial = ran(store, job(bot), stop=bot.stop)
     done = partial.totals.executions - partial.totals.not_run // 2
     seen = []
-    finished(run(job(bot), clock=CLOCK, warn=lambda _: None, keeping=Keeping(store, resume=True), progress=seen.append))
+    run_sync(run(job(bot), clock=CLOCK, warn=lambda _: None, keeping=Keeping(store, resume=True), progress=seen.append))
     assert (seen[-1].done, seen[-1].total, seen[-1].before) == (24, 24, done)

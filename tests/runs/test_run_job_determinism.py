@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs import Keeping, finished, job_of, run
+from deemster.runs import Keeping, run_sync, job_of, run
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
@@ -93,7 +93,7 @@ def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=
 
 
 def reported(seed, **options):
-    return finished(run(job(seed, **options), clock=CLOCK, warn=[].append))
+    return run_sync(run(job(seed, **options), clock=CLOCK, warn=[].append))
 
 
 def test_concurrency_and_delays_change_no_byte():
@@ -157,7 +157,7 @@ def test_a_run_that_was_stopped_and_resumed_with_its_cache_tells_the_same(tmp_pa
             again = job(
                 number + 1, judge=judges[-1], cache=tmp_path / "cache.jsonl", stop=stop, at=at if number < 2 else None
             )
-            report = finished(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store, resume=resume)))
+            report = run_sync(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store, resume=resume)))
             stop = Stop()
         resumed, direct = json.loads(report.to_json()), json.loads(whole)
     assert resumed["usage"] == direct["usage"]
@@ -197,7 +197,7 @@ def test_a_run_that_was_dropped_and_resumed_with_its_cache_pays_for_every_answer
     with open_store(tmp_path / "runs.db") as store:
         asyncio.run(dropped(store))
         again = job(2, judge=judge, cache=tmp_path / "cache.jsonl", concurrency=1)
-        report = finished(run(again, clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True)))
+        report = run_sync(run(again, clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True)))
         resumed = json.loads(report.to_json())
     assert resumed["usage"] == whole["usage"]
     assert resumed["cost"] == whole["cost"]

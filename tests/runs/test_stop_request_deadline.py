@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import finished, job_of, run
+from deemster.runs import run_sync, job_of, run
 from deemster.runs import stop_request as stopping
 from deemster.runs.stop_request import Stop, deadline
 from tests.report.make_reports import CLOCK
@@ -19,7 +19,7 @@ SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
 def reported(target, *, timeout_s, metrics=("exact-match",), **options):
     job = job_of(SAMPLES, target=target, metrics=list(metrics), **options)
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
-    return finished(run(job, clock=CLOCK, warn=[].append))
+    return run_sync(run(job, clock=CLOCK, warn=[].append))
 
 
 def test_what_is_not_started_when_the_time_is_over_is_not_run(monkeypatch):

@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redacted
 from deemster.results.metric_aggregators import Among
-from deemster.runs import Keeping, finished, job_of, report_of, run
+from deemster.runs import Keeping, run_sync, job_of, report_of, run
 from deemster.runs._run_settings import facts_of, terms_from, terms_of, without_secrets
 from deemster.runs.stored_run import StoredSamples, quotes_of
 from deemster.store import RunFacts, open_store
@@ -51,7 +51,7 @@ def job(**more):
 
 def ran(what, store=None, **more):
     keeping = None if store is None else Keeping(store)
-    return finished(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping, **more))
+    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping, **more))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

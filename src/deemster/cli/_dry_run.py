@@ -8,13 +8,13 @@ import click
 
 from deemster.errors import counted
 from deemster.models.usage_account import Planned
-from deemster.runs import Job, finished
+from deemster.runs import Job, run_sync
 from deemster.runs.model_access import opened, rehearsed
 
 
 def show_rehearsal(job: Job) -> None:
     """Print what a run would ask of models, and about what that costs; ask nothing."""
-    show_planned(finished(_planned(job)) if job.plan.scorers else {})
+    show_planned(run_sync(_planned(job)) if job.plan.scorers else {})
 
 
 def show_planned(planned: Mapping[str, Planned]) -> None:

@@ -22,7 +22,7 @@ from deemster.report.report_files import deliver
 from deemster.report.report_sections import decimals
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import FORMATS
-from deemster.runs import finished
+from deemster.runs import run_sync
 from deemster.runs.improve_rubric import improved
 from deemster.runs.improvement_forecast import Forecast, forecast
 from deemster.runs.improvement_judging import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, Settings
@@ -77,12 +77,12 @@ def improve(
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=options["seed"])
     settings = Settings(grader, options.pop("writer") or judges[0], **options)
     if dry_run:
-        _show_forecast(finished(forecast(known, items, settings, asking=asked.asking(calls=False))))
+        _show_forecast(run_sync(forecast(known, items, settings, asking=asked.asking(calls=False))))
         return
     path = Path(f"{out}{_SUFFIX}")
     with progress_shown(quiet=quiet) as progress:
         work = improved(known, items, settings, asking=asked.asking(), path=path, resume=resume, progress=progress)
-        found = finished(work)
+        found = run_sync(work)
     found.after.dump(out)
     for destination in destinations:
         text = found.to_markdown() if destination.format == "markdown" else found.to_json()

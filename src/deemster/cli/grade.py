@@ -29,7 +29,7 @@ from deemster.report.grading_report import grading_console
 from deemster.report.report_files import deliver
 from deemster.results.grading_figures import GradingFigures, grading_figures
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs import Keeping, finished
+from deemster.runs import Keeping, run_sync
 from deemster.runs.grade_dataset import checks_of, graded
 from deemster.runs.grading_store import ending
 from deemster.runs.model_access import Asking, completed, opened
@@ -102,7 +102,7 @@ def _graded(
     quiet: bool,
 ) -> Grading:
     with interruptible(stop), progress_shown(quiet=quiet) as progress:
-        return finished(
+        return run_sync(
             graded(
                 dataset,
                 grader,
@@ -190,7 +190,7 @@ def _document(grading: Grading, figures: GradingFigures, alignment: MetricsResul
 
 
 def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: Asking) -> None:
-    show_planned(finished(_planned(dataset, grader, asking)))
+    show_planned(run_sync(_planned(dataset, grader, asking)))
     if grader.cascade is not None:
         rubrics = dataset.rubrics
         most = sum(map(grader.requests, rubrics))

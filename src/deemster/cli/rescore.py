@@ -18,7 +18,7 @@ from deemster.cli.run import delivered, interruptible
 from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, did_you_mean
 from deemster.models import read_models
 from deemster.records import Metric
-from deemster.runs import finished
+from deemster.runs import run_sync
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import imported
 from deemster.runs.model_access import Asking
@@ -76,7 +76,7 @@ def command(
             asking = Asking(roles, None if no_cache else Path(cache), offline=offline)
             with interruptible(stop), progress_shown(quiet=quiet) as progress:
                 work = rescore(held, row.id, metrics=wanted, asking=asking, stop=stop, warn=warn, progress=progress)
-                made = finished(work)
+                made = run_sync(work)
             code = max(code, _told(made, held, rendering if run is not None else None, quiet=quiet))
             if stop.requested:
                 break

@@ -24,7 +24,7 @@ from deemster.rubrics.criteria_overlap import WORDS, Likeness
 from deemster.rubrics.rubric_check import Finding, paths_of, rubric_findings, shown_path
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
-from deemster.runs import finished
+from deemster.runs import run_sync
 from deemster.runs.examine_rubric import Examined, examined, together
 
 # On pairs of requirements labelled by hand these let no different two pass for one, and find one pair in three.
@@ -64,7 +64,7 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
     said = None
     if judges:
         with progress_shown(quiet=quiet) as progress:
-            said = finished(
+            said = run_sync(
                 examined(rubric, judges=judges, asking=asked.asking(), warn=warn, document=document, progress=progress)
             )
         paths = [shown_path(path) for path in paths_of(rubric, document)]

@@ -20,7 +20,7 @@ from deemster.errors import ExitCode, ReportError, visible
 from deemster.report import LEVELS, Report
 from deemster.report.report_sections import decimals, verdict
 from deemster.results import Decision
-from deemster.runs import Job, Keeping, finished, run
+from deemster.runs import Job, Keeping, run_sync, run
 from deemster.runs.resume_backlog import RETRIED
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
@@ -60,7 +60,7 @@ def command(*, suite: str, overrides: Overrides, rendering: Rendering, kept: Kep
 
 def _run(job: Job, stop: Stop, keeping: Keeping | None, *, quiet: bool) -> Report:
     with interruptible(stop), progress_shown(quiet=quiet) as progress:
-        return finished(run(job, stop=stop, warn=warn, progress=progress, keeping=keeping))
+        return run_sync(run(job, stop=stop, warn=warn, progress=progress, keeping=keeping))
 
 
 def _goes_on(report: Report) -> bool:

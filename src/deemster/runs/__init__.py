@@ -4,7 +4,7 @@ from deemster.runs.evaluate_dataset import evaluate, evaluate_async
 from deemster.runs.evaluation_job import DELTA, Job, job_of, planned, spellings
 from deemster.runs.progress import Progress
 from deemster.runs.run_job import run
-from deemster.runs.run_sync import finished
+from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import Keeping
 from deemster.runs.stored_run import report_of
 
@@ -15,7 +15,7 @@ __all__ = [
     "Progress",
     "evaluate",
     "evaluate_async",
-    "finished",
+    "run_sync",
     "job_of",
     "planned",
     "report_of",

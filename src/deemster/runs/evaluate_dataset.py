@@ -17,7 +17,7 @@ from deemster.results import Aggregator
 from deemster.runs.clock import Clock
 from deemster.runs.evaluation_job import DELTA, job_of
 from deemster.runs.run_job import run
-from deemster.runs.run_sync import finished
+from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import Keeping
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store, open_store
@@ -105,7 +105,7 @@ def evaluate(
         aggregator=aggregator,
     )
     keeping, warn = _keeping(store, resume), warner(inspect.currentframe())
-    return _shown(finished(run(job, clock=clock, warn=warn, keeping=keeping)))
+    return _shown(run_sync(run(job, clock=clock, warn=warn, keeping=keeping)))
 
 
 async def evaluate_async(

@@ -23,7 +23,7 @@ from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import opened_docket, terms_of
 from deemster.runs.model_access import Asking, asking_of, completed, opened
 from deemster.runs.progress import Progress
-from deemster.runs.run_sync import finished
+from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import Keeping
 from deemster.runs.stop_request import Stop
 from deemster.store import Store, open_store
@@ -70,7 +70,7 @@ def grade(
     asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
     warn = warner(inspect.currentframe())
     with _kept(store, resume, allow_changed=allow_changed) as keeping:
-        return finished(
+        return run_sync(
             graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
         )
 

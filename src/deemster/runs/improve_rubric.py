@@ -42,7 +42,7 @@ from deemster.runs.improvement_judging import (
 )
 from deemster.runs.model_access import Asking, asking_of, completed, opened
 from deemster.runs.progress import Progress
-from deemster.runs.run_sync import finished
+from deemster.runs.run_sync import run_sync
 
 
 def improve_rubric(
@@ -94,7 +94,7 @@ def improve_rubric(
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
-    return finished(improved(known, items, settings, asking=asking_of(models, **options), path=path, resume=resume))
+    return run_sync(improved(known, items, settings, asking=asking_of(models, **options), path=path, resume=resume))
 
 
 async def improved(

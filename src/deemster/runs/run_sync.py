@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 _LOOKS_EVERY_S = 0.1
 
 
-def finished(work: Coroutine[Any, Any, _T]) -> _T:
+def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
     """The result of a coroutine, whether or not an event loop is running already.
 
     Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched. An interrupt
