@@ -543,7 +543,7 @@ def test_who_abstains_is_counted_beyond_what_one_column_can_hold():
 def test_an_abstention_has_no_place_on_an_ordinal_scale():
     with pytest.raises(ValueError, match=r"ordinal criterion `depth`") as caught:
         compute_metrics(Votes.parse(random_value(0)), None, na_mode="as_category")
-    assert [fault.message.split("`")[3] for fault in caught.value.faults] == ["depth", "flaw"]
+    assert [fault.message.split("`")[3] for fault in caught.value.issues] == ["depth", "flaw"]
 
 
 def test_an_ordinal_scale_without_any_abstention_may_be_asked_for_it():

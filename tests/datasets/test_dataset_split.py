@@ -151,7 +151,7 @@ def test_items_without_a_label_cannot_be_stratified_by_it():
     dataset = RubricDataset(items, rubric=RUBRIC)
     with pytest.raises(DatasetError, match="use stratify=False") as caught:
         dataset.split(1)
-    assert [fault.sample for fault in caught.value.faults] == ["e0", "e1", "e2"]
+    assert [fault.sample for fault in caught.value.issues] == ["e0", "e1", "e2"]
     assert len(dataset.split(1, stratify=False)[0]) == 1
 
 

@@ -34,7 +34,7 @@ def faults_of(folder, name, text):
     with pytest.raises(DatasetError) as caught:
         load(folder, name, text)
     prefix = str(folder / name)
-    return [(str(fault.where).removeprefix(prefix), fault.sample, fault.message) for fault in caught.value.faults]
+    return [(str(fault.where).removeprefix(prefix), fault.sample, fault.message) for fault in caught.value.issues]
 
 
 def jsonl(*rows):
@@ -275,8 +275,8 @@ def test_what_is_wrong_with_a_sample_is_said_alike_in_every_format(tmp_path, row
         assert said in fault[2]
     with pytest.raises(DatasetError) as caught:
         Dataset([good, row], name="n")
-    assert said in caught.value.faults[0].message
-    assert caught.value.faults[0].where == "samples[1]"
+    assert said in caught.value.issues[0].message
+    assert caught.value.issues[0].where == "samples[1]"
 
 
 def test_an_empty_tag_list_and_an_empty_input_are_fine(tmp_path):

@@ -85,7 +85,7 @@ def test_labels_are_checked_on_construction_and_all_bad_ones_are_told_at_once():
     items = [RubricItem("a", ground_truth=("YES", "fiar")), RubricItem("b", annotations={"ann": ("MET", "bad")})]
     with pytest.raises(DatasetError) as caught:
         essays(items)
-    assert [fault.sample for fault in caught.value.faults] == ["item-0001", "item-0001", "item-0002"]
+    assert [fault.sample for fault in caught.value.issues] == ["item-0001", "item-0001", "item-0002"]
     assert "Did you mean `fair`?" in str(caught.value)
 
 
@@ -293,5 +293,5 @@ def test_an_item_without_a_rubric_beside_one_with_is_told_by_its_id(tmp_path):
     path.write_text(json.dumps({"items": items}), encoding="utf-8")
     with pytest.raises(DatasetError) as caught:
         RubricDataset.load(path)
-    (fault,) = caught.value.faults
+    (fault,) = caught.value.issues
     assert (fault.sample, fault.message) == ("two", "There is no rubric: neither the item nor the dataset has one.")

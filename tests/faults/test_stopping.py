@@ -10,7 +10,7 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.runs import _judge_pool as judging
-from deemster.runs import run_sync, job_of, run
+from deemster.runs import job_of, run, run_sync
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.report.make_reports import CLOCK

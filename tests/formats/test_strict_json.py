@@ -68,7 +68,7 @@ def test_the_fast_reader_never_takes_what_the_precise_one_refuses(text):
 def test_what_is_refused_is_named_with_line_and_column(text, place, said):
     with pytest.raises(DatasetError) as caught:
         read(text)
-    (fault,) = caught.value.faults
+    (fault,) = caught.value.issues
     assert said in fault.message
     assert fault.where == f"f.json:{place}"
 

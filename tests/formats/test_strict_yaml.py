@@ -64,7 +64,7 @@ def test_scalars_have_the_meaning_of_the_core_schema(text, value):
 def test_what_is_refused_is_named_with_its_line(text, line, said):
     with pytest.raises(DatasetError) as caught:
         read(text)
-    (fault,) = caught.value.faults
+    (fault,) = caught.value.issues
     assert said in fault.message
     assert fault.where is not None
     assert fault.where.split(":")[:2] == (["f.yml"] if line is None else ["f.yml", str(line)])

@@ -86,7 +86,7 @@ def _is_fit_to_show(error: DeemsterError) -> None:
     shown = str(error)
     assert shown.strip(), "an error without words"
     _is_plain(shown)
-    assert not isinstance(error, InputError) or error.faults, "an error without a fault"
+    assert not isinstance(error, InputError) or error.issues, "an error without a fault"
 
 
 def _is_plain(text: str) -> None:

@@ -519,7 +519,7 @@ def test_a_setting_that_makes_no_sense_is_refused(judges, options, message):
 def test_all_faults_of_a_grader_are_told_at_once():
     with pytest.raises(ConfigurationError) as error:
         CriterionGrader([], calls="x", aggregation="y", abstention="z", repeats=0)
-    assert len(error.value.faults) == 5
+    assert len(error.value.issues) == 5
 
 
 @pytest.mark.parametrize(

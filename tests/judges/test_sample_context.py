@@ -3,7 +3,7 @@
 import pytest
 
 from deemster.judges.sample_context import passages_of, sample_passages
-from deemster.metrics.metric_contract import Fault
+from deemster.metrics.metric_contract import UnscoredError
 from deemster.records import Output, Sample
 
 
@@ -58,7 +58,7 @@ def test_nothing_retrieved_is_a_context_without_passages():
     ],
 )
 def test_a_context_that_cannot_be_read_says_where_and_why(case, cause, message):
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(UnscoredError) as fault:
         found(**case)
     assert fault.value.cause == cause
     assert message in fault.value.message

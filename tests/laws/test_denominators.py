@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Role, Trouble
 from deemster.records import Answer
-from deemster.runs import Keeping, run_sync, job_of, run
+from deemster.runs import Keeping, job_of, run, run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.metrics._relevance_reader import ids_of, ranks_of
-from deemster.metrics.metric_contract import Fault
+from deemster.metrics.metric_contract import UnscoredError
 
 names = st.sampled_from("abcdefghijklmnop")
 rankings = st.lists(names, max_size=30)
@@ -46,7 +46,7 @@ def test_ids_are_text_as_it_stands_and_numbers_as_text():
 
 @pytest.mark.parametrize("entries", [["a", ""], ["a", 1.5], ["a", None], ["", 1], [{"text": "x"}], [{"id": ""}]])
 def test_an_entry_without_an_id_is_a_fault_that_names_its_place(entries):
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(UnscoredError) as caught:
         ids_of(entries)
     assert caught.value.cause == "bad_output"
     wrong = next(place for place, entry in enumerate(entries) if entry not in ("a", 1))

@@ -183,7 +183,7 @@ def test_money_needs_a_price_for_every_model_that_may_cost():
     roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
     with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
         Gateway(roles, budget=Budget(usd=Decimal(1)), clock=VirtualClock())
-    assert len(raised.value.faults) == 1
+    assert len(raised.value.issues) == 1
 
 
 @pytest.mark.parametrize(

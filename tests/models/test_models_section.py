@@ -39,7 +39,7 @@ def faults_of(section, **options):
     with pytest.raises(ConfigurationError) as raised:
         read(section, **options)
     return [
-        (fault.where.removeprefix("suite.yml:models").removeprefix("/"), fault.message) for fault in raised.value.faults
+        (fault.where.removeprefix("suite.yml:models").removeprefix("/"), fault.message) for fault in raised.value.issues
     ]
 
 

@@ -70,7 +70,7 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
     assert isinstance(replies[0], Answer)
     assert [reply.cause for reply in replies[1:]] == ["not_run", "not_run"]
     assert isinstance(opened.fault, ConfigurationError)
-    assert len(opened.fault.faults) == 2
+    assert len(opened.fault.issues) == 2
     assert "no recording of the request" in str(opened.fault)
     assert "What is unknown?" in str(opened.fault)
     assert len(reasons) == 1
@@ -80,7 +80,7 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
 def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_path, template):
     texts = ["What is the capital of France?", "How long is a month?"]
     _, opened = asked(None, [question(template.format(text)) for text in texts], tmp_path / "r", offline=True)
-    for text, fault in zip(texts, opened.fault.faults, strict=True):
+    for text, fault in zip(texts, opened.fault.issues, strict=True):
         assert text in fault.message
         assert len(fault.message) < 350
 

@@ -14,7 +14,7 @@ from rich.console import Console
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redacted
 from deemster.report.terminal_report import show
-from deemster.runs import run_sync, job_of, run
+from deemster.runs import job_of, run, run_sync
 from tests.report.make_reports import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False

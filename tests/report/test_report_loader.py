@@ -62,7 +62,7 @@ def test_a_report_that_was_damaged_is_refused_with_its_file(name, tmp_path):
     path = edited(tmp_path, EDITS[name])
     with pytest.raises(ReportError) as caught:
         load_report(path)
-    assert [fault.where for fault in caught.value.faults] == [str(path)]
+    assert [fault.where for fault in caught.value.issues] == [str(path)]
     assert len(str(caught.value)) < 400
 
 

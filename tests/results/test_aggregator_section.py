@@ -30,7 +30,7 @@ def read(value, metrics=None, idle=()):
 def faults(value, metrics=None, idle=()):
     with pytest.raises(ConfigurationError) as caught:
         read(value, metrics, idle)
-    return [(fault.where, fault.message) for fault in caught.value.faults]
+    return [(fault.where, fault.message) for fault in caught.value.issues]
 
 
 def weighted(weights, mapping=None):
@@ -253,5 +253,5 @@ def test_whatever_a_section_holds_it_is_read_or_refused_with_places(value):
     try:
         read_aggregator(value, place=place, metrics=METRICS)
     except ConfigurationError as error:
-        found = [fault.where.startswith("s#") and bool(fault.message) for fault in error.faults] or [False]
+        found = [fault.where.startswith("s#") and bool(fault.message) for fault in error.issues] or [False]
     assert all(found)

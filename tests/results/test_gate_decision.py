@@ -178,7 +178,7 @@ def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
 def test_a_rule_that_makes_no_sense_is_an_error(section, message):
     with pytest.raises(ConfigurationError) as raised:
         gate_of(section)
-    assert [fault.message for fault in raised.value.faults] == [message]
+    assert [fault.message for fault in raised.value.issues] == [message]
 
 
 def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs():

@@ -155,7 +155,7 @@ def test_what_a_weighted_aggregator_cannot_map_is_an_error_never_a_silent_zero(r
 def test_weights_and_mappings_are_checked_when_built(weights, mapping, messages):
     with pytest.raises(ConfigurationError) as caught:
         WeightedMetricsAggregator(weights, mapping)
-    assert [fault.message for fault in caught.value.faults] == messages
+    assert [fault.message for fault in caught.value.issues] == messages
 
 
 RESULTS = named(up(1.0, True), up(0.25, False), down(0.5, True))

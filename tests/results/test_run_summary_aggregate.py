@@ -185,7 +185,7 @@ def test_rules_about_an_aggregate_need_an_aggregator():
     gate = gate_of({"min_aggregate_success": 0.5, "cohorts": {"*": {"min_aggregate_score": 0.5}}})
     with pytest.raises(ConfigurationError) as caught:
         unknown_names(gate, metrics=METRICS, cohorts=[None])
-    assert [(fault.where, fault.message) for fault in caught.value.faults] == [
+    assert [(fault.where, fault.message) for fault in caught.value.issues] == [
         (
             "suite.yml#min_aggregate_success",
             "The gate has `min_aggregate_success`, and this run has no `aggregator` to hold it to.",

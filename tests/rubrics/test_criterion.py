@@ -136,7 +136,7 @@ def test_nothing_can_be_changed():
 def test_what_is_made_in_python_is_checked_and_all_faults_are_told():
     with pytest.raises(RubricError) as error:
         Criterion(" ", weight=float("nan"), order=["a"], aggregation="mean", fatal=1)
-    assert [fault.message for fault in error.value.faults] == [
+    assert [fault.message for fault in error.value.issues] == [
         "`requirement` is blank.",
         "`weight` is a finite number, not nan.",
         "`fatal` is true or false, not 1.",
@@ -203,7 +203,7 @@ def test_nameless_criteria_are_numbered_through_all_sections():
 def test_names_are_unique_without_case_and_outer_space():
     with pytest.raises(RubricError) as error:
         Rubric([Criterion("a", name="Criterion 2"), Criterion("b"), FACTS, Criterion("c", name=" FACTS")])
-    assert [fault.message for fault in error.value.faults] == [
+    assert [fault.message for fault in error.value.issues] == [
         "criteria[1].name: The name `Criterion 2` is already that of criteria[0].",
         "criteria[3].name: The name ` FACTS` is already that of criteria[2].",
     ]

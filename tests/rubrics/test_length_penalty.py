@@ -75,7 +75,7 @@ def test_what_is_no_submission_is_refused(submission):
 def test_impossible_settings_are_all_told():
     with pytest.raises(ConfigurationError) as error:
         LengthPenalty(-1, math.inf, count=3, part="thnking")
-    assert [fault.message for fault in error.value.faults] == [
+    assert [fault.message for fault in error.value.issues] == [
         "`free_budget` is a finite number of at least 0, not -1.",
         "`max_cap` is a finite number of at least 0, not inf.",
         "`count` is `words` or a function of a text, not 3.",

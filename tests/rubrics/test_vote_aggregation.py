@@ -162,7 +162,7 @@ def test_a_rule_of_another_kind_is_refused_not_bent():
         aggregate(FACTS, [[0]], rule="mean")
     with pytest.raises(ConfigurationError) as error:
         Rules("majorty", "unanimous", 3)
-    assert [fault.message for fault in error.value.faults] == [
+    assert [fault.message for fault in error.value.issues] == [
         "`aggregation` names no rule of binary criteria: `majorty`. Did you mean `majority`?",
         (
             "ordinal_aggregation: `unanimous` is a rule of binary and nominal criteria, not of ordinal ones. "

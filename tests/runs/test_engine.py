@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import run_sync, job_of, run
+from deemster.runs import job_of, run, run_sync
 from deemster.runs._engine import BATCH, perform, work_of
 from deemster.runs.clock import SystemClock
 from deemster.runs.run_plan import Plan

@@ -122,7 +122,7 @@ def test_strict_makes_the_same_an_error_before_the_run():
     calls = []
     with pytest.raises(dm.ConfigurationError) as caught:
         dm.evaluate(dataset([dm.Sample("a", {})]), target=calls.append, metrics=["exact-match"], strict=True)
-    assert [fault.sample for fault in caught.value.faults] == ["a"]
+    assert [fault.sample for fault in caught.value.issues] == ["a"]
     assert calls == []
 
 
@@ -131,7 +131,7 @@ def test_a_malformed_sample_stops_the_run_and_all_are_listed():
     calls = []
     with pytest.raises(dm.ConfigurationError) as caught:
         dm.evaluate(dataset(samples), target=calls.append, metrics=["regex"])
-    assert [fault.sample for fault in caught.value.faults] == ["a", "b", "c"]
+    assert [fault.sample for fault in caught.value.issues] == ["a", "b", "c"]
     assert calls == []
 
 

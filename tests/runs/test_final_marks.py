@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs._final_marks import settled, settles
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store

@@ -11,7 +11,7 @@ import pytest
 import deemster as dm
 from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.results import MetricsAggregator
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import _build_report as deriving
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store

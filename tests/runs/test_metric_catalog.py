@@ -222,7 +222,7 @@ def test_two_plug_ins_of_one_name_are_refused_unless_they_are_the_same(monkeypat
 def test_every_fault_of_a_suite_is_listed_at_once():
     with pytest.raises(ConfigurationError) as caught:
         catalog.resolve_all(["rogue-l", "rouge-l", {"rouge-l": {"threshold": 0.9}}, "exact-match@3", "json-valid"])
-    assert [fault.message for fault in caught.value.faults] == [
+    assert [fault.message for fault in caught.value.issues] == [
         "No metric is called `rogue-l`. Did you mean `rouge-l`?",
         "`exact-match` takes no `@k`.",
         "Two metrics are called `rouge-l`. Give one of them another `name`.",

@@ -15,7 +15,7 @@ import pytest
 import deemster as dm
 from deemster.models import FakeChat, FakeEmbedding, Price, Role, Trouble
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
-from deemster.runs import run_sync, job_of, run
+from deemster.runs import job_of, run, run_sync
 from deemster.runs._constant_judge_warning import FEWEST
 from deemster.runs.stop_request import Stop
 from tests.report.make_reports import CLOCK

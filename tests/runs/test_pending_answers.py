@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.worker_threads import Threads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import _judge_pool as judging
 from deemster.runs import stop_request as stopping
 from deemster.runs._execution_batch import Work, execution_of

@@ -10,7 +10,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Answer, Execution, MetricScore, Output
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import moment
 from deemster.runs.model_access import asking_of

@@ -12,7 +12,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import Price, Role, Trouble
 from deemster.records import Answer, MetricScore, Unscored, Usage
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK

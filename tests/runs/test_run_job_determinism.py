@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs import Keeping, run_sync, job_of, run
+from deemster.runs import Keeping, job_of, run, run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK

@@ -44,7 +44,7 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
     first, second = (Checking(lambda sample: [Problem(f"{sample.id} is wrong.")]) for _ in range(2))
     with pytest.raises(ConfigurationError) as caught:
         surveyed(first, second)
-    assert [(fault.sample, fault.message) for fault in caught.value.faults] == [
+    assert [(fault.sample, fault.message) for fault in caught.value.issues] == [
         ("a", "checking, checking: a is wrong."),
         ("b", "checking, checking: b is wrong."),
     ]

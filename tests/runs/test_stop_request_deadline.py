@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import run_sync, job_of, run
+from deemster.runs import job_of, run, run_sync
 from deemster.runs import stop_request as stopping
 from deemster.runs.stop_request import Stop, deadline
 from tests.report.make_reports import CLOCK

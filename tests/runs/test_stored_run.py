@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redacted
 from deemster.results.metric_aggregators import Among
-from deemster.runs import Keeping, run_sync, job_of, report_of, run
+from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs._run_settings import facts_of, terms_from, terms_of, without_secrets
 from deemster.runs.stored_run import StoredSamples, quotes_of
 from deemster.store import RunFacts, open_store

@@ -23,7 +23,7 @@ def suite(tmp_path, text, name="triage.yml"):
 def faults(tmp_path, text):
     with pytest.raises(ConfigurationError) as caught:
         suite(tmp_path, text)
-    return [(fault.where.rpartition("/")[2], fault.message) for fault in caught.value.faults]
+    return [(fault.where.rpartition("/")[2], fault.message) for fault in caught.value.issues]
 
 
 def test_a_small_suite_has_defaults_for_the_rest(tmp_path):
@@ -110,7 +110,7 @@ def test_whatever_a_suite_holds_it_is_read_or_refused_with_places(tmp_path_facto
     try:
         load_suite(path)
     except ConfigurationError as error:
-        found = [fault.where.startswith(str(path)) for fault in error.faults] or [False]
+        found = [fault.where.startswith(str(path)) for fault in error.issues] or [False]
     assert all(found)
 
 

@@ -61,7 +61,7 @@ def only_refused(store, folder, data):
     try:
         runs = taken(store, folder, data)
     except StoreError as error:
-        faults = list(map(str, error.faults))
+        faults = list(map(str, error.issues))
     else:
         faults = []
     if faults:
@@ -226,12 +226,12 @@ def test_every_fault_is_told_with_its_line_up_to_a_hundred(good, tmp_path):
     with pytest.raises(StoreError) as caught:
         received(tmp_path / "runs.jsonl")
     wrong = [number for number, line in enumerate(lines, start=1) if b'"scor"' in line]
-    assert [fault.where for fault in caught.value.faults] == [f"{tmp_path}/runs.jsonl:{number}" for number in wrong]
+    assert [fault.where for fault in caught.value.issues] == [f"{tmp_path}/runs.jsonl:{number}" for number in wrong]
     head = good[:6]
     (tmp_path / "runs.jsonl").write_bytes(b"\n".join([*head, *[b"{}"] * 1000]))
     with pytest.raises(StoreError) as caught:
         received(tmp_path / "runs.jsonl")
-    assert len(caught.value.faults) == 100
+    assert len(caught.value.issues) == 100
 
 
 @pytest.mark.parametrize("kept", range(1, 29, 3))

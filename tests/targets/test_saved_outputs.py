@@ -24,7 +24,7 @@ def load(folder, name, content):
 def messages(act):
     with pytest.raises(OutputsError) as caught:
         act()
-    return [f"{fault.where}|{fault.sample}|{fault.message}" for fault in caught.value.faults]
+    return [f"{fault.where}|{fault.sample}|{fault.message}" for fault in caught.value.issues]
 
 
 def jsonl(*rows):
@@ -105,7 +105,7 @@ BAD = [
 def test_faults_of_a_table_of_outputs_are_listed_by_line(tmp_path):
     with pytest.raises(OutputsError) as caught:
         load(tmp_path, "o.csv", "id,output,repetition\na,x,0\nb,x,0\na,y,1\nc,x,one\n")
-    assert [(fault.where or "").rpartition(":")[2] for fault in caught.value.faults] == ["3", "5"]
+    assert [(fault.where or "").rpartition(":")[2] for fault in caught.value.issues] == ["3", "5"]
 
 
 @pytest.mark.parametrize(("entry", "said"), BAD)

@@ -182,4 +182,4 @@ def test_whatever_a_section_holds_it_is_read_or_refused_with_places(section):
         try:
             assert target_made(found, load=lambda path: answer).identity
         except InputError as error:
-            assert all(fault.message for fault in error.faults)  # noqa: PT017 - either of two is right
+            assert all(fault.message for fault in error.issues)  # noqa: PT017 - either of two is right

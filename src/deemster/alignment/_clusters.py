@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.errors import Fault, InputError, did_you_mean, visible
+from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
 from deemster.stats.bootstrap_resampling import drawn_seed
 from deemster.stats.proportion_intervals import checked_level
@@ -82,16 +82,16 @@ def clusters_of(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], clust
     if isinstance(cluster, str):
         _refuse_unknown(cluster, metadata)
     keys: list[Any] = []
-    faults = []
+    issues = []
     for name, own in zip(ids, metadata, strict=True):
         key = own.get(cluster) if isinstance(cluster, str) else cluster.get(name)
         if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
-            faults.append(Fault(_clusterless(cluster, own), sample=name))
+            issues.append(Issue(_clusterless(cluster, own), sample=name))
         elif not isinstance(key, Hashable):
-            faults.append(Fault(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
+            issues.append(Issue(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
         keys.append(key)
-    if faults:
-        raise InputError(faults)
+    if issues:
+        raise InputError(issues)
     numbers: dict[Any, int] = {}
     # 1 and true are one key of a dict and two clusters.
     told_apart = ((isinstance(key, bool), key) for key in keys)

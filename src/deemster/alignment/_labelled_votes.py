@@ -15,7 +15,7 @@ from deemster.alignment._clusters import Cluster, clusters_of
 from deemster.datasets import Derived, RubricDataset, Votes, derive, with_truth
 from deemster.datasets.join_ground_truth import overruled
 from deemster.datasets.judge_selection import seated
-from deemster.errors import Fault, InputError, counted, did_you_mean, listing, visible
+from deemster.errors import InputError, Issue, counted, did_you_mean, listing, visible
 from deemster.formats.json_values import kind_of
 from deemster.rubrics import Criterion
 
@@ -172,13 +172,13 @@ def _reduced(votes: Votes, judges: Collection[str], notes: list[str]) -> Votes:
     if not judges:
         raise InputError("`judges` names no judge; leave it out for all of them.")
     known = [judge.id for judge in votes.judges]
-    faults = [
+    issues = [
         f"There is no judge {visible(str(name), limit=60)!r} among the votes. {did_you_mean(str(name), known)}"
         for name in dict.fromkeys(judges)
         if name not in known
     ]
-    if faults:
-        raise InputError([Fault(message) for message in faults])
+    if issues:
+        raise InputError([Issue(message) for message in issues])
     fewer, dropped = seated(votes, frozenset(judges))
     if dropped:
         notes.append(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.alignment.metrics_result import SCHEMA, MetricsResult
-from deemster.errors import Fault, ReportError, did_you_mean, listing
+from deemster.errors import Issue, ReportError, did_you_mean, listing
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import kind_of
@@ -40,10 +40,10 @@ def write(result: MetricsResult, path: str | Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         write_aside(place, [json_of(result).encode()])
     except OSError as error:
-        raise ReportError(Fault(f"The result cannot be written: {error.strerror or error}.", str(path))) from None
+        raise ReportError(Issue(f"The result cannot be written: {error.strerror or error}.", str(path))) from None
     except UnicodeEncodeError:
         message = "The result cannot be written: a name holds a lone surrogate, which is no character."
-        raise ReportError(Fault(message, str(path))) from None
+        raise ReportError(Issue(message, str(path))) from None
 
 
 def read(path: str | Path) -> MetricsResult:
@@ -58,33 +58,33 @@ def read(path: str | Path) -> MetricsResult:
         value = quick_value(data, "json")
     except ValueError:
         value = document_of(data, "json", reading).value
-    if faults := _faults(value, str(path)):
-        raise ReportError(faults)
+    if issues := _issues(value, str(path)):
+        raise ReportError(issues)
     try:
         return msgspec.convert(value, MetricsResult)
     except msgspec.ValidationError as error:
         message, steps = _told(error)
         where = document_of(data, "json", reading).where(steps)
         shape = f"The result does not have the shape of `{SCHEMA}`: {message}."
-        raise ReportError(Fault(shape, where)) from None
+        raise ReportError(Issue(shape, where)) from None
 
 
-def _faults(value: Any, where: str) -> list[Fault]:
+def _issues(value: Any, where: str) -> list[Issue]:
     """What is wrong with a file at first sight: whether it is such a file, and a whole one."""
     if not isinstance(value, dict):
-        return [Fault(f"A result of alignment is a map, not {kind_of(value)}.", where)]
+        return [Issue(f"A result of alignment is a map, not {kind_of(value)}.", where)]
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        return [Fault(f"A result of alignment has the schema_version `{SCHEMA}`, {found}.", where)]
-    faults = [
-        Fault(f"There is no key `{key:.80}` in a result of alignment. {did_you_mean(key, _FIELDS)}", where)
+        return [Issue(f"A result of alignment has the schema_version `{SCHEMA}`, {found}.", where)]
+    issues = [
+        Issue(f"There is no key `{key:.80}` in a result of alignment. {did_you_mean(key, _FIELDS)}", where)
         for key in value
         if key not in _FIELDS
     ]
     if missing := [name for name in _FIELDS if name in _REQUIRED and name not in value]:
-        faults.append(Fault(f"The result is not whole; missing: {listing(missing)}.", where))
-    return faults
+        issues.append(Issue(f"The result is not whole; missing: {listing(missing)}.", where))
+    return issues
 
 
 def _told(error: msgspec.ValidationError) -> tuple[str, list[str | int]]:

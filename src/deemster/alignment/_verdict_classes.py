@@ -10,7 +10,7 @@ import numpy as np
 
 from deemster.alignment._labelled_votes import Codes, Column
 from deemster.alignment.metrics_result import CriterionType, Mode
-from deemster.errors import Fault, InputError, did_you_mean, visible
+from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.rubrics import Criterion
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -124,17 +124,17 @@ def classes_by_column(columns: Iterable[Column], modes: Modes) -> tuple[Classes,
     Raises:
         InputError: ``as_category`` meets an ordinal criterion that has an abstention, or on which somebody abstained.
     """
-    found, faults = [], []
+    found, issues = [], []
     for column in columns:
         mode = modes.of(column.criterion.kind)
         if column.criterion.kind == "ordinal" and mode == "as_category":
             if _abstained(column):
-                faults.append(Fault(_placeless(column.name)))
+                issues.append(Issue(_placeless(column.name)))
                 continue
             mode = "exclude"
         found.append(classes_of(column.criterion, mode))
-    if faults:
-        raise InputError(faults)
+    if issues:
+        raise InputError(issues)
     return tuple(found)
 
 

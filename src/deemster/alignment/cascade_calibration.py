@@ -14,9 +14,9 @@ from deemster.alignment._cascade_deferral import Deferral, deferral_of
 from deemster.alignment._clusters import checked_draws
 from deemster.alignment._labelled_votes import Floats, Places
 from deemster.datasets import Votes
-from deemster.errors import Fault, InputError, did_you_mean, visible
+from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
-from deemster.rubrics.criterion_faults import is_number
+from deemster.rubrics.criterion_issues import is_number
 from deemster.stats.bootstrap_resampling import resample_blocks
 from deemster.stats.means import t_quantile
 from deemster.stats.proportion_intervals import ConfidenceInterval, normal_quantile, wilson
@@ -209,32 +209,32 @@ def _check(votes: Votes, cheap: str, strong: Sequence[str], costs: Mapping[str, 
         raise InputError(f"`votes` are Votes, not {kind_of(votes)}; read a file with `Votes.load`.")
     known = [judge.id for judge in votes.judges]
     asked = [cheap, *([strong] if isinstance(strong, str) else strong)]
-    faults = [
+    issues = [
         f"No judge is called `{visible(str(judge), limit=60)}`. {did_you_mean(str(judge), known)}"
         for judge in asked
         if judge not in known
     ]
     if isinstance(strong, str) or not strong:
-        faults.append("`strong` is a list of at least one judge.")
+        issues.append("`strong` is a list of at least one judge.")
     if len(set(asked)) < len(asked):
-        faults.append("A judge stands twice in the cascade; the cheap one and the strong ones are different judges.")
+        issues.append("A judge stands twice in the cascade; the cheap one and the strong ones are different judges.")
     for judge in dict.fromkeys(asked):
         cost: Any = costs.get(judge)
         if not is_number(cost) or cost < 0:
             shown = "is missing" if cost is None else f"is a number from 0 on, not {cost!r:.40}"
-            faults.append(f"The cost of `{visible(str(judge), limit=60)}` {shown}.")
-    if faults:
-        raise InputError([Fault(message) for message in faults])
+            issues.append(f"The cost of `{visible(str(judge), limit=60)}` {shown}.")
+    if issues:
+        raise InputError([Issue(message) for message in issues])
 
 
 def _check_numbers(tolerance: float, fresh_items: int | None) -> None:
-    faults = []
+    issues = []
     if not is_number(tolerance) or not 0 <= tolerance < 1:
-        faults.append(f"`tolerance` is a share from 0 to below 1, not {tolerance!r:.40}.")
+        issues.append(f"`tolerance` is a share from 0 to below 1, not {tolerance!r:.40}.")
     if fresh_items is not None and (type(fresh_items) is not int or fresh_items < 1):
-        faults.append(f"`fresh_items` is a whole number from 1 on, or None, not {fresh_items!r:.40}.")
-    if faults:
-        raise InputError([Fault(message) for message in faults])
+        issues.append(f"`fresh_items` is a whole number from 1 on, or None, not {fresh_items!r:.40}.")
+    if issues:
+        raise InputError([Issue(message) for message in issues])
 
 
 def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Places:

@@ -13,7 +13,7 @@ import msgspec
 from deemster.alignment.cascade_calibration import CascadeCalibration, calibrate_cascade
 from deemster.cli._console import draw, note
 from deemster.datasets import Votes
-from deemster.errors import ConfigurationError, Fault, InputError
+from deemster.errors import ConfigurationError, InputError, Issue
 from deemster.report import Destination
 from deemster.report.cascade_report import cascade_console, cascade_markdown
 from deemster.report.report_files import deliver
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
         lost = [flag for flag, given in (own if self.cheap is None else beside).items() if given]
         word = "needs" if self.cheap is None else "says nothing beside"
         if lost:
-            raise ConfigurationError([Fault(f"`{flag}` {word} `--cascade`.") for flag in lost])
+            raise ConfigurationError([Issue(f"`{flag}` {word} `--cascade`.") for flag in lost])
 
 
 def cascade_options(command: _F) -> _F:
@@ -115,7 +115,7 @@ def calibrated(votes: Votes, wanted: Wanted, *, confidence: float, seed: int | N
         seed: Of the draws; drawn where none is given.
 
     Raises:
-        InputError: It cannot be calibrated from these votes; all faults are listed.
+        InputError: It cannot be calibrated from these votes; all issues are listed.
     """
     cheap = str(wanted.cheap)
     strong = wanted.strong or tuple(judge.id for judge in votes.judges if judge.id != cheap)
@@ -131,12 +131,12 @@ def calibrated(votes: Votes, wanted: Wanted, *, confidence: float, seed: int | N
             fresh_items=wanted.fresh_items,
         )
     except InputError as error:
-        raise type(error)([fault._replace(message=_in_flags(fault.message)) for fault in error.faults]) from None
+        raise type(error)([issue._replace(message=_in_flags(issue.message)) for issue in error.issues]) from None
 
 
 def _costs(given: Sequence[str]) -> dict[str, float]:
     costs: dict[str, float] = {}
-    faults = []
+    issues = []
     for text in given:
         judge, sign, value = text.rpartition("=")
         try:
@@ -144,13 +144,13 @@ def _costs(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             sign = ""
         if not sign or not judge:
-            faults.append(Fault(f"`--cost` is JUDGE=USD, such as small=0.0002, not `{text}`."))
+            issues.append(Issue(f"`--cost` is JUDGE=USD, such as small=0.0002, not `{text}`."))
         elif judge in costs:
-            faults.append(Fault(f"`--cost` of `{judge}` is given twice."))
+            issues.append(Issue(f"`--cost` of `{judge}` is given twice."))
         else:
             costs[judge] = cost
-    if faults:
-        raise ConfigurationError(faults)
+    if issues:
+        raise ConfigurationError(issues)
     return costs
 
 

@@ -49,7 +49,7 @@ class Finding(NamedTuple):
         works: What it can do.
         usage: What the request used.
         is_free: Whether it costs nothing.
-        fault: What is wrong; None where it can be used.
+        issue: What is wrong; None where it can be used.
         advice: What to do about that, where it can be told.
     """
 
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
     works: str = ""
     usage: Usage | None = None
     is_free: bool = False
-    fault: str | None = None
+    issue: str | None = None
     advice: str | None = None
 
 
@@ -86,16 +86,16 @@ async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: C
     entry = section.get(name)
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
-        return Finding(name, fault=missing_role(name, section, embeds=embeds))
+        return Finding(name, issue=missing_role(name, section, embeds=embeds))
     try:
         role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
         if is_asked and (role.kind == "embedding") != embeds:
-            return Finding(name, _named(entry), fault=missing_role(name, section, embeds=embeds))
+            return Finding(name, _named(entry), issue=missing_role(name, section, embeds=embeds))
         if role.client is None:
             return await _recorded(name, role)
         return await _tried(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
     except DeemsterError as error:
-        return Finding(name, _named(entry), fault=str(error), advice=_setting(str(error)))
+        return Finding(name, _named(entry), issue=str(error), advice=_setting(str(error)))
 
 
 async def _recorded(name: str, role: Role) -> Finding:
@@ -116,7 +116,7 @@ async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) 
     if isinstance(reply, Silence):
         address = str((role.identity or {}).get("base_url", ""))
         told = advice(reply.message, entry, address=address, timeout_s=role.timeout_s)
-        return finding._replace(fault=reply.message, advice=told)
+        return finding._replace(issue=reply.message, advice=told)
     if isinstance(reply, Vectors):
         return finding._replace(works=f"vectors of dimension {len(reply.values[0])}")
     return _read(finding, reply, role.client)
@@ -137,7 +137,7 @@ def _read(finding: Finding, answer: Answer, client: Any) -> Finding:
     except Unreadable as error:
         why = f" (it stopped because of `{answer.finish}`)" if answer.finish not in (None, "stop") else ""
         return finding._replace(
-            fault=f"It answers, but not with JSON{why}: {error.message}",
+            issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
     dialect = getattr(client, "dialect", None)
@@ -242,4 +242,4 @@ def price_of(finding: Finding) -> str:
 
 def failed(found: Sequence[Finding]) -> list[Finding]:
     """The roles that cannot be used."""
-    return [finding for finding in found if finding.fault is not None]
+    return [finding for finding in found if finding.issue is not None]

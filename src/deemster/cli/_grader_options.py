@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from deemster.cli.options import Asked
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
 from deemster.formats.json_values import kind_of
 from deemster.judges.criterion_grader import CALLS, CriterionGrader
@@ -21,7 +21,7 @@ from deemster.judges.judge_cascade import WAYS
 from deemster.models import read_models
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.rubric_scoring import STRATEGIES
-from deemster.runs.model_access import Asking, budget_faults
+from deemster.runs.model_access import Asking, budget_issues
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # Flags that are settings of a grader as they are.
@@ -53,21 +53,21 @@ class Inline(NamedTuple):
         """
         given = {key: value for key, value in self._asdict().items() if value is not None}
         if not given and asked.models is None:
-            faults = budget_faults(asked.budget_usd, asked.budget_tokens)
-            faults.append(Fault("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
-            raise ConfigurationError(faults)
+            issues = budget_issues(asked.budget_usd, asked.budget_tokens)
+            issues.append(Issue("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
+            raise ConfigurationError(issues)
         if not given:
             return asked.asking(calls=calls)
-        faults = [
-            Fault(
+        issues = [
+            Issue(
                 f"`--{key.replace('_', '-')}` names a model, and `--models` names a file of them; give one of the two."
             )
             for key in given
             if asked.models is not None
         ]
-        faults += budget_faults(asked.budget_usd, asked.budget_tokens)
-        if faults:
-            raise ConfigurationError(faults)
+        issues += budget_issues(asked.budget_usd, asked.budget_tokens)
+        if issues:
+            raise ConfigurationError(issues)
         roles = read_models(
             {JUDGE: given},
             place=lambda path: f"--{str(path[-1]).replace('_', '-')}",
@@ -101,7 +101,7 @@ class Jury(NamedTuple):
         """The grader.
 
         Raises:
-            ConfigurationError: Something in the flags or the file cannot be used; all faults are listed.
+            ConfigurationError: Something in the flags or the file cannot be used; all issues are listed.
         """
         given, folder = ({}, None) if self.settings is None else _read(self.settings)
         given |= self.flags
@@ -111,7 +111,7 @@ class Jury(NamedTuple):
         stray = {"--cascade-by": self.by, "--cascade-repeats": self.first_repeats}
         lost = [flag for flag, value in stray.items() if value is not None and self.cascade is None]
         if lost:
-            raise ConfigurationError([Fault(f"`{flag}` needs `--cascade`.") for flag in lost])
+            raise ConfigurationError([Issue(f"`{flag}` needs `--cascade`.") for flag in lost])
         if self.cascade is not None:
             wanted = {"unsure_below": self.cascade, "by": self.by, "repeats": self.first_repeats}
             given["cascade"] = {key: value for key, value in wanted.items() if value is not None}
@@ -119,7 +119,7 @@ class Jury(NamedTuple):
             return grader_of(given, folder=folder)
         except ConfigurationError as error:
             raise ConfigurationError(
-                fault._replace(where=fault.where or self.settings) for fault in error.faults
+                issue._replace(where=issue.where or self.settings) for issue in error.issues
             ) from None
 
 
@@ -133,7 +133,7 @@ def _read(path: str) -> tuple[dict[str, Any], Path]:
     document = read_document(path, error=ConfigurationError)
     if not isinstance(document.value, dict):
         message = f"Settings of a grader are a map with keys such as `repeats`, not {kind_of(document.value)}."
-        raise ConfigurationError(Fault(message, document.where()))
+        raise ConfigurationError(Issue(message, document.where()))
     return dict(document.value), Path(path).parent
 
 

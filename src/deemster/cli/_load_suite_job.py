@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Fault, InputError, MissingExtraError, OutputsError
+from deemster.errors import ConfigurationError, InputError, Issue, MissingExtraError, OutputsError
 from deemster.models import Role, read_models
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
@@ -17,7 +17,7 @@ from deemster.runs import DELTA, Job, planned, spellings
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.evaluation_job import among_group
 from deemster.runs.import_user_code import imported
-from deemster.runs.model_access import Asking, budget_faults, completed
+from deemster.runs.model_access import Asking, budget_issues, completed
 from deemster.runs.run_plan import Target
 from deemster.runs.suite import Suite
 from deemster.targets.saved_outputs import SavedOutputs
@@ -82,7 +82,7 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     except OutputsError as error:
         # Saved outputs that do not fit the dataset know their ids, but not their file.
         file = overrides.outputs or (None if suite.target is None else suite.target.main)
-        raise OutputsError([fault._replace(where=fault.where or file) for fault in error.faults]) from None
+        raise OutputsError([issue._replace(where=issue.where or file) for issue in error.issues]) from None
     plan = plan._replace(
         timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
         target_timeout_s=suite.target_timeout_s,
@@ -119,7 +119,7 @@ def _aggregator(
 
 
 class _Parts:
-    """Makes the parts of a job one by one, so that the faults of all of them can be told at once."""
+    """Makes the parts of a job one by one, so that the issues of all of them can be told at once."""
 
     def __init__(self) -> None:
         self._errors: list[InputError] = []
@@ -138,10 +138,10 @@ class _Parts:
         return bool(self._errors)
 
     def error(self) -> InputError:
-        """What to tell: the one error as it is, or the faults of several together."""
+        """What to tell: the one error as it is, or the issues of several together."""
         if len(self._errors) == 1:
             return self._errors[0]
-        return ConfigurationError(fault for error in self._errors for fault in error.faults)
+        return ConfigurationError(issue for error in self._errors for issue in error.issues)
 
 
 def _metrics(suite: Suite, overrides: Overrides) -> tuple[Metric, ...]:
@@ -154,28 +154,28 @@ def metrics_of_suite(suite: Suite) -> tuple[Metric, ...]:
     """The metrics of a suite.
 
     Raises:
-        ConfigurationError: An entry names no metric, or one that cannot be made; all faults are listed.
+        ConfigurationError: An entry names no metric, or one that cannot be made; all issues are listed.
     """
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     found: list[Metric] = []
     for position, entry in enumerate(suite.metrics):
         try:
             found.append(catalog.resolve(entry, search=suite.folder))
         except ConfigurationError as error:
-            faults += _placed(error, suite, ("metrics", position))
+            issues += _placed(error, suite, ("metrics", position))
         except MissingExtraError as error:
-            faults.append(Fault(f"{error}.", suite.document.where(("metrics", position))))
-    if faults:
-        raise ConfigurationError(faults)
+            issues.append(Issue(f"{error}.", suite.document.where(("metrics", position))))
+    if issues:
+        raise ConfigurationError(issues)
     try:
         return catalog.resolve_all(found)
     except ConfigurationError as error:
         raise ConfigurationError(_placed(error, suite, ("metrics",))) from None
 
 
-def _placed(error: ConfigurationError, suite: Suite, path: tuple[str | int, ...]) -> list[Fault]:
+def _placed(error: ConfigurationError, suite: Suite, path: tuple[str | int, ...]) -> list[Issue]:
     where = suite.document.where(path)
-    return [fault._replace(where=fault.where or where) for fault in error.faults]
+    return [issue._replace(where=issue.where or where) for issue in error.issues]
 
 
 def roles_of_suite(suite: Suite, *, calls: bool = True) -> dict[str, Role]:
@@ -200,9 +200,9 @@ def roles_of_suite(suite: Suite, *, calls: bool = True) -> dict[str, Role]:
 
 def _asking(suite: Suite, overrides: Overrides, metrics: tuple[Metric, ...]) -> Asking:
     scorers = [metric for metric in metrics if hasattr(metric, "script")]
-    faults = budget_faults(overrides.budget_usd, overrides.budget_tokens)
-    if faults:
-        raise ConfigurationError(faults)
+    issues = budget_issues(overrides.budget_usd, overrides.budget_tokens)
+    if issues:
+        raise ConfigurationError(issues)
     if suite.models is None and not scorers:
         return Asking()
     asking = Asking(
@@ -223,7 +223,7 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
         return SavedOutputs.load(overrides.outputs)
     if suite.target is None:
         raise ConfigurationError(
-            Fault("The suite names no `target`. Add one, or give `--outputs FILE`.", suite.document.where(()))
+            Issue("The suite names no `target`. Add one, or give `--outputs FILE`.", suite.document.where(()))
         )
     declared = suite.target
     if overrides.concurrency is not None and declared.kind != "outputs":
@@ -231,5 +231,5 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
     target: Target = target_made(declared, load=lambda path: imported(path, called="The target", search=suite.folder))
     if overrides.offline and not getattr(target, "is_local", True):
         message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
-        raise ConfigurationError(Fault(message, declared.where))
+        raise ConfigurationError(Issue(message, declared.where))
     return target

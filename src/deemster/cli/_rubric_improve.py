@@ -12,7 +12,7 @@ from deemster.cli._console import note, progress_shown, say
 from deemster.cli._dry_run import show_planned
 from deemster.cli.options import Asked, asking_options
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ExitCode, Fault, ReportError, RubricError, counted, visible
+from deemster.errors import ExitCode, Issue, ReportError, RubricError, counted, visible
 from deemster.formats import Reading, format_of
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_judge import Judge
@@ -72,7 +72,7 @@ def improve(
     destinations = _destinations(out, report)
     known = Rubric.load(rubric)
     if Path(out).exists() and Path(out).samefile(rubric):
-        raise ReportError(Fault("The new rubric would overwrite the one it comes from: name another file.", out))
+        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", out))
     items = RubricDataset.load(dataset, rubric=known)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=options["seed"])
     settings = Settings(grader, options.pop("writer") or judges[0], **options)
@@ -113,7 +113,7 @@ def _destinations(out: str, reports: tuple[str, ...]) -> list[Destination]:
     for path in reports:
         kind = _REPORTS.get(Path(path).suffix.lower())
         if kind is None:
-            raise ReportError(Fault("A report of an improvement is Markdown (`.md`) or JSON (`.json`).", path))
+            raise ReportError(Issue("A report of an improvement is Markdown (`.md`) or JSON (`.json`).", path))
         found.append(Destination(kind, path))
     for destination in (Destination("json", out), *found):
         destination.check()

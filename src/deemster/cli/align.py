@@ -18,7 +18,7 @@ from deemster.cli._console import draw, note, say, warn
 from deemster.cli.options import Rendering
 from deemster.datasets import RubricDataset, Votes
 from deemster.datasets.join_ground_truth import with_truth
-from deemster.errors import ExitCode, Fault, InputError, ReportError, visible
+from deemster.errors import ExitCode, InputError, Issue, ReportError, visible
 from deemster.report import LEVELS, Destination
 from deemster.report.alignment_report import alignment_console, alignment_markdown, why
 from deemster.report.report_files import deliver
@@ -180,7 +180,7 @@ def _keep_inputs(destinations: tuple[Destination, ...], inputs: list[str]) -> No
     read = {Path(path).resolve() for path in inputs}
     for destination in destinations:
         if not destination.is_stdout and Path(destination.path).resolve() in read:
-            raise ReportError(Fault("The result would be written over what it is made from.", destination.path))
+            raise ReportError(Issue("The result would be written over what it is made from.", destination.path))
 
 
 def _result(votes: str, dataset: str | None, seed: int | None, options: dict[str, Any]) -> MetricsResult:
@@ -189,7 +189,7 @@ def _result(votes: str, dataset: str | None, seed: int | None, options: dict[str
     try:
         return _computed(held, labels, seed, options)
     except InputError as error:
-        raise type(error)([fault._replace(message=_in_flags(fault.message)) for fault in error.faults]) from None
+        raise type(error)([issue._replace(message=_in_flags(issue.message)) for issue in error.issues]) from None
 
 
 def _in_flags(message: str) -> str:

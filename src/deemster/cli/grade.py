@@ -18,7 +18,7 @@ from deemster.cli.main import complain
 from deemster.cli.options import Asked, Kept, asking_options, keeping_options
 from deemster.cli.run import interruptible
 from deemster.datasets import RubricDataset
-from deemster.errors import DeemsterError, ExitCode, Fault, InputError, ReportError, visible
+from deemster.errors import DeemsterError, ExitCode, InputError, Issue, ReportError, visible
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import case_of
 from deemster.judges.grading_result import Grading
@@ -119,7 +119,7 @@ def _graded(
 def _check_votes(path: str | None) -> None:
     """Refuse a place of votes before anything is asked."""
     if path is not None and Path(path).suffix.lower() not in _VOTES:
-        raise ReportError(Fault("Votes are written as .json or .jsonl.", path))
+        raise ReportError(Issue("Votes are written as .json or .jsonl.", path))
 
 
 def _delivered(grading: Grading, destinations: list[Destination], votes: str | None, *, quiet: bool) -> ExitCode:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 
 FILES = ("suite.yml", "golden.yml", "app.py")
 
@@ -22,12 +22,12 @@ def command(*, directory: str) -> None:
     folder = Path(directory)
     taken = [name for name in FILES if (folder / name).exists()]
     if taken:
-        raise ConfigurationError(Fault("There is such a file already; nothing was written.", str(folder / taken[0])))
+        raise ConfigurationError(Issue("There is such a file already; nothing was written.", str(folder / taken[0])))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             (folder / name).write_bytes((files("deemster.cli") / "starter" / name).read_bytes())
     except OSError as error:
-        raise ConfigurationError(Fault(f"The suite cannot be written: {error.strerror}.", str(folder))) from None
+        raise ConfigurationError(Issue(f"The suite cannot be written: {error.strerror}.", str(folder))) from None
     click.echo(f"Wrote {', '.join(str(folder / name) for name in FILES)}.")
     click.echo(f"Next: deemster run {folder / 'suite.yml'}")

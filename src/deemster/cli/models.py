@@ -37,11 +37,11 @@ def check(*, suite: str) -> None:
         click.echo("No metric of this suite asks a model.")
         return
     click.echo(_table(found))
-    faults = failed(found)
-    for finding in faults:
+    issues = failed(found)
+    for finding in issues:
         note("")
         note("\n".join(_explained(finding)))
-    if faults:
+    if issues:
         sys.exit(ExitCode.BAD_INPUT)
 
 
@@ -54,7 +54,7 @@ def _table(found: Sequence[Finding]) -> str:
 
 def _row(finding: Finding) -> tuple[str, ...]:
     model = visible(finding.model or "-", limit=60)
-    if finding.fault is not None:
+    if finding.issue is not None:
         return finding.role, model, "cannot be used", "-", "-", "-"
     usage = finding.usage
     latency = "-" if usage is None or usage.latency_ms is None else f"{usage.latency_ms:.0f} ms"
@@ -64,5 +64,5 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 
 def _explained(finding: Finding) -> list[str]:
-    first, *rest = (visible(line) for line in (finding.fault or "").split("\n"))
+    first, *rest = (visible(line) for line in (finding.issue or "").split("\n"))
     return [f"{finding.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [finding.advice])])]

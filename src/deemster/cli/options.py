@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note
-from deemster.errors import ConfigurationError, Fault, ReportError
+from deemster.errors import ConfigurationError, Issue, ReportError
 from deemster.formats import read_document
 from deemster.formats.json_values import kind_of
 from deemster.models import read_models
@@ -23,7 +23,7 @@ from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redacted,
 from deemster.runs import Keeping
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import imported
-from deemster.runs.model_access import Asking, budget_faults
+from deemster.runs.model_access import Asking, budget_issues
 
 if TYPE_CHECKING:
     from deemster.store import Store
@@ -192,7 +192,7 @@ class Rendering(NamedTuple):
             other = taken.setdefault(Path(destination.path).resolve(), destination.format)
             if other != destination.format:
                 message = f"Two reports, {other} and {destination.format}, want this file."
-                raise ReportError(Fault(message, destination.path))
+                raise ReportError(Issue(message, destination.path))
 
     @property
     def takes_stdout(self) -> bool:
@@ -225,14 +225,14 @@ class Rendering(NamedTuple):
         Raises:
             ReportError: One of them cannot be written; the others are.
         """
-        faults: list[Fault] = []
+        issues: list[Issue] = []
         for destination in self.destinations:
             try:
                 written(view, destination)
             except ReportError as error:
-                faults.extend(error.faults)
-        if faults:
-            raise ReportError(faults)
+                issues.extend(error.issues)
+        if issues:
+            raise ReportError(issues)
 
 
 def _quotes_of_spec(spec: str) -> frozenset[str] | None:
@@ -334,16 +334,16 @@ class Asked(NamedTuple):
         Raises:
             ConfigurationError: There is no file, something in it cannot be used, or a budget is none.
         """
-        faults = budget_faults(self.budget_usd, self.budget_tokens)
+        issues = budget_issues(self.budget_usd, self.budget_tokens)
         if self.models is None:
-            faults.append(Fault("A judge needs a model: name a file with a `models` section by `--models FILE`."))
-        if faults or self.models is None:
-            raise ConfigurationError(faults)
+            issues.append(Issue("A judge needs a model: name a file with a `models` section by `--models FILE`."))
+        if issues or self.models is None:
+            raise ConfigurationError(issues)
         document = read_document(self.models, error=ConfigurationError)
         if not isinstance(document.value, dict) or "models" not in document.value:
             found = "no `models`" if isinstance(document.value, dict) else kind_of(document.value)
             message = f"A file of models is a map with a section `models`, as a suite has it; here is {found}."
-            raise ConfigurationError(Fault(message, document.where()))
+            raise ConfigurationError(Issue(message, document.where()))
         folder = Path(self.models).parent
         roles = read_models(
             document.value["models"],

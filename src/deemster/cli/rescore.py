@@ -18,8 +18,8 @@ from deemster.cli.run import delivered, interruptible
 from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, did_you_mean
 from deemster.models import read_models
 from deemster.records import Metric
-from deemster.runs import run_sync
 from deemster.runs import metric_catalog as catalog
+from deemster.runs import run_sync
 from deemster.runs.import_user_code import imported
 from deemster.runs.model_access import Asking
 from deemster.runs.rescore_run import Rescored, rescore

@@ -57,9 +57,9 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
     if destination is not None:
         destination.check()
     document = read_document(file, error=RubricError)
-    rubric, faults = read_rubric(document.value, document)
+    rubric, issues = read_rubric(document.value, document)
     if rubric is None:
-        raise RubricError(faults)
+        raise RubricError(issues)
     found = rubric_findings(rubric, document=document, likeness=likeness())
     said = None
     if judges:

@@ -20,7 +20,7 @@ from deemster.errors import ExitCode, ReportError, visible
 from deemster.report import LEVELS, Report
 from deemster.report.report_sections import decimals, verdict
 from deemster.results import Decision
-from deemster.runs import Job, Keeping, run_sync, run
+from deemster.runs import Job, Keeping, run, run_sync
 from deemster.runs.resume_backlog import RETRIED
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite

@@ -40,7 +40,7 @@ def command(*, file: str, kind: str | None) -> None:
     """Check a file: dataset, suite, outputs, report, rubric, votes.
 
     Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
-    its dataset, target, metrics and gate. All faults are listed.
+    its dataset, target, metrics and gate. All issues are listed.
     """
     kind = kind or _kind(file)
     click.echo(visible(f"{file}: {_CHECKS[kind](file)}"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deemster.errors import DatasetError, Fault
+from deemster.errors import DatasetError, Issue
 
 if TYPE_CHECKING:
     from deemster.datasets.rubric_dataset import RubricDataset
@@ -98,32 +98,32 @@ def _units(dataset: RubricDataset, cluster: str | Mapping[str, Any] | None) -> l
     if cluster is None:
         return [[at] for at in order]
     units: dict[Any, list[int]] = {}
-    faults = []
+    issues = []
     for at in order:
         item = dataset.items[at]
         name = item.metadata.get(cluster) if isinstance(cluster, str) else cluster.get(str(item.id))
         if name is None:
             where = f"its metadata has no `{cluster}`" if isinstance(cluster, str) else "it is not named"
-            faults.append(Fault(f"The item belongs to no cluster: {where}.", None, item.id))
+            issues.append(Issue(f"The item belongs to no cluster: {where}.", None, item.id))
         # 1 and true are one key of a dict and two clusters.
         units.setdefault((type(name) is bool, name), []).append(at)
-    if faults:
-        raise DatasetError(faults)
+    if issues:
+        raise DatasetError(issues)
     return list(units.values())
 
 
 def _pairs(dataset: RubricDataset) -> list[Counter[Pair]]:
     """Pairs of criterion and label of every item."""
     found = []
-    faults = []
+    issues = []
     for item, rubric, truth in zip(dataset.items, dataset.rubrics, dataset.truths, strict=True):
         labels = zip(rubric.names, truth or (), strict=False)
         pairs = Counter({(name, label): 1 for name, label in labels if label is not None})
         if not pairs:
-            faults.append(Fault("The item has no label to stratify by; use stratify=False.", None, item.id))
+            issues.append(Issue("The item has no label to stratify by; use stratify=False.", None, item.id))
         found.append(pairs)
-    if faults:
-        raise DatasetError(faults)
+    if issues:
+        raise DatasetError(issues)
     return found
 
 

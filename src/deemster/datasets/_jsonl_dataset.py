@@ -14,8 +14,8 @@ import numpy as np
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
 from deemster.datasets.sample_rows import KEYS as HEADER_KEYS
 from deemster.datasets.sample_rows import KEYS_ROWS as KEYS
-from deemster.datasets.sample_rows import Header, are_good_tags, header_faults, header_of, is_good_id, row_faults
-from deemster.errors import Fault
+from deemster.datasets.sample_rows import Header, are_good_tags, header_issues, header_of, is_good_id, row_issues
+from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, is_odd
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import ROW_DEPTH, kind_of
@@ -128,14 +128,14 @@ def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[Header, IndexedR
     """Check a JSONL dataset and remember where its rows begin.
 
     Raises:
-        InputError: The file cannot be read, or something in it is wrong; all faults are given.
+        InputError: The file cannot be read, or something in it is wrong; all issues are given.
     """
     reader = _Reader(Lines(path, reading))
     for offset, lines in reader.lines.scan():
         reader.block(offset, lines)
-        if len(reader.faults) >= ENOUGH:
-            reader.faults.append(Fault(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
-            raise reading.error(reader.faults)
+        if len(reader.issues) >= ENOUGH:
+            reader.issues.append(Issue(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
+            raise reading.error(reader.issues)
     reader.finish()
     return header_of(reader.header, file=reading.file, name=FilePath(path).stem), reader.rows()
 
@@ -146,7 +146,7 @@ class _Reader:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self.header: dict[str, Any] = {}
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self._digests = bytearray()
         self._hashes: list[Any] = []
         self._floats: list[float] = []
@@ -169,12 +169,12 @@ class _Reader:
         """
         if not self._line:
             self.lines.reading.refuse("The file is empty.")
-        if not self.faults and not self.lines.offsets:
-            self.faults.append(Fault("There are no samples.", self.lines.reading.file))
+        if not self.issues and not self.lines.offsets:
+            self.issues.append(Issue("There are no samples.", self.lines.reading.file))
         if not self._is_sorted:
-            self.faults.extend(self._repeated_ids())
-        if self.faults:
-            raise self.lines.reading.error(in_order(self.faults))
+            self.issues.extend(self._repeated_ids())
+        if self.issues:
+            raise self.lines.reading.error(in_order(self.issues))
 
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
@@ -182,7 +182,7 @@ class _Reader:
         fast: list[bytes] = []
         kept: list[bytes] = []
         for line in lines:
-            if len(self.faults) >= ENOUGH:
+            if len(self.issues) >= ENOUGH:
                 return
             self._line += 1
             start = offset
@@ -247,13 +247,13 @@ class _Reader:
             text = line.decode()
         except UnicodeDecodeError as error:
             where = f"{reading.file}:{self._line}"
-            self.faults.append(Fault(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
+            self.issues.append(Issue(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
             self._started = True
             return None
         try:
             document = json_document(text, reading, depth=ROW_DEPTH, line=self._line)
         except reading.error as error:
-            self.faults += error.faults
+            self.issues += error.issues
             self._started = True
             return None
         return self._checked(document)
@@ -262,17 +262,17 @@ class _Reader:
         value, where = document.value, f"{self.lines.reading.file}:{self._line}"
         is_first, self._started = not self._started, True
         if not isinstance(value, dict):
-            self.faults.append(Fault(f"A line holds one sample as an object, not {kind_of(value)}.", where))
+            self.issues.append(Issue(f"A line holds one sample as an object, not {kind_of(value)}.", where))
             return None
         if is_first and not any(key in value for key in KEYS):
-            faults = [(path, message) for path, message in header_faults(value, keys=HEADER_KEYS, named=False)]
-            self.faults += [Fault(message, where) for _, message in faults]
+            issues = [(path, message) for path, message in header_issues(value, keys=HEADER_KEYS, named=False)]
+            self.issues += [Issue(message, where) for _, message in issues]
             self.header = value
             return None
-        faults = list(row_faults(value))
-        if faults:
+        issues = list(row_issues(value))
+        if issues:
             name = value.get("id") if isinstance(value.get("id"), str) else None
-            self.faults += [Fault(message, where, name) for _, message in faults]
+            self.issues += [Issue(message, where, name) for _, message in issues]
             return None
         self._floats = [0.5e-9]
         return Row(value["id"], value["input"], value["expected_output"], value.get("metadata", msgspec.UNSET))
@@ -285,12 +285,12 @@ class _Reader:
             try:
                 json_document(line.decode(), reading, depth=ROW_DEPTH, line=number)
             except reading.error as error:
-                known = {fault.where for fault in self.faults}
-                self.faults += [fault for fault in error.faults if fault.where not in known]
+                known = {issue.where for issue in self.issues}
+                self.issues += [issue for issue in error.issues if issue.where not in known]
             except UnicodeDecodeError:
                 continue
 
-    def _repeated_ids(self) -> Iterator[Fault]:
+    def _repeated_ids(self) -> Iterator[Issue]:
         hashes = np.concatenate(self._hashes)
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
@@ -307,6 +307,6 @@ class _Reader:
         numbers = self.lines.numbers({position for pair in pairs for position in pair[:2]})
         file = self.lines.reading.file
         for earlier, position, name in pairs:
-            yield Fault(
+            yield Issue(
                 f"The id is given twice, first at {file}:{numbers[earlier]}.", f"{file}:{numbers[position]}", name
             )

@@ -29,13 +29,13 @@ from deemster.datasets.label_codebook import (
 )
 from deemster.datasets.vote_columns import Columns, cell_code
 from deemster.datasets.votes import CHECK, SCHEMA, Juror, Votes
-from deemster.errors import Fault, VotesError, did_you_mean
+from deemster.errors import Issue, VotesError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import Path, kind_of, thawed
 from deemster.records import FrozenDict
-from deemster.rubrics.criterion_faults import located
-from deemster.rubrics.rubric_scoring import Scoring, scoring_faults
-from deemster.rubrics.vote_aggregation import Rules, rules_faults
+from deemster.rubrics.criterion_issues import located
+from deemster.rubrics.rubric_scoring import Scoring, scoring_issues
+from deemster.rubrics.vote_aggregation import Rules, rules_issues
 
 ROOT_KEYS = ("schema_version", "name", "dataset_fingerprint", "rubric", "rubrics", "judges", "grading", ITEMS)
 ITEM_KEYS = (
@@ -66,7 +66,7 @@ def votes_of_file(path: str | FilePath) -> Votes:
     """Read a votes file, JSON or JSONL.
 
     Raises:
-        VotesError: The file or something in it is wrong; every fault is given with its place.
+        VotesError: The file or something in it is wrong; every issue is given with its place.
     """
     reading = Reading(str(path), error=VotesError)
     extension = FilePath(path).suffix.lower()
@@ -81,7 +81,7 @@ def votes_of_value(value: Mapping[str, Any]) -> Votes:
     """Read votes from a map with the keys of a votes file.
 
     Raises:
-        VotesError: Something in it is wrong; every fault is given.
+        VotesError: Something in it is wrong; every issue is given.
     """
     return _Reader(source_of_value(thawed(value), Reading("votes", error=VotesError))).votes()
 
@@ -98,7 +98,7 @@ class _Reader:
         self._source = source
         self._root: dict[str, Any] = source.root
         self._found: list[Finding] = []
-        self._faults: list[Fault] = []
+        self._issues: list[Issue] = []
         self._first: dict[str, int] = {}
         self._ids: list[str] = []
         self._tags: list[tuple[str, ...]] = []
@@ -109,7 +109,7 @@ class _Reader:
         """The votes.
 
         Raises:
-            VotesError: Something is wrong; every fault is given.
+            VotesError: Something is wrong; every issue is given.
         """
         root = self._root
         if "id" in root and "schema_version" not in root:
@@ -135,7 +135,7 @@ class _Reader:
         else:
             shown = f"is a list, not {kind_of(items)}" if ITEMS in root else "is missing"
             self._found.append(Finding((ITEMS,), f"`items` {shown}."))
-        self._source._replace(faults=tuple(self._faults)).refuse(self._found)
+        self._source._replace(issues=tuple(self._issues)).refuse(self._found)
         used = sorted((columns for columns in self._columns.values() if columns and columns.rows), key=_first_row)
         return Votes(
             name=root.get("name"),
@@ -175,8 +175,8 @@ class _Reader:
             return Rules(), Scoring()
         known = (*RULE_KEYS, *SCORING_KEYS)
         wrong = [*key_findings(given, known, ("grading",), what="`grading`")]
-        faults = (*rules_faults(given), *scoring_faults(given))
-        paths = ((("grading", *path), message) for path, message in faults)
+        issues = (*rules_issues(given), *scoring_issues(given))
+        paths = ((("grading", *path), message) for path, message in issues)
         wrong += [Finding(path, located(path, message)) for path, message in paths]
         if wrong:
             self._found += wrong
@@ -203,8 +203,8 @@ class _Reader:
         return {}
 
     def _one_rubric(self, key: str | None, value: Any, path: Path, judges: int) -> Columns | None:
-        book, faults = book_of(value, path, self._source)
-        self._faults += faults
+        book, issues = book_of(value, path, self._source)
+        self._issues += issues
         return Columns(key, book, judges) if book is not None else None
 
     def _item(self, at: int, row: Any) -> None:
@@ -291,7 +291,7 @@ class _Reader:
         for key, least in bounds:
             if row.get(key) is None:
                 continue
-            if wrong := _number_fault(row[key], least=least):
+            if wrong := _number_issue(row[key], least=least):
                 found.append(Finding((*path, key), f"{key} is {wrong}"))
             elif key == "score" and self._normalized and not 0 <= row[key] <= 1:
                 message = f"score is a number from 0 to 1 where `normalize` is true, not {row[key]!r:.40}."
@@ -340,7 +340,7 @@ def _judge_findings(entry: Any, path: Path) -> list[Finding]:
             message = f"{shown}: `{entry['id']}` is no judge; votes of checks need no entry here."
             found.append(Finding((*path, "id"), message))
     weight = entry.get("weight", 1.0)
-    wrong = _number_fault(weight, least="above 0")
+    wrong = _number_issue(weight, least="above 0")
     if wrong:
         found.append(Finding((*path, "weight"), f"{shown}.weight is {wrong}"))
     if entry.get("model") is not None:
@@ -348,7 +348,7 @@ def _judge_findings(entry: Any, path: Path) -> list[Finding]:
     return found
 
 
-def _number_fault(value: Any, *, least: Bound) -> str | None:
+def _number_issue(value: Any, *, least: Bound) -> str | None:
     """What a number should be, where it is something else."""
     wanted = f"a finite number {least}".rstrip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):

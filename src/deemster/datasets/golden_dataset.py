@@ -14,8 +14,8 @@ from deemster.datasets._jsonl_dataset import IndexedRows, load_jsonl
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
 from deemster.datasets.item_files import collector_off
 from deemster.datasets.sample_rows import KEYS as HEADER_KEYS
-from deemster.datasets.sample_rows import SCHEMA, Header, header_faults, header_of, row_faults, sample_of
-from deemster.errors import DatasetError, Fault
+from deemster.datasets.sample_rows import SCHEMA, Header, header_issues, header_of, row_issues, sample_of
+from deemster.errors import DatasetError, Issue
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import kind_of, thawed
 from deemster.formats.read_file import FORMATS, document_of, format_of, quick_value
@@ -65,7 +65,7 @@ class Dataset:
         path: The file it was loaded from.
 
     Raises:
-        DatasetError: A sample or the header is wrong; every fault is given.
+        DatasetError: A sample or the header is wrong; every issue is given.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Dataset:
         given = {"name": name, "description": description, "repetitions": repetitions}
         root = {key: value for key, value in given.items() if value is not None or key == "name"}
         rows = [_row_of(sample) for sample in samples]
-        faults = [Fault(message) for _, message in header_faults(root, keys=HEADER_KEYS, named=True)]
-        header = header_of(root, file="") if not faults else Header("")
-        self._take(header, _listed(rows, places=None, file="samples", faults=faults), None)
+        issues = [Issue(message) for _, message in header_issues(root, keys=HEADER_KEYS, named=True)]
+        header = header_of(root, file="") if not issues else Header("")
+        self._take(header, _listed(rows, places=None, file="samples", issues=issues), None)
 
     @classmethod
     def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
@@ -92,7 +92,7 @@ class Dataset:
             format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `parquet`, where the extension does not say it.
 
         Raises:
-            DatasetError: The file or something in it is wrong; every fault is given with its place.
+            DatasetError: The file or something in it is wrong; every issue is given with its place.
             MissingExtraError: Parquet is asked for without the `parquet` extra.
         """
         reading = Reading(str(path), error=DatasetError)
@@ -201,15 +201,15 @@ def _root(value: Any, document: Document) -> tuple[Header, ListedRows]:
     """Read what the root of a file holds."""
     if not isinstance(value, dict):
         message = f"The root of a dataset is a map with `name` and `samples`, not {kind_of(value)}."
-        raise DatasetError(Fault(message, document.where()))
-    found = header_faults(value, keys=_ROOT_KEYS, named=True)
-    faults = [Fault(message, document.where(path)) for path, message in found]
+        raise DatasetError(Issue(message, document.where()))
+    found = header_issues(value, keys=_ROOT_KEYS, named=True)
+    issues = [Issue(message, document.where(path)) for path, message in found]
     samples = value.get("samples")
     if isinstance(samples, list):
-        rows = _listed(samples, places=_Entries(document), file=document.file, faults=faults)
+        rows = _listed(samples, places=_Entries(document), file=document.file, issues=issues)
         return header_of(value, file=document.file), rows
     missing = "`samples` is missing." if "samples" not in value else f"`samples` is a list, not {kind_of(samples)}."
-    raise DatasetError([*faults, Fault(missing, document.where(("samples",)))])
+    raise DatasetError([*issues, Issue(missing, document.where(("samples",)))])
 
 
 class _Entries:
@@ -225,8 +225,8 @@ class _Entries:
         return self._document.where(("samples",))
 
 
-def _listed(rows: list[Any], *, places: Any, file: str, faults: list[Fault]) -> ListedRows:
-    """Check rows and hash them; raise every fault at once."""
+def _listed(rows: list[Any], *, places: Any, file: str, issues: list[Issue]) -> ListedRows:
+    """Check rows and hash them; raise every issue at once."""
     samples: list[Sample] = []
     digests = bytearray()
     first: dict[str, int] = {}
@@ -245,15 +245,15 @@ def _listed(rows: list[Any], *, places: Any, file: str, faults: list[Fault]) -> 
             except UnicodeEncodeError:
                 found = None
         if found is None:
-            faults += [Fault(message, place(position, path), name) for path, message in row_faults(row)]
+            issues += [Issue(message, place(position, path), name) for path, message in row_issues(row)]
         if name is not None:
             earlier = first.setdefault(name, position)
             if earlier != position:
-                faults.append(Fault(f"The id is given twice, first at {place(earlier)}.", place(position), name))
+                issues.append(Issue(f"The id is given twice, first at {place(earlier)}.", place(position), name))
     if not rows:
-        faults.append(Fault("There are no samples.", places.where() if places else None))
-    if faults:
-        raise DatasetError(in_order(faults))
+        issues.append(Issue("There are no samples.", places.where() if places else None))
+    if issues:
+        raise DatasetError(in_order(issues))
     return ListedRows(samples, digests)
 
 
@@ -262,10 +262,10 @@ def _tabular(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header,
     from deemster.datasets.tabular_files import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
 
     table = parquet_rows(path, reading) if kind == "parquet" else table_rows(reading.content(path), kind, reading)
-    if table.faults and not table.rows:
+    if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
-        raise DatasetError(in_order(table.faults))
-    rows = _listed(table.rows, places=table, file=reading.file, faults=table.faults)
+        raise DatasetError(in_order(table.issues))
+    rows = _listed(table.rows, places=table, file=reading.file, issues=table.issues)
     return Header(FilePath(path).stem), rows
 
 

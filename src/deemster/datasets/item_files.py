@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from deemster.errors import Fault, InputError, did_you_mean, listing
+from deemster.errors import InputError, Issue, did_you_mean, listing
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import SURROGATE, Path, kind_of, pointer
 from deemster.formats.read_file import document_of, format_of, quick_value
@@ -41,13 +41,13 @@ class Source(NamedTuple):
         root: The facts, and the items under `items`.
         document: The precise document of a path and the path in it, or None where a value comes from no file.
         reading: How the file is called and what its errors are.
-        faults: Numbers that are none.
+        issues: Numbers that are none.
     """
 
     root: Any
     document: Callable[[Path], tuple[Document, Path]] | None
     reading: Reading
-    faults: tuple[Fault, ...] = ()
+    issues: tuple[Issue, ...] = ()
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """Raise everything that was found, with places; do nothing where nothing was.
@@ -55,12 +55,12 @@ class Source(NamedTuple):
         Raises:
             InputError: Something was found.
         """
-        faults = [Fault(text, self._where(path), item) for path, text, item in findings]
+        issues = [Issue(text, self._where(path), item) for path, text, item in findings]
         # What a finding tells of such a number says more than that it is none.
-        told = {fault.where for fault in faults if _NO_NUMBER.search(fault.message)}
-        faults += [fault for fault in self.faults if str(fault.where).rpartition(":")[0] not in told]
-        if faults:
-            raise self.reading.error(in_order(faults))
+        told = {issue.where for issue in issues if _NO_NUMBER.search(issue.message)}
+        issues += [issue for issue in self.issues if str(issue.where).rpartition(":")[0] not in told]
+        if issues:
+            raise self.reading.error(in_order(issues))
 
     def place(self, path: Path) -> str:
         """Where a part stands, for the middle of a message."""
@@ -123,11 +123,11 @@ def source_of_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
 
 
 def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
-    """Read JSONL; lines that cannot be read are faults, so that all of them are told at once."""
+    """Read JSONL; lines that cannot be read are issues, so that all of them are told at once."""
     rows: list[Any] = []
     numbers: list[int] = []
     texts = data.removeprefix(_BOM).split(b"\n")
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     for number, line in enumerate(texts, start=1):
         if not line or line.isspace():
             continue
@@ -135,10 +135,10 @@ def _lines(data: bytes, reading: Reading, *, item_key: str | None) -> Source:
             rows.append(_line_value(line, number, reading))
             numbers.append(number)
         except InputError as error:
-            faults += error.faults
-    if faults:
-        # With a line that cannot be read nothing else is certain: later faults may follow from it.
-        raise reading.error(faults)
+            issues += error.issues
+    if issues:
+        # With a line that cannot be read nothing else is certain: later issues may follow from it.
+        raise reading.error(issues)
     if not rows:
         reading.refuse("The file is empty.")
     odd = tuple(reading.odd or ())

@@ -12,7 +12,7 @@ from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.vote_columns import agreement
 from deemster.datasets.votes import Block, Votes
-from deemster.errors import Fault, VotesError
+from deemster.errors import Issue, VotesError
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -32,7 +32,7 @@ def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
         VotesError: An item has other criteria in the dataset than in the votes; every such item is given.
     """
     known = {item.id: at for at, item in enumerate(dataset.items)}
-    faults = []
+    issues = []
     for block in votes.blocks:
         differences: dict[int, str | None] = {}
         for position in block.items.tolist():
@@ -44,9 +44,9 @@ def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
                 differences[id(rubric)] = _difference(block.rubric, rubric)
             if wrong := differences[id(rubric)]:
                 message = f"{wrong} The votes were cast on another rubric than the dataset has."
-                faults.append(Fault(message, None, votes.ids[position]))
-    if faults:
-        raise VotesError(faults)
+                issues.append(Issue(message, None, votes.ids[position]))
+    if issues:
+        raise VotesError(issues)
     matched = [dataset.items[known[name]] if name in known else None for name in votes.ids]
     tags = zip(votes.tags, matched, strict=True)
     metadata = zip(votes.metadata, matched, strict=True)

@@ -8,9 +8,9 @@ from operator import getitem
 from typing import Any
 
 from deemster.datasets.item_files import ITEMS, Finding, Source, shown_path, text_findings
-from deemster.datasets.sample_rows import id_faults, is_good_id
-from deemster.errors import Fault, RubricError
-from deemster.formats.json_values import SURROGATE, Path, kind_of, value_faults
+from deemster.datasets.sample_rows import id_issues, is_good_id
+from deemster.errors import Issue, RubricError
+from deemster.formats.json_values import SURROGATE, Path, kind_of, value_issues
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
@@ -86,7 +86,7 @@ class Codebook:
             found.append(Finding(path, f"{shown} is a list with an entry for each criterion, not {kind_of(entries)}."))
             return None
         before = len(found)
-        if wrong := self.length_fault(entries):
+        if wrong := self.length_issue(entries):
             found.append(Finding(path, f"{shown} {wrong}"))
         codes = []
         for position, entry in enumerate(entries[: len(self)]):
@@ -104,10 +104,10 @@ class Codebook:
         try:
             return self.code(position, label)
         except RubricError as error:
-            found.append(Finding(path, f"{shown_path(path)}: {error.faults[0].message}"))
+            found.append(Finding(path, f"{shown_path(path)}: {error.issues[0].message}"))
             return MISSING
 
-    def length_fault(self, entries: Sequence[Any]) -> str | None:
+    def length_issue(self, entries: Sequence[Any]) -> str | None:
         """What is wrong with the length of a list that has an entry for each criterion."""
         if len(entries) == len(self):
             return None
@@ -146,7 +146,7 @@ def id_findings(name: Any, path: Path) -> Iterator[Finding]:
     """What is wrong with the id of an item or a judge."""
     if not (type(name) is str and is_good_id(name)):
         where = "" if path[:1] == (ITEMS,) else f"{shown_path(path[:-1])}: "
-        yield from (Finding(path, where + message) for message in id_faults(name))
+        yield from (Finding(path, where + message) for message in id_issues(name))
 
 
 def tag_findings(tags: Any, path: Path) -> Iterator[Finding]:
@@ -179,8 +179,8 @@ def metadata_findings(metadata: Any, path: Path) -> Iterator[Finding]:
             yield Finding((*path, key), f"metadata is flat: `{key}` is text, a number, a boolean or null, "
                                         f"not {kind_of(value)}.")  # fmt: skip
         else:
-            faults = value_faults({key: value}, ("metadata",))
-            yield from (Finding((*path, key), message) for _, message in faults)
+            issues = value_issues({key: value}, ("metadata",))
+            yield from (Finding((*path, key), message) for _, message in issues)
 
 
 def annotation_codes(book: Codebook, annotations: Any, path: Path, found: list[Finding]) -> dict[str, list[int]]:
@@ -199,7 +199,7 @@ def annotation_codes(book: Codebook, annotations: Any, path: Path, found: list[F
     return known
 
 
-def book_of(value: Any, path: Path, source: Source) -> tuple[Codebook | None, list[Fault]]:
+def book_of(value: Any, path: Path, source: Source) -> tuple[Codebook | None, list[Issue]]:
     """The codes of a rubric that stands inside a file, or everything that is wrong with it.
 
     Args:
@@ -209,8 +209,8 @@ def book_of(value: Any, path: Path, source: Source) -> tuple[Codebook | None, li
     """
     if isinstance(value, Rubric):
         return Codebook(value), []
-    rubric, faults = read_rubric(value, None, path)
-    if faults and source.document is not None:
+    rubric, issues = read_rubric(value, None, path)
+    if issues and source.document is not None:
         document, rest = source.document(path)
-        rubric, faults = read_rubric(value, document, rest)
-    return (None, faults) if rubric is None else (Codebook(rubric), [])
+        rubric, issues = read_rubric(value, document, rest)
+    return (None, issues) if rubric is None else (Codebook(rubric), [])

@@ -21,7 +21,7 @@ from deemster.datasets.item_files import (
 )
 from deemster.datasets.label_codebook import Codebook, book_of, consensus
 from deemster.datasets.rubric_items import Labels, RubricItem, Submission, checked_item, item_dict
-from deemster.errors import DatasetError, Fault, RubricError, listing
+from deemster.errors import DatasetError, Issue, RubricError, listing
 from deemster.formats.document import Reading
 from deemster.formats.json_values import Path, kind_of, thawed
 from deemster.formats.write_rows import write_rows
@@ -44,7 +44,7 @@ class RubricDataset:
         reference_submission: A good answer.
 
     Raises:
-        DatasetError: An item or a fact is wrong; every fault is given.
+        DatasetError: An item or a fact is wrong; every issue is given.
     """
 
     items: tuple[RubricItem, ...]
@@ -82,7 +82,7 @@ class RubricDataset:
                 place, so where there are any, the criteria of both have the same names in one order.
 
         Raises:
-            DatasetError: The file or something in it is wrong; every fault is given with its place.
+            DatasetError: The file or something in it is wrong; every issue is given with its place.
         """
         self = cls.__new__(cls)
         reading = Reading(str(path), error=DatasetError)
@@ -111,7 +111,7 @@ class RubricDataset:
             item.rubric is None and (item.ground_truth or item.annotations) for item in self
         ):
             told = f"The labels are about the criteria {listing(names)}, and the rubric has {listing(rubric.names)}."
-            raise DatasetError(Fault(f"{told} Both need the same, in one order.", file))
+            raise DatasetError(Issue(f"{told} Both need the same, in one order.", file))
 
     def _take(self, source: Source) -> None:
         root, items = _read(source)
@@ -264,21 +264,21 @@ class RubricDataset:
 
 
 def _read(source: Source) -> tuple[dict[str, Any], list[RubricItem]]:
-    """The facts of a root, its rubric read, and its items; raise every fault at once."""
+    """The facts of a root, its rubric read, and its items; raise every issue at once."""
     root = source.root
     if not isinstance(root, dict):
         message = f"The root of a rubric dataset is a map with `items`, not {kind_of(root)}."
-        raise source.reading.error(Fault(message, source.reading.file if source.document else None))
+        raise source.reading.error(Issue(message, source.reading.file if source.document else None))
     found = [*key_findings(root, ROOT_KEYS, (), what="a rubric dataset")]
     found += version_findings(root, SCHEMA, required=False)
     for key in TEXTS:
         if root.get(key) is not None:
             found += text_findings(root[key], (key,))
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     shared: Codebook | None = None
     is_shared = root.get("rubric") is not None
     if is_shared:
-        shared, faults = book_of(root["rubric"], ("rubric",), source)
+        shared, issues = book_of(root["rubric"], ("rubric",), source)
     items: list[RubricItem] = []
     rows = root.get(ITEMS)
     if not isinstance(rows, list):
@@ -291,9 +291,9 @@ def _read(source: Source) -> tuple[dict[str, Any], list[RubricItem]]:
             # Told once, not of every item.
             found.append(Finding((), "There is no rubric: neither the dataset nor any item has one."))
             is_shared = True
-        reader = _Rows(source, shared, found, faults, is_shared=is_shared)
+        reader = _Rows(source, shared, found, issues, is_shared=is_shared)
         items = [item for at, row in enumerate(rows) if (item := reader.item(at, row)) is not None]
-    source._replace(faults=tuple(faults)).refuse(found)
+    source._replace(issues=tuple(issues)).refuse(found)
     return {**root, "rubric": shared.rubric if shared else None}, items
 
 
@@ -301,13 +301,13 @@ class _Rows:
     """Reads items one by one and collects what is wrong."""
 
     def __init__(
-        self, source: Source, shared: Codebook | None, found: list[Finding], faults: list[Fault], *, is_shared: bool
+        self, source: Source, shared: Codebook | None, found: list[Finding], issues: list[Issue], *, is_shared: bool
     ) -> None:
         self._source = source
         self._shared = shared
         self._is_shared = is_shared
         self._found = found
-        self._faults = faults
+        self._issues = issues
         self._first: dict[str, int] = {}
 
     def item(self, at: int, row: Any) -> RubricItem | None:
@@ -316,7 +316,7 @@ class _Rows:
         if not isinstance(row, dict):
             self._found.append(Finding(path, f"An item is a map, not {kind_of(row)}."))
             return None
-        before, faults_before = len(self._found), len(self._faults)
+        before, faults_before = len(self._found), len(self._issues)
         row = {**row, "id": row["id"] if row.get("id") is not None else f"item-{at + 1:04d}"}
         name = row["id"] if isinstance(row["id"], str) else None
         item = checked_item(row, self._book(row, path), path, self._found)
@@ -324,13 +324,13 @@ class _Rows:
             first = self._source.place((ITEMS, earlier))
             self._found.append(Finding((*path, "id"), f"The id is given twice, first {first}."))
         self._found[before:] = [finding._replace(item=name) for finding in self._found[before:]]
-        self._faults[faults_before:] = [fault._replace(sample=name) for fault in self._faults[faults_before:]]
+        self._issues[faults_before:] = [issue._replace(sample=name) for issue in self._issues[faults_before:]]
         return item
 
     def _book(self, row: dict[str, Any], path: Path) -> Codebook | None:
         if row.get("rubric") is not None:
-            book, faults = book_of(row["rubric"], (*path, "rubric"), self._source)
-            self._faults += faults
+            book, issues = book_of(row["rubric"], (*path, "rubric"), self._source)
+            self._issues += issues
             return book
         if not self._is_shared:
             self._found.append(Finding(path, "There is no rubric: neither the item nor the dataset has one."))

@@ -161,7 +161,7 @@ def _check_reasons(reasons: Any, book: Codebook, path: Path, found: list[Finding
         message = f"ground_truth_reasons is a list with a text or null for each criterion, not {kind_of(reasons)}."
         found.append(Finding(path, message))
         return
-    if wrong := book.length_fault(reasons):
+    if wrong := book.length_issue(reasons):
         found.append(Finding(path, f"ground_truth_reasons {wrong}"))
     for position, reason in enumerate(reasons):
         if reason is not None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from deemster.errors import did_you_mean, listing
 from deemster.formats.canonical_json import is_odd, is_plain
-from deemster.formats.json_values import ROW_DEPTH, SURROGATE, Path, kind_of, value_faults
+from deemster.formats.json_values import ROW_DEPTH, SURROGATE, Path, kind_of, value_issues
 from deemster.records import Sample
 
 SCHEMA = "deemster.dataset.v1"
@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
 
 def header_of(root: Mapping[str, Any], *, file: str, name: str | None = None) -> Header:
-    """The header of a root without faults.
+    """The header of a root without issues.
 
     Args:
         root: The map that holds the facts.
@@ -42,7 +42,7 @@ def header_of(root: Mapping[str, Any], *, file: str, name: str | None = None) ->
     return Header(given, root.get("description"), root.get("repetitions"), version, warnings)
 
 
-def header_faults(root: Mapping[str, Any], *, keys: tuple[str, ...], named: bool) -> Iterator[tuple[Path, str]]:
+def header_issues(root: Mapping[str, Any], *, keys: tuple[str, ...], named: bool) -> Iterator[tuple[Path, str]]:
     """Everything that is wrong beside the samples, each with the path to it.
 
     Args:
@@ -83,7 +83,7 @@ def is_good_id(text: str) -> bool:
     """Whether a text can be the id of a sample."""
     if text.isprintable():
         return 0 < len(text) <= LONGEST_ID and not text.isspace()
-    return not any(id_faults(text))
+    return not any(id_issues(text))
 
 
 def are_good_tags(tags: Any) -> bool:
@@ -113,7 +113,7 @@ def sample_of(row: Any) -> tuple[Sample, bool] | None:
     return Sample(name, given, row["expected_output"], metadata), odd
 
 
-def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
+def row_issues(row: Any) -> Iterator[tuple[Path, str]]:
     """Everything that is wrong with a map that should be a sample, each with the path to it."""
     if not isinstance(row, dict):
         yield (), f"A sample is a map, not {kind_of(row)}."
@@ -124,21 +124,21 @@ def row_faults(row: Any) -> Iterator[tuple[Path, str]]:
     if "id" not in row:
         yield (), "The id is missing."
     else:
-        yield from ((("id",), message) for message in id_faults(row["id"]))
+        yield from ((("id",), message) for message in id_issues(row["id"]))
     if "input" not in row:
         yield (), "The input is missing."
     elif not isinstance(row["input"], dict):
         yield ("input",), f"The input is a map, not {kind_of(row['input'])}."
     else:
-        yield from value_faults(row["input"], ("input",))
+        yield from value_issues(row["input"], ("input",))
     if "expected_output" not in row:
         yield (), "expected_output is missing; write null where there is none."
     else:
-        yield from value_faults(row["expected_output"], ("expected_output",))
-    yield from _metadata_faults(row.get("metadata", {}))
+        yield from value_issues(row["expected_output"], ("expected_output",))
+    yield from _metadata_issues(row.get("metadata", {}))
 
 
-def id_faults(value: Any) -> Iterator[str]:
+def id_issues(value: Any) -> Iterator[str]:
     """What is wrong with a value that should be an id."""
     if not isinstance(value, str):
         hint = " Quote it." if isinstance(value, (int, float)) else ""
@@ -153,11 +153,11 @@ def id_faults(value: Any) -> Iterator[str]:
         yield f"The id has {len(value)} characters; at most {LONGEST_ID} are allowed."
 
 
-def _metadata_faults(metadata: Any) -> Iterator[tuple[Path, str]]:
+def _metadata_issues(metadata: Any) -> Iterator[tuple[Path, str]]:
     if not isinstance(metadata, dict):
         yield ("metadata",), f"metadata is a map, not {kind_of(metadata)}."
         return
-    yield from value_faults(metadata, ("metadata",))
+    yield from value_issues(metadata, ("metadata",))
     if "tags" not in metadata:
         return
     tags = metadata["tags"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.errors import Fault, InputError, MissingExtraError, did_you_mean
+from deemster.errors import InputError, Issue, MissingExtraError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import ROW_DEPTH, kind_of
 from deemster.formats.strict_json import json_document
@@ -25,12 +25,12 @@ class Table(NamedTuple):
     Attributes:
         rows: One map per sample.
         places: The place of each row.
-        faults: What is wrong with the table itself.
+        issues: What is wrong with the table itself.
     """
 
     rows: list[dict[str, Any]]
     places: list[str]
-    faults: list[Fault]
+    issues: list[Issue]
     file: str
 
     def row(self, position: int, _: tuple[str | int, ...] = ()) -> str:
@@ -58,17 +58,17 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> Table:
     """
     lines = csv_lines(reading.text(data), kind, reading)
     _, names = next(lines)
-    columns, faults = _columns(names, reading, whole=False)
-    if faults:
-        raise reading.error(faults)
+    columns, issues = _columns(names, reading, whole=False)
+    if issues:
+        raise reading.error(issues)
     table = Table([], [], [], reading.file)
     for line, cells in lines:
         where = f"{reading.file}:{line}"
         if len(cells) != len(columns):
-            table.faults.append(Fault(f"The line has {len(cells)} cells; the header has {len(columns)}.", where))
+            table.issues.append(Issue(f"The line has {len(cells)} cells; the header has {len(columns)}.", where))
             continue
         row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=line))
-        table.faults.extend(Fault(message, where, row.get("id")) for message in messages)
+        table.issues.extend(Issue(message, where, row.get("id")) for message in messages)
         table.rows.append(row)
         table.places.append(where)
     return table
@@ -102,38 +102,38 @@ def _json_cell(text: str, *, reading: Reading, line: int) -> Any:
     return json_document(text, Reading(reading.file, error=reading.error), depth=ROW_DEPTH - 1, line=line).value
 
 
-def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[list[_Column], list[Fault]]:
+def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[list[_Column], list[Issue]]:
     """What the columns hold, and what is wrong with them."""
     where = f"{reading.file}:1"
     columns: list[_Column] = []
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     taken: dict[tuple[str, str | None], str] = {}
     for name in names:
         column = _column(name.strip(), whole=whole)
         if column is None:
-            faults.append(Fault(f"`{name}` is no column of a dataset. {did_you_mean(name, _COLUMNS)}", where))
+            issues.append(Issue(f"`{name}` is no column of a dataset. {did_you_mean(name, _COLUMNS)}", where))
             continue
         place = column.part, column.key
         if place in taken:
             other = f", also as `{taken[place]}`" if taken[place] != name else ""
-            faults.append(Fault(f"The column `{name}` is given twice{other}.", where))
+            issues.append(Issue(f"The column `{name}` is given twice{other}.", where))
         taken[place] = name
         columns.append(column)
     parts = {column.part for column in columns}
-    faults += [
-        Fault(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where)
+    issues += [
+        Issue(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where)
         for part in _WHOLE
         if (part, None) in taken and any(column.part == part and column.key not in (None, "tags") for column in columns)
     ]
     if "id" not in parts:
-        faults.append(Fault("The column `id` is missing.", where))
+        issues.append(Issue("The column `id` is missing.", where))
     if "input" not in parts:
-        faults.append(Fault("The input is missing: give columns `input.<field>` or `input:json`.", where))
+        issues.append(Issue("The input is missing: give columns `input.<field>` or `input:json`.", where))
     if "expected_output" not in parts:
-        faults.append(
-            Fault("The column `expected_output` is missing; leave its cells blank where there is none.", where)
+        issues.append(
+            Issue("The column `expected_output` is missing; leave its cells blank where there is none.", where)
         )
-    return columns, faults
+    return columns, issues
 
 
 def _column(name: str, *, whole: bool) -> _Column | None:
@@ -157,7 +157,7 @@ def _column(name: str, *, whole: bool) -> _Column | None:
 def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
     """One row in the shape of a sample, and what is wrong with its cells."""
     row: dict[str, Any] = {"expected_output": None}
-    faults: list[str] = []
+    issues: list[str] = []
     if any(column.part == "input" and column.key is not None for column in columns):
         row["input"] = {}
     for column, cell in zip(columns, cells, strict=True):
@@ -168,8 +168,8 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
             try:
                 value = parse(cell)
             except (InputError, TypeError) as error:
-                said = error.faults[0].message if isinstance(error, InputError) else kind_of(cell)
-                faults.append(f"The cell of `{column.part}` is not JSON: {said.removeprefix('This is not JSON: ')}")
+                said = error.issues[0].message if isinstance(error, InputError) else kind_of(cell)
+                issues.append(f"The cell of `{column.part}` is not JSON: {said.removeprefix('This is not JSON: ')}")
                 # The part is there, though it cannot be read: calling it missing as well would mislead.
                 row.setdefault(column.part, {})
                 continue
@@ -182,7 +182,7 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
             row[column.part] = {**held, **value}
         elif held is None or isinstance(held, dict):
             row[column.part] = value
-    return row, faults
+    return row, issues
 
 
 def parquet_rows(path: str | Path, reading: Reading) -> Table:
@@ -204,14 +204,14 @@ def parquet_rows(path: str | Path, reading: Reading) -> Table:
         source = pq.read_table(str(path))
     except (pa.ArrowException, OSError, ValueError) as error:
         reading.refuse(f"This is not Parquet: {str(error).splitlines()[0]}")
-    columns, faults = _columns(source.column_names, reading, whole=True)
+    columns, issues = _columns(source.column_names, reading, whole=True)
     for field in source.schema:
         if bad := _unsupported(field.type, pa):
-            faults.append(
-                Fault(f"The column `{field.name}` has the Parquet type {bad}, which is not supported.", reading.file)
+            issues.append(
+                Issue(f"The column `{field.name}` has the Parquet type {bad}, which is not supported.", reading.file)
             )
-    if faults:
-        raise reading.error([fault._replace(where=reading.file) for fault in faults])
+    if issues:
+        raise reading.error([issue._replace(where=reading.file) for issue in issues])
     table = Table([], [], [], reading.file)
     lists = [column.to_pylist() for column in source.columns]
     for position, cells in enumerate(zip(*lists, strict=True)):
@@ -220,7 +220,7 @@ def parquet_rows(path: str | Path, reading: Reading) -> Table:
         for part in _WHOLE:
             if isinstance(row.get(part), dict):
                 row[part] = {key: value for key, value in row[part].items() if value is not None}
-        table.faults.extend(Fault(message, where, row.get("id")) for message in messages)
+        table.issues.extend(Issue(message, where, row.get("id")) for message in messages)
         table.rows.append(row)
         table.places.append(where)
     return table

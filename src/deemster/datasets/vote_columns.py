@@ -65,7 +65,7 @@ def _vote(book: Codebook, position: int, cell: dict[str, Any], path: Path, found
         found += key_findings(cell, VOTE_KEYS, path, what="a vote")
     if "reason" in cell:
         found += text_findings(cell["reason"], (*path, "reason"))
-    if "p" in cell and (wrong := _p_fault(book, position, cell["p"])):
+    if "p" in cell and (wrong := _p_issue(book, position, cell["p"])):
         found.append(Finding((*path, "p"), f"{shown_path(path)}.p {wrong}"))
     verdict = cell.get("verdict")
     if isinstance(verdict, str):
@@ -79,7 +79,7 @@ def _vote(book: Codebook, position: int, cell: dict[str, Any], path: Path, found
 _VOTE = frozenset(VOTE_KEYS)
 
 
-def _p_fault(book: Codebook, position: int, p: Any) -> str | None:
+def _p_issue(book: Codebook, position: int, p: Any) -> str | None:
     """What is wrong with the probabilities of a vote."""
     criterion = book.rubric.criteria[position]
     if criterion.kind == "binary":
@@ -177,7 +177,7 @@ class Columns:
             message = f"{shown_path(path)} is a list with a cell for each criterion, not {kind_of(cells)}."
             found.append(Finding(path, message))
             return [MISSING] * width
-        if wrong := self.book.length_fault(cells):
+        if wrong := self.book.length_issue(cells):
             found.append(Finding(path, f"{shown_path(path)} {wrong}"))
         row = len(self.rows) - 1
         codes = []

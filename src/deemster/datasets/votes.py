@@ -167,7 +167,7 @@ class Votes:
         """Read a votes file, JSON or JSONL.
 
         Raises:
-            VotesError: The file or something in it is wrong; every fault is given with its place.
+            VotesError: The file or something in it is wrong; every issue is given with its place.
         """
         from deemster.datasets._votes_reader import votes_of_file  # noqa: PLC0415 - the reader needs this class
 
@@ -178,7 +178,7 @@ class Votes:
         """Read votes from a map with the keys of a votes file.
 
         Raises:
-            VotesError: Something in it is wrong; every fault is given.
+            VotesError: Something in it is wrong; every issue is given.
         """
         from deemster.datasets._votes_reader import votes_of_value  # noqa: PLC0415 - the reader needs this class
 

@@ -13,7 +13,7 @@
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
     └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
 
-An ``InputError`` carries every fault that was found, not only the first.
+An ``InputError`` carries every issue that was found, not only the first.
 """
 
 from deemster.errors.exceptions import (
@@ -21,8 +21,8 @@ from deemster.errors.exceptions import (
     DatasetError,
     DeemsterError,
     ExitCode,
-    Fault,
     InputError,
+    Issue,
     LeaseError,
     MissingExtraError,
     OutputsError,
@@ -39,8 +39,8 @@ __all__ = [
     "DatasetError",
     "DeemsterError",
     "ExitCode",
-    "Fault",
     "InputError",
+    "Issue",
     "LeaseError",
     "MissingExtraError",
     "OutputsError",

@@ -1,4 +1,4 @@
-"""The exception tree, the faults it carries, and the exit codes."""
+"""The exception tree, the issues it carries, and the exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExitCode(enum.IntEnum):
     INCONCLUSIVE = 4
 
 
-class Fault(NamedTuple):
+class Issue(NamedTuple):
     """One thing that is wrong with an input, and where.
 
     Attributes:
@@ -51,19 +51,19 @@ class InputError(DeemsterError, ValueError):
     """What the user gave cannot be used.
 
     Attributes:
-        faults: Everything that was found wrong, in the order it was found.
+        issues: Everything that was found wrong, in the order it was found.
     """
 
-    def __init__(self, faults: str | Fault | Iterable[Fault]) -> None:
-        if isinstance(faults, str):
-            faults = Fault(faults)
-        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
-        super().__init__(self.faults)
+    def __init__(self, issues: str | Issue | Iterable[Issue]) -> None:
+        if isinstance(issues, str):
+            issues = Issue(issues)
+        self.issues: tuple[Issue, ...] = (issues,) if isinstance(issues, Issue) else tuple(issues)
+        super().__init__(self.issues)
 
     def __str__(self) -> str:
-        lines = [str(fault) for fault in self.faults[:SHOWN]]
-        if len(self.faults) > SHOWN:
-            lines.append(f"... and {len(self.faults) - SHOWN} more")
+        lines = [str(issue) for issue in self.issues[:SHOWN]]
+        if len(self.issues) > SHOWN:
+            lines.append(f"... and {len(self.issues) - SHOWN} more")
         return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from deemster.errors import Fault, InputError
+from deemster.errors import InputError, Issue
 
 DEPTH = 100
 _BREAK = re.compile("\n")
@@ -59,17 +59,17 @@ class Document:
 
 
 class Reading:
-    """What every reader is told: how the file is called, and which error its faults make.
+    """What every reader is told: how the file is called, and which error its issues make.
 
     Attributes:
         file: The file's name as the user gave it.
         error: The class of error that is raised.
         surrogates: Whether a lone surrogate in a string is kept.
-        odd: Takes what is said of NaN and its like, where reading goes on so that other faults are told too.
+        odd: Takes what is said of NaN and its like, where reading goes on so that other issues are told too.
     """
 
     def __init__(
-        self, file: str, *, error: type[InputError], surrogates: bool = False, odd: list[Fault] | None = None
+        self, file: str, *, error: type[InputError], surrogates: bool = False, odd: list[Issue] | None = None
     ) -> None:
         self.file = file
         self.error = error
@@ -85,7 +85,7 @@ class Reading:
         where = (
             self.file if line is None else f"{self.file}:{line}" if column is None else f"{self.file}:{line}:{column}"
         )
-        raise self.error(Fault(message, where))
+        raise self.error(Issue(message, where))
 
     def content(self, path: str | Path) -> bytes:
         """The bytes of a file.
@@ -117,11 +117,11 @@ class Reading:
             self.refuse(f"The file is not UTF-8: byte 0x{data[start]:02x} cannot be read.", line=line)
 
 
-def in_order(faults: Iterable[Fault]) -> list[Fault]:
-    """Faults by line; those without a line first."""
+def in_order(issues: Iterable[Issue]) -> list[Issue]:
+    """Issues by line; those without a line first."""
 
-    def line(fault: Fault) -> int:
-        found = _LINE.search(fault.where or "")
+    def line(issue: Issue) -> int:
+        found = _LINE.search(issue.where or "")
         return int(found[1]) if found else 0
 
-    return sorted(faults, key=line)
+    return sorted(issues, key=line)

@@ -15,7 +15,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 Path = tuple[str | int, ...]
 
 
-def value_faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def value_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     """What in a value is not JSON, each with the path to it."""
     shown = pointer(path)
     if isinstance(value, (dict, list)) and len(path) >= ROW_DEPTH:
@@ -23,12 +23,12 @@ def value_faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, dict):
         for key, entry in value.items():
             if isinstance(key, str) and not SURROGATE.search(key):
-                yield from value_faults(entry, (*path, key))
+                yield from value_issues(entry, (*path, key))
             else:
                 yield path, f"{shown} has the key {key!r}; keys are text."
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from value_faults(entry, (*path, index))
+            yield from value_issues(entry, (*path, index))
     elif isinstance(value, str):
         if SURROGATE.search(value):
             yield path, f"{shown} holds a lone surrogate, which is no character."

@@ -60,7 +60,7 @@ def quick_value(data: bytes, kind: str) -> Any:
 
 
 def read_value(path: str | Path, *, error: type[InputError]) -> Any:
-    """Read a JSON file of any length, whose faults beyond its syntax need no line.
+    """Read a JSON file of any length, whose issues beyond its syntax need no line.
 
     Args:
         path: The file.
@@ -81,7 +81,7 @@ def read_value(path: str | Path, *, error: type[InputError]) -> Any:
 def read_document(
     path: str | Path, *, error: type[InputError] = ConfigurationError, surrogates: bool = False
 ) -> Document:
-    """Read a YAML or JSON file whose faults will be reported by line.
+    """Read a YAML or JSON file whose issues will be reported by line.
 
     Args:
         path: The file; its extension says the format.

@@ -1,4 +1,4 @@
-"""JSON, strictly: no NaN, no duplicate keys, bounded depth, no lone surrogates; with the place of every fault.
+"""JSON, strictly: no NaN, no duplicate keys, bounded depth, no lone surrogates; with the place of every issue.
 
 `json_value` is the fast door, `json_document` the precise one: what the first cannot vouch for, the second decides.
 """
@@ -104,7 +104,7 @@ class _Parser:
         try:
             self._refuse(message, at)
         except InputError as error:
-            self._reading.odd += error.faults
+            self._reading.odd += error.issues
 
     def _skip(self, at: int) -> int:
         found = _SPACE.match(self._text, at)

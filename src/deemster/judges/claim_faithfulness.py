@@ -12,7 +12,7 @@ from deemster.judges.judge_script import Judged, Silent, asked, asked_all
 from deemster.judges.prompt_templates import Prompt, prompt
 from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, words
 from deemster.judges.sample_context import passages_of, question_of, sample_passages
-from deemster.metrics.metric_contract import Fault, shown, text_of
+from deemster.metrics.metric_contract import UnscoredError, shown, text_of
 from deemster.metrics.option_checks import one_of, whole
 from deemster.records import Answer, Ask, Message, Output, Sample, Script, Silence, freeze
 from deemster.records.model_requests import JUDGE
@@ -99,7 +99,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         """The question.
 
         Raises:
-            Fault: It is not valid Unicode, or the sample's context cannot be read.
+            UnscoredError: It is not valid Unicode, or the sample's context cannot be read.
         """
         sample_passages(sample)
         return question_of(sample)
@@ -108,7 +108,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         """Ask for the claims, then for each whether it is supported, and mark.
 
         Raises:
-            Fault: The sample or output cannot be read, or makes no claim, or too many.
+            UnscoredError: The sample or output cannot be read, or makes no claim, or too many.
             Silent: A request had no usable answer.
         """
         texts = {"question": question_of(sample), "actual_output": text_of(output)}
@@ -117,14 +117,16 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         told = yield from asked(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
         claims = told.value
         if len(claims) > self.max_claims:
-            raise Fault(
+            raise UnscoredError(
                 "too_large",
                 f"The answer makes {len(claims)} claims; at most {self.max_claims} are checked. Raise `max_claims`.",
             )
         beside = {"model": told.answer.model, "prompt_hash": self.prompt_hash}
         if not claims:
             if self.without_claims == "unscored":
-                raise Fault("bad_output", "The answer makes no claim, so that there is no share of supported ones.")
+                raise UnscoredError(
+                    "bad_output", "The answer makes no claim, so that there is no share of supported ones."
+                )
             return self.mark(1.0, {**dict.fromkeys(("claims", *VERDICTS), 0), **beside, "findings": []})
         ask, layout = self._ask, prompt("claim-support")
         heard = yield from asked_all(

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.datasets.votes import CHECK
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.canonical_json import canonical
 from deemster.formats.json_values import SURROGATE
 from deemster.judges._grading_prompt import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
@@ -127,7 +127,7 @@ class CriterionGrader:
         cascade: Which of the judges is asked first; comes with `judges`.
 
     Raises:
-        ConfigurationError: A setting is none of these; all faults are listed.
+        ConfigurationError: A setting is none of these; all issues are listed.
     """
 
     judges: tuple[Judge, ...]
@@ -152,15 +152,15 @@ class CriterionGrader:
     cascade: Cascade | None = None
 
     def __post_init__(self) -> None:
-        faults: list[Fault] = []
+        issues: list[Issue] = []
         for check in (self._take_judges, lambda: self.rules, lambda: self.scoring):
             try:
                 check()
             except ConfigurationError as error:
-                faults += error.faults
-        faults += self._faults()
-        if faults:
-            raise ConfigurationError(faults)
+                issues += error.issues
+        issues += self._issues()
+        if issues:
+            raise ConfigurationError(issues)
 
     def _take_judges(self) -> None:
         given: Any = self.judges
@@ -169,49 +169,49 @@ class CriterionGrader:
             given = given.judges
         object.__setattr__(self, "judges", jury_of(given))
 
-    def _faults(self) -> Iterator[Fault]:
+    def _issues(self) -> Iterator[Issue]:
         if self.calls not in CALLS:
-            yield Fault(f"`calls` knows no {shown(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
+            yield Issue(f"`calls` knows no {shown(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
         for key in ("shuffle_options", "auto_na", "probabilities"):
             if not isinstance(getattr(self, key), bool):
-                yield Fault(f"`{key}` is true or false, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` is true or false, not {shown(getattr(self, key))}.")
         for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot)):
             if getattr(self, key) is not None and not isinstance(getattr(self, key), kind):
-                yield Fault(f"`{key}` is a `{kind.__name__}` or None, not {shown(getattr(self, key))[:60]}.")
+                yield Issue(f"`{key}` is a `{kind.__name__}` or None, not {shown(getattr(self, key))[:60]}.")
         if type(self.repeats) is not int or not 1 <= self.repeats <= 100:
-            yield Fault(f"`repeats` is a whole number from 1 to 100, not {shown(self.repeats)}.")
+            yield Issue(f"`repeats` is a whole number from 1 to 100, not {shown(self.repeats)}.")
         if type(self.seed) is not int:
-            yield Fault(f"`seed` is a whole number, not {shown(self.seed)}.")
+            yield Issue(f"`seed` is a whole number, not {shown(self.seed)}.")
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
-            yield Fault(f"`max_tokens` is a whole number of at least 1, not {shown(self.max_tokens)}.")
+            yield Issue(f"`max_tokens` is a whole number of at least 1, not {shown(self.max_tokens)}.")
         warm = self.temperature
         if warm is not None and (type(warm) not in (int, float) or not math.isfinite(warm) or not 0 <= warm <= 2):
-            yield Fault(f"`temperature` is a number from 0 to 2, not {shown(warm)}.")
+            yield Issue(f"`temperature` is a number from 0 to 2, not {shown(warm)}.")
         elif warm == 0 and self.repeats != 1:
-            yield Fault("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
+            yield Issue("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
         if self.cascade is not None:
-            yield from self._cascade_faults()
-        yield from self._prompt_faults()
+            yield from self._cascade_issues()
+        yield from self._prompt_issues()
 
-    def _cascade_faults(self) -> Iterator[Fault]:
+    def _cascade_issues(self) -> Iterator[Issue]:
         if not isinstance(self.cascade, Cascade):
-            yield Fault(f"`cascade` is a `Cascade` or None, not {shown(self.cascade)[:60]}.")
+            yield Issue(f"`cascade` is a `Cascade` or None, not {shown(self.cascade)[:60]}.")
         elif self.judges != self.cascade.judges:
-            yield Fault("`judges` are not those of the cascade; give the cascade as `judges`.")
+            yield Issue("`judges` are not those of the cascade; give the cascade as `judges`.")
         elif self.temperature == 0 and self.cascade.asks > 1:
-            yield Fault("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
+            yield Issue("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
 
-    def _prompt_faults(self) -> Iterator[Fault]:
+    def _prompt_issues(self) -> Iterator[Issue]:
         given = self.system_prompt
         prompts = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
         for kind, text in prompts.items():
             if kind not in KINDS:
-                yield Fault(f"`system_prompt` knows no kind {shown(kind)}. {did_you_mean(str(kind), KINDS)}")
+                yield Issue(f"`system_prompt` knows no kind {shown(kind)}. {did_you_mean(str(kind), KINDS)}")
             elif not isinstance(text, str) or not text.strip():
-                yield Fault(f"`system_prompt` is text, or text by kind of criterion, not {shown(text)}.")
+                yield Issue(f"`system_prompt` is text, or text by kind of criterion, not {shown(text)}.")
                 return
             elif SURROGATE.search(text):
-                yield Fault("`system_prompt` is not valid Unicode: it holds a lone surrogate.")
+                yield Issue("`system_prompt` is not valid Unicode: it holds a lone surrogate.")
                 return
 
     @property

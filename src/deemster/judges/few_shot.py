@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.judges.grading_case import Case, output_of, place_digest, text_digest
 from deemster.metrics.metric_contract import shown
 from deemster.rubrics.criterion import MISSING, Criterion
@@ -29,7 +29,7 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
         seed: What the choice derives from.
 
     Raises:
-        ConfigurationError: A setting is none of these, or no item of the split has a label; all faults are listed.
+        ConfigurationError: A setting is none of these, or no item of the split has a label; all issues are listed.
     """
 
     train: RubricDataset
@@ -40,24 +40,24 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
-        if faults:
-            raise ConfigurationError(faults)
+        issues = list(self._issues())
+        if issues:
+            raise ConfigurationError(issues)
 
-    def _faults(self) -> Iterator[Fault]:
+    def _issues(self) -> Iterator[Issue]:
         if not isinstance(self.train, RubricDataset):
-            yield Fault(f"`train` of few-shot is a `RubricDataset`, not {shown(self.train)[:60]}.")
+            yield Issue(f"`train` of few-shot is a `RubricDataset`, not {shown(self.train)[:60]}.")
         elif not any(label is not None for truth in self.train.truths for label in truth or ()):
-            yield Fault("No item of `train` has a label, and examples need one.")
+            yield Issue("No item of `train` has a label, and examples need one.")
         if type(self.n) is not int or self.n < 1:
-            yield Fault(f"`n` of few-shot is a whole number of at least 1, not {shown(self.n)}.")
+            yield Issue(f"`n` of few-shot is a whole number of at least 1, not {shown(self.n)}.")
         if type(self.seed) is not int:
-            yield Fault(f"`seed` of few-shot is a whole number, not {shown(self.seed)}.")
+            yield Issue(f"`seed` of few-shot is a whole number, not {shown(self.seed)}.")
         for key in ("balance", "reasons"):
             if not isinstance(getattr(self, key), bool):
-                yield Fault(f"`{key}` of few-shot is true or false, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` of few-shot is true or false, not {shown(getattr(self, key))}.")
         if self.cluster is not None and not isinstance(self.cluster, (str, Mapping)):
-            yield Fault(f"`cluster` of few-shot is a key of the metadata or a map, not {shown(self.cluster)}.")
+            yield Issue(f"`cluster` of few-shot is a key of the metadata or a map, not {shown(self.cluster)}.")
 
     def cluster_of(self, name: str, metadata: Mapping[str, Any]) -> Any:
         """The cluster of an item; None where it has none."""

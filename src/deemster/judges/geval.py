@@ -220,10 +220,10 @@ class GEval(Panelled, frozen=True, kw_only=True):
         """The texts that the sample itself brings, by field.
 
         Raises:
-            Fault: One is missing or cannot be read.
+            UnscoredError: One is missing or cannot be read.
         """
         if "context" in self.quality.fields:
-            # A context may also come with the output, so that none here is no fault yet.
+            # A context may also come with the output, so that none here is no error yet.
             sample_passages(sample)
         return self._shown(sample)
 
@@ -236,7 +236,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         """Ask every member for a score on the rubric, and mark.
 
         Raises:
-            Fault: The sample or output cannot be read.
+            UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
         quality = self.quality

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, Fault, InputError, did_you_mean
+from deemster.errors import ConfigurationError, InputError, Issue, did_you_mean
 from deemster.formats.json_values import kind_of
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
@@ -50,12 +50,12 @@ def grader_of(given: Mapping[str, Any], *, folder: Path | None = None) -> Criter
         folder: What paths are relative to.
 
     Raises:
-        ConfigurationError: Something in it cannot be used; all faults are listed.
+        ConfigurationError: Something in it cannot be used; all issues are listed.
     """
-    faults = [
-        Fault(f"`{key}` is no setting of a grader. {did_you_mean(str(key), KEYS)}") for key in given if key not in KEYS
+    issues = [
+        Issue(f"`{key}` is no setting of a grader. {did_you_mean(str(key), KEYS)}") for key in given if key not in KEYS
     ]
-    parts = _Parts(faults)
+    parts = _Parts(issues)
     settings: dict[str, Any] = {key: given[key] for key in PLAIN if key in given}
     if given.get("length_penalty") is not None:
         settings["length_penalty"] = parts.made("length_penalty", given["length_penalty"], LengthPenalty)
@@ -65,23 +65,23 @@ def grader_of(given: Mapping[str, Any], *, folder: Path | None = None) -> Criter
     if given.get("cascade") is not None and len(judges) > 1:
         judges = parts.cascade(given["cascade"], judges)
     elif given.get("cascade") is not None:
-        faults.append(Fault("`cascade` needs two judges or more: the first is asked first, the others where unsure."))
-    if faults:
-        raise ConfigurationError(faults)
+        issues.append(Issue("`cascade` needs two judges or more: the first is asked first, the others where unsure."))
+    if issues:
+        raise ConfigurationError(issues)
     return CriterionGrader(judges, **settings)
 
 
 class _Parts:
     """Makes the parts of a grader and collects what is wrong with them."""
 
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
+    def __init__(self, issues: list[Issue]) -> None:
+        self._issues = issues
 
     def judges(self, given: Any) -> Any:
         """The judges, one by one: a role, or a map."""
         entries = [given] if isinstance(given, (str, Mapping)) else given
         if not isinstance(entries, Sequence):
-            self._faults.append(Fault(f"`judges` is a list of roles, not {kind_of(given)}."))
+            self._issues.append(Issue(f"`judges` is a list of roles, not {kind_of(given)}."))
             return ()
         return [judge for entry in entries if (judge := self._judge(entry)) is not None]
 
@@ -101,7 +101,7 @@ class _Parts:
         try:
             return None if fields is None else Cascade(judges[0], tuple(judges[1:]), **fields)
         except ConfigurationError as error:
-            self._faults += error.faults
+            self._issues += error.issues
             return None
 
     def few_shot(self, given: Any, folder: Path) -> FewShot | None:
@@ -111,12 +111,12 @@ class _Parts:
             return None
         train = fields.get("train")
         if not isinstance(train, str):
-            self._faults.append(Fault("`few_shot` needs `train`, the path of a rubric dataset with labels."))
+            self._issues.append(Issue("`few_shot` needs `train`, the path of a rubric dataset with labels."))
             return None
         try:
             return FewShot(**{**fields, "train": RubricDataset.load(folder / train)})
         except InputError as error:
-            self._faults += error.faults
+            self._issues += error.issues
             return None
 
     def made(self, key: str, given: Any, kind: Any) -> Any:
@@ -126,24 +126,24 @@ class _Parts:
             return None
         lacking = [field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in fields]
         if lacking:
-            self._faults.append(Fault(f"`{key}` needs `{lacking[0]}`."))
+            self._issues.append(Issue(f"`{key}` needs `{lacking[0]}`."))
             return None
         try:
             return kind(**fields)
         except ConfigurationError as error:
-            self._faults += error.faults
+            self._issues += error.issues
             return None
 
     def _fields(self, key: str, given: Any, known: Sequence[str]) -> dict[str, Any] | None:
         if not isinstance(given, Mapping):
-            self._faults.append(Fault(f"`{key}` is a map with keys such as `{known[0]}`, not {kind_of(given)}."))
+            self._issues.append(Issue(f"`{key}` is a map with keys such as `{known[0]}`, not {kind_of(given)}."))
             return None
         wrong = list(_unknown(key, given, known))
-        self._faults += wrong
+        self._issues += wrong
         return None if wrong else dict(given)
 
 
-def _unknown(key: str, given: Mapping[str, Any], known: Sequence[str]) -> Iterator[Fault]:
+def _unknown(key: str, given: Mapping[str, Any], known: Sequence[str]) -> Iterator[Issue]:
     for name in given:
         if name not in known:
-            yield Fault(f"`{name}` is no key of `{key}`. {did_you_mean(str(name), known)}")
+            yield Issue(f"`{name}` is no key of `{key}`. {did_you_mean(str(name), known)}")

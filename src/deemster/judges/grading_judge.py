@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.datasets.sample_rows import id_faults, is_good_id
+from deemster.datasets.sample_rows import id_issues, is_good_id
 from deemster.datasets.votes import CHECK
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.metrics.metric_contract import shown
 
 
@@ -32,22 +32,22 @@ class Judge(msgspec.Struct, frozen=True):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
-        if faults:
-            raise ConfigurationError(faults)
+        issues = list(self._issues())
+        if issues:
+            raise ConfigurationError(issues)
         force_setattr(self, "weight", float(self.weight))
 
-    def _faults(self) -> Iterator[Fault]:
+    def _issues(self) -> Iterator[Issue]:
         if not (type(self.id) is str and is_good_id(self.id)):
-            yield from (Fault(f"The id of a judge: {message}") for message in id_faults(self.id))
+            yield from (Issue(f"The id of a judge: {message}") for message in id_issues(self.id))
         elif self.id.startswith(CHECK):
-            yield Fault(f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers.")
+            yield Issue(f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers.")
         if not isinstance(self.model, str) or not self.model.strip():
-            yield Fault(f"`model` of a judge is the name of a model role, not {shown(self.model)}.")
+            yield Issue(f"`model` of a judge is the name of a model role, not {shown(self.model)}.")
         if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)):
-            yield Fault(f"`weight` of a judge is a finite number above 0, not {shown(self.weight)}.")
+            yield Issue(f"`weight` of a judge is a finite number above 0, not {shown(self.weight)}.")
         elif not (math.isfinite(self.weight) and self.weight > 0):
-            yield Fault(f"`weight` of a judge is a finite number above 0, not {self.weight}.")
+            yield Issue(f"`weight` of a judge is a finite number above 0, not {self.weight}.")
 
 
 def jury_of(judges: Any) -> tuple[Judge, ...]:
@@ -60,13 +60,13 @@ def jury_of(judges: Any) -> tuple[Judge, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigurationError(f"`judges` is one or more `Judge(id, model)`, not {shown(judges)}.")
     every = tuple(given)
-    faults = [
-        Fault(f"A judge is a `Judge(id, model)`, not {shown(each)}.") for each in every if type(each) is not Judge
+    issues = [
+        Issue(f"A judge is a `Judge(id, model)`, not {shown(each)}.") for each in every if type(each) is not Judge
     ]
     ids = [each.id for each in every if type(each) is Judge]
-    faults += [Fault(f"Two judges have the id `{name}`.") for name in dict.fromkeys(ids) if ids.count(name) > 1]
+    issues += [Issue(f"Two judges have the id `{name}`.") for name in dict.fromkeys(ids) if ids.count(name) > 1]
     if not every:
-        faults.append(Fault("`judges` is empty: a grader needs at least one judge."))
-    if faults:
-        raise ConfigurationError(faults)
+        issues.append(Issue("`judges` is empty: a grader needs at least one judge."))
+    if issues:
+        raise ConfigurationError(issues)
     return every

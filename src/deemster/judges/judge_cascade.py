@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.judges.grading_judge import Judge, jury_of
 from deemster.judges.grading_result import Vote
 from deemster.metrics.metric_contract import shown
@@ -37,7 +37,7 @@ class Cascade(msgspec.Struct, frozen=True):
         repeats: How often the cheap judge is asked; 5 by consistency, else once.
 
     Raises:
-        ConfigurationError: A setting is none of these; all faults are listed.
+        ConfigurationError: A setting is none of these; all issues are listed.
     """
 
     cheap: Judge
@@ -47,32 +47,32 @@ class Cascade(msgspec.Struct, frozen=True):
     repeats: int | None = None
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
+        issues = list(self._issues())
         try:
             judges = jury_of([self.cheap, *([self.strong] if isinstance(self.strong, Judge) else self.strong)])
         except ConfigurationError as error:
-            raise ConfigurationError([*error.faults, *faults]) from None
+            raise ConfigurationError([*error.issues, *issues]) from None
         except TypeError:
-            faults.append(Fault(f"`strong` of a cascade is one or more judges, not {shown(self.strong)[:60]}."))
-            raise ConfigurationError(faults) from None
+            issues.append(Issue(f"`strong` of a cascade is one or more judges, not {shown(self.strong)[:60]}."))
+            raise ConfigurationError(issues) from None
         if len(judges) < 2:
-            faults.append(Fault("`strong` of a cascade is empty: who decides where the cheap judge is unsure?"))
-        if faults:
-            raise ConfigurationError(faults)
+            issues.append(Issue("`strong` of a cascade is empty: who decides where the cheap judge is unsure?"))
+        if issues:
+            raise ConfigurationError(issues)
         force_setattr(self, "strong", judges[1:])
         force_setattr(self, "unsure_below", float(self.unsure_below))
         if self.repeats is None:
             force_setattr(self, "repeats", REPEATS if self.by == "consistency" else 1)
 
-    def _faults(self) -> Iterator[Fault]:
+    def _issues(self) -> Iterator[Issue]:
         limit: Any = self.unsure_below
         if type(limit) not in (int, float) or not 0 <= limit <= 1:
-            yield Fault(f"`unsure_below` of a cascade is a number from 0 to 1, not {shown(limit)}.")
+            yield Issue(f"`unsure_below` of a cascade is a number from 0 to 1, not {shown(limit)}.")
         if self.by not in WAYS:
-            yield Fault(f"`by` of a cascade knows no {shown(self.by)}. {did_you_mean(str(self.by), WAYS)}")
+            yield Issue(f"`by` of a cascade knows no {shown(self.by)}. {did_you_mean(str(self.by), WAYS)}")
         least = 2 if self.by == "consistency" else 1
         if self.repeats is not None and (type(self.repeats) is not int or not least <= self.repeats <= 100):
-            yield Fault(f"`repeats` of a cascade is a whole number from {least} to 100, not {shown(self.repeats)}.")
+            yield Issue(f"`repeats` of a cascade is a whole number from {least} to 100, not {shown(self.repeats)}.")
 
     @property
     def judges(self) -> tuple[Judge, ...]:

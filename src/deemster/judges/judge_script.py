@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.judges.prompt_templates import text_hash
 from deemster.judges.reply_parser import Unreadable
-from deemster.metrics.metric_contract import Fault, Measure
+from deemster.metrics.metric_contract import Measure, UnscoredError
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Script, Silence, Unscored, Usage
 from deemster.records.model_requests import JUDGE
 from deemster.records.usage import added
@@ -112,7 +112,7 @@ class Judged(Measure, frozen=True, kw_only=True):
             """Ask and mark.
 
             Raises:
-                Fault: The sample or output cannot be read.
+                UnscoredError: The sample or output cannot be read.
                 Silent: No usable answer came.
                 Unreadable: A reply cannot be used, though it was asked for again.
             """
@@ -139,8 +139,8 @@ class Judged(Measure, frozen=True, kw_only=True):
         """Mark one output, asking as it goes."""
         try:
             return (yield from self.trial(sample, output))
-        except Fault as fault:
-            return Unscored(fault.cause, fault.message)
+        except UnscoredError as error:
+            return Unscored(error.cause, error.message)
         except Silent as silent:
             return Unscored(silent.silence.cause, silent.silence.message)
         except Unreadable as error:

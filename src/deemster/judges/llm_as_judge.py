@@ -86,7 +86,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
         """The question and the expected output, as text.
 
         Raises:
-            Fault: There is no expected output, or one of the two is not valid Unicode.
+            UnscoredError: There is no expected output, or one of the two is not valid Unicode.
         """
         return {"question": question_of(sample), "expected_output": reference_of(sample)}
 
@@ -94,7 +94,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
         """Ask every member for a score and mark.
 
         Raises:
-            Fault: The sample or output cannot be read.
+            UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
         values, nonce = blocks({**self.expect(sample), "actual_output": text_of(output)})

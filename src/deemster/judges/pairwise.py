@@ -102,7 +102,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         """The question and the text that the output is compared with.
 
         Raises:
-            Fault: There is none, or it is no text.
+            UnscoredError: There is none, or it is no text.
         """
         question = question_of(sample)
         baseline = sample.metadata.get("baseline_output")
@@ -117,7 +117,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         """Ask every member in both orders, and mark.
 
         Raises:
-            Fault: The sample or output cannot be read.
+            UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
         rival = self.expect(sample)

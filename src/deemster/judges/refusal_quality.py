@@ -37,7 +37,7 @@ def reference_declines(sample: Sample, *, role: str, max_tokens: int) -> Asking[
         max_tokens: The longest answer.
 
     Raises:
-        Fault: There is no reference, or the metadata is no boolean.
+        UnscoredError: There is no reference, or the metadata is no boolean.
         Silent: No usable answer came.
     """
     said = sample.metadata.get("refusal_expected")
@@ -149,7 +149,7 @@ class RefusalQuality(Panelled, frozen=True, kw_only=True):
         """The question, whether a refusal is expected, and the policy.
 
         Raises:
-            Fault: The expectation is no boolean, or the policy no text.
+            UnscoredError: The expectation is no boolean, or the policy no text.
         """
         refusal = sample.metadata.get("refusal_expected")
         if type(refusal) is not bool:
@@ -166,7 +166,7 @@ class RefusalQuality(Panelled, frozen=True, kw_only=True):
         """Ask every member for a label and a score, and mark.
 
         Raises:
-            Fault: The sample or output cannot be read.
+            UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
         expected = self.expect(sample)

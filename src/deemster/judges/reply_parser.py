@@ -151,7 +151,7 @@ def _value(body: str) -> Any:
         return json_document(body, _READING).value
     except InputError as error:
         # What follows the first sentence is advice for who writes a file.
-        why = error.faults[0].message.partition(". ")[0].rstrip(".")
+        why = error.issues[0].message.partition(". ")[0].rstrip(".")
         raise Unreadable(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
 
 

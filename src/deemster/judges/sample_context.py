@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.formats.canonical_json import json_text
-from deemster.metrics.metric_contract import Fault, absent, kind, no_expected
+from deemster.metrics.metric_contract import UnscoredError, absent, kind, no_expected
 from deemster.records import Output, Sample
 
 
@@ -14,7 +14,7 @@ def question_of(sample: Sample) -> str:
     """The question: `input.question` where it is a text that is not empty, else the input as JSON.
 
     Raises:
-        Fault: It cannot be written as JSON, or holds a lone surrogate.
+        UnscoredError: It cannot be written as JSON, or holds a lone surrogate.
     """
     question = sample.input.get("question")
     if isinstance(question, str) and question:
@@ -26,7 +26,7 @@ def reference_of(sample: Sample) -> str:
     """The expected output: a text as it is, any other value as JSON.
 
     Raises:
-        Fault: There is none, it cannot be written as JSON, or it holds a lone surrogate.
+        UnscoredError: There is none, it cannot be written as JSON, or it holds a lone surrogate.
     """
     if sample.expected_output is None:
         raise no_expected()
@@ -41,7 +41,7 @@ def as_text(value: Any, *, called: str) -> str:
         called: How messages name it.
 
     Raises:
-        Fault: It cannot be written as JSON, or holds a lone surrogate.
+        UnscoredError: It cannot be written as JSON, or holds a lone surrogate.
     """
     if isinstance(value, str):
         return whole(value, called=called)
@@ -61,7 +61,7 @@ def whole(text: str, *, called: str) -> str:
         called: How messages name it.
 
     Raises:
-        Fault: It holds a lone surrogate.
+        UnscoredError: It holds a lone surrogate.
     """
     if not text.isascii():
         try:
@@ -82,12 +82,12 @@ def passages_of(sample: Sample, output: Output) -> tuple[str, ...]:
     without texts are no context.
 
     Raises:
-        Fault: There is none, or it is no text, list of texts or list of maps with a `text`.
+        UnscoredError: There is none, or it is no text, list of texts or list of maps with a `text`.
     """
     retrieved = output.retrieved
     if retrieved is not None:
         if not isinstance(retrieved, (list, tuple)):
-            raise Fault("bad_output", f"What was retrieved is a list, not {kind(retrieved)}.")
+            raise UnscoredError("bad_output", f"What was retrieved is a list, not {kind(retrieved)}.")
         texts = [entry["text"] for entry in retrieved if isinstance(entry, Mapping) and entry.get("text") is not None]
         if texts or not retrieved:
             return tuple(_retrieved(text) for text in texts)
@@ -101,7 +101,7 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
     """The passages that a sample itself holds; None where it holds none.
 
     Raises:
-        Fault: They are no text, list of texts or list of maps with a `text`.
+        UnscoredError: They are no text, list of texts or list of maps with a `text`.
     """
     for called, room in (("`input.context`", sample.input), ("`metadata.context`", sample.metadata)):
         value = room.get("context")
@@ -126,8 +126,8 @@ def _passage(entry: Any, *, called: str) -> str:
 
 def _retrieved(text: Any) -> str:
     if not isinstance(text, str):
-        raise Fault("bad_output", f"The `text` of what was retrieved is text, not {kind(text)}.")
+        raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {kind(text)}.")
     try:
         return whole(text, called="A retrieved text")
-    except Fault as fault:
-        raise Fault("bad_output", fault.message) from None
+    except UnscoredError as error:
+        raise UnscoredError("bad_output", error.message) from None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.metrics.metric_contract import Fault, Scored, absent, kind, malformed, shown
+from deemster.metrics.metric_contract import Scored, UnscoredError, absent, kind, malformed, shown
 from deemster.metrics.numeric_close import number_of
 from deemster.records import Output, Sample, Trajectory
 
@@ -27,10 +27,10 @@ def trajectory_of(output: Output) -> Trajectory:
     """The output's trajectory.
 
     Raises:
-        Fault: None was recorded.
+        UnscoredError: None was recorded.
     """
     if output.trajectory is None:
-        raise Fault("no_trajectory", "The output has no trajectory.")
+        raise UnscoredError("no_trajectory", "The output has no trajectory.")
     return output.trajectory
 
 
@@ -78,7 +78,7 @@ def expectations(sample: Sample) -> Mapping[str, Any]:
     """All expectations of a sample, empty where it has none.
 
     Raises:
-        Fault: `metadata.trajectory` is no map, or has an unknown key.
+        UnscoredError: `metadata.trajectory` is no map, or has an unknown key.
     """
     given = sample.metadata.get("trajectory")
     if given is None:
@@ -105,7 +105,7 @@ def expectation(sample: Sample, key: str, *, given: Any) -> tuple[Any, str]:
     """One expectation, the sample's or else the given one, and how messages name it.
 
     Raises:
-        Fault: There is neither, or `metadata.trajectory` cannot be read.
+        UnscoredError: There is neither, or `metadata.trajectory` cannot be read.
     """
     value = expectations(sample).get(key)
     if value is not None:
@@ -119,7 +119,7 @@ def expected_names(sample: Sample, key: str, *, given: Any, distinct: bool = Tru
     """The names of tools that a sample, or else the metric, expects.
 
     Raises:
-        Fault: There are none, or they are no names.
+        UnscoredError: There are none, or they are no names.
     """
     value, where = expectation(sample, key, given=given)
     try:
@@ -146,7 +146,7 @@ def settle_names(metric: Scored, option: str, *, distinct: bool = True) -> None:
 def _names(value: Any, *, distinct: bool) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"is a tool's name or a list of them, not {kind(value)}")  # noqa: TRY004 - becomes a fault
+        raise ValueError(f"is a tool's name or a list of them, not {kind(value)}")  # noqa: TRY004 - becomes a error
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(
@@ -165,11 +165,11 @@ def calls_of(value: Any) -> tuple[Call, ...]:
         ValueError: It is something else; the message completes a sentence about it.
     """
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"is a list of `{{tool, arguments}}`, not {kind(value)}")  # noqa: TRY004 - becomes a fault
+        raise ValueError(f"is a list of `{{tool, arguments}}`, not {kind(value)}")  # noqa: TRY004 - becomes a error
     calls = []
     for entry in value:
         if not isinstance(entry, Mapping):
-            raise ValueError(f"holds {kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a fault
+            raise ValueError(f"holds {kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a error
         for key in entry:
             if key not in _ARGUMENT_KEYS:
                 raise ValueError(

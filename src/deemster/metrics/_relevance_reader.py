@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.metric_contract import Fault, absent, kind, malformed, no_expected, text_of
+from deemster.metrics.metric_contract import UnscoredError, absent, kind, malformed, no_expected, text_of
 from deemster.metrics.option_checks import LARGEST, whole
 from deemster.records import Output, Sample
 
@@ -36,7 +36,7 @@ def entries_of(output: Output) -> Sequence[Any]:
     """What was retrieved, best first, as the output holds it: `retrieved`, else the text as JSON.
 
     Raises:
-        Fault: There is no list.
+        UnscoredError: There is no list.
     """
     retrieved = output.retrieved
     if retrieved is None:
@@ -45,14 +45,16 @@ def entries_of(output: Output) -> Sequence[Any]:
             retrieved = retrieved["retrieved"]
     if isinstance(retrieved, (list, tuple)):
         return retrieved
-    raise Fault("bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}.")
+    raise UnscoredError(
+        "bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}."
+    )
 
 
 def ids_of(entries: Sequence[Any]) -> Sequence[str]:
     """The ids of a ranking, in its order, repeated ones too.
 
     Raises:
-        Fault: An entry has no id.
+        UnscoredError: An entry has no id.
 
     >>> ids_of(["b", "a", "b", {"id": 7}])
     ['b', 'a', 'b', '7']
@@ -105,16 +107,16 @@ def entry_id(entry: Any, position: int) -> str:
     """The id of one entry of a ranking.
 
     Raises:
-        Fault: It has none, or one that is neither non-empty text nor a whole number.
+        UnscoredError: It has none, or one that is neither non-empty text nor a whole number.
     """
     value = entry
     if isinstance(entry, Mapping):
         if "id" not in entry:
-            raise Fault("bad_output", f"Entry {position} of what was retrieved is a map without an `id`.")
+            raise UnscoredError("bad_output", f"Entry {position} of what was retrieved is a map without an `id`.")
         value = entry["id"]
     found = _id(value)
     if found is None:
-        raise Fault("bad_output", f"Entry {position} of what was retrieved has no id: {_not_an_id(value)}.")
+        raise UnscoredError("bad_output", f"Entry {position} of what was retrieved has no id: {_not_an_id(value)}.")
     return found
 
 
@@ -130,7 +132,7 @@ def relevance(sample: Sample) -> Mapping[str, float]:
     """The relevant ids of a sample with their gains, all above 0: `metadata.relevant`, else `expected_output`.
 
     Raises:
-        Fault: There are none, or they are no list of ids and no map of ids to gains.
+        UnscoredError: There are none, or they are no list of ids and no map of ids to gains.
     """
     given = sample.metadata.get("relevant")
     place = "metadata.relevant"
@@ -161,7 +163,7 @@ def depth(sample: Sample) -> int:
     """How deep to look where the metric does not say: `metadata.k`, else 5.
 
     Raises:
-        Fault: `metadata.k` is no whole number of at least 1.
+        UnscoredError: `metadata.k` is no whole number of at least 1.
     """
     k = sample.metadata.get("k", DEFAULT_K)
     if type(k) is not int or not 1 <= k <= LARGEST:
@@ -227,6 +229,6 @@ def _parsed(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        raise Fault(
+        raise UnscoredError(
             "bad_output", "The output has no `retrieved`, and its text is not JSON (a list, or a map with `retrieved`)."
         ) from None

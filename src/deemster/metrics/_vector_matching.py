@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from deemster.metrics.metric_contract import Fault
+from deemster.metrics.metric_contract import UnscoredError
 from deemster.records import Embed, Reply, Silence, Vectors
 
 PAIRS, TEXTS = 512, 16_384
@@ -127,15 +127,15 @@ def directions(reply: Reply, *, count: int) -> Directions:
         count: How many vectors there should be.
 
     Raises:
-        Fault: Nothing came, or not one vector a text, all of one dimension.
+        UnscoredError: Nothing came, or not one vector a text, all of one dimension.
 
     >>> directions(Vectors(values=[[3.0, 4.0], [0.0, 0.0]]), count=2)
     Directions(values=array([[0.6, 0.8],
            [0. , 0. ]]), lost=frozenset({1}))
     """
     if isinstance(reply, Silence):
-        raise Fault(reply.cause, reply.message)
-    wrong = Fault("unreadable", "The model's vectors are not lists of numbers of one length above 0.")
+        raise UnscoredError(reply.cause, reply.message)
+    wrong = UnscoredError("unreadable", "The model's vectors are not lists of numbers of one length above 0.")
     try:
         given = np.asarray(reply.values if isinstance(reply, Vectors) else None)
     except ValueError:
@@ -143,7 +143,7 @@ def directions(reply: Reply, *, count: int) -> Directions:
     if given.ndim != 2 or given.shape[1] == 0 or given.dtype.kind not in "fiu":
         raise wrong
     if len(given) != count:
-        raise Fault("unreadable", f"The model gave {len(given)} vectors for {count} texts.")
+        raise UnscoredError("unreadable", f"The model gave {len(given)} vectors for {count} texts.")
     values = np.empty(given.shape)
     lost = np.empty(len(given), dtype=bool)
     for start in range(0, len(given), _ROWS):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from deemster.metrics._relevance_reader import check_k, depth, entries_of, entry_id
 from deemster.metrics._text_normalization import loose
-from deemster.metrics.metric_contract import Fault, Scored, absent, expected_text, kind, text_of
+from deemster.metrics.metric_contract import Scored, UnscoredError, absent, expected_text, kind, text_of
 from deemster.metrics.option_checks import flag
 from deemster.records import Mark, Output, Sample
 
@@ -43,7 +43,7 @@ class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
         """The text to be found, and how deep to look.
 
         Raises:
-            Fault: The text is blank.
+            UnscoredError: The text is blank.
         """
         wanted = loose(expected_text(sample), fold=not self.case_sensitive)
         if not wanted:
@@ -70,5 +70,7 @@ def _passage(entry: Any, position: int) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise Fault("bad_output", f"The text of entry {position} of what was retrieved is no text but {kind(text)}.")
+        raise UnscoredError(
+            "bad_output", f"The text of entry {position} of what was retrieved is no text but {kind(text)}."
+        )
     return text_of(Output(text))

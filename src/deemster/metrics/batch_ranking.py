@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics._relevance_reader import check_k, depth, entries_of, ids_of, plain_relevance, ranks_of, relevance
-from deemster.metrics.metric_contract import Fault, Scored
+from deemster.metrics.metric_contract import Scored, UnscoredError
 from deemster.records import FrozenDict, Mark, MetricScore, Output, Sample, Unscored
 
 WHOLE = 2**62
@@ -74,13 +74,13 @@ class Pairs(NamedTuple):
         places: For each pair, its position in the batch.
         outputs: For each pair, its output, which may still prove unreadable.
         gains: For each pair, its relevant ids with their gains, which are above 0.
-        faults: What is wrong with the other samples, by position in the batch.
+        errors: What is wrong with the other samples, by position in the batch.
     """
 
     places: Sequence[int]
     outputs: Sequence[Output]
     gains: Sequence[Mapping[str, float]]
-    faults: Mapping[int, Fault]
+    errors: Mapping[int, UnscoredError]
 
     def all_gains(self) -> Iterator[float]:
         """The gains of all pairs, pair by pair."""
@@ -95,20 +95,20 @@ def relevant_pairs(samples: Sequence[Sample], outputs: Sequence[Output]) -> Pair
     places: list[int] = []
     answered: list[Output] = []
     every: list[Mapping[str, float]] = []
-    faults: dict[int, Fault] = {}
+    errors: dict[int, UnscoredError] = {}
     for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
         try:
             gains = relevance(sample)
-        except Fault as fault:
-            faults[place] = fault
+        except UnscoredError as error:
+            errors[place] = error
             continue
         places.append(place)
         answered.append(output)
         every.append(gains)
-    return Pairs(places, answered, every, faults)
+    return Pairs(places, answered, every, errors)
 
 
-def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, Fault]]:
+def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, UnscoredError]]:
     """Read rankings, each once, and find the relevant ids in them.
 
     The loop does what only Python can, looking ids up; all arithmetic is left to arrays.
@@ -123,13 +123,13 @@ def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, 
     """
     rank: list[int] = []
     retrieved: list[int] = []
-    faults: dict[int, Fault] = {}
+    errors: dict[int, UnscoredError] = {}
     ids: Sequence[str]
     for place, output, gains, deepest in zip(pairs.places, pairs.outputs, pairs.gains, depths, strict=True):
         try:
             ids = ids_of(output.retrieved if type(output.retrieved) is list else entries_of(output))
-        except Fault as fault:
-            faults[place] = fault
+        except UnscoredError as error:
+            errors[place] = error
             ids = ()
         ranks, seen = ranks_of(gains, ids, depth=deepest, first=first)
         retrieved.append(seen)
@@ -144,7 +144,7 @@ def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, 
         gain=np.fromiter(pairs.all_gains(), np.float64, len(rank)),
         rank=np.array(rank, dtype=np.int64),
     )
-    return hits, faults
+    return hits, errors
 
 
 def place_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -194,7 +194,7 @@ class Ranked(Scored, frozen=True, kw_only=True):
         """How deep to look: the metric's k, else everything (None) or the sample's k or 5, as the metric has it.
 
         Raises:
-            Fault: The sample tells no depth, or has gains that this metric cannot use.
+            UnscoredError: The sample tells no depth, or has gains that this metric cannot use.
         """
         return self.own_k if self.whole else self.own_k or depth(sample)
 
@@ -238,13 +238,13 @@ class Column(NamedTuple):
         places: Which of the batch have a score.
         scores: Their scores.
         details: Their details, made as they are asked for.
-        faults: Why the others have none, by position in the batch.
+        errors: Why the others have none, by position in the batch.
     """
 
     places: Sequence[int]
     scores: NDArray[np.float64]
     details: Iterable[dict[str, Any]]
-    faults: Mapping[int, Fault]
+    errors: Mapping[int, UnscoredError]
 
 
 def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Column]:
@@ -267,42 +267,42 @@ def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs
     hits, unread = located(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
     # What is wrong with a sample comes before what is wrong with its output.
     return [
-        _column(metric, hits, deep, {**pairs.faults, **unread, **unclear})
+        _column(metric, hits, deep, {**pairs.errors, **unread, **unclear})
         for metric, (deep, unclear) in zip(metrics, reaches, strict=True)
     ]
 
 
-def _column(metric: Ranked, hits: Hits, deep: Depths, faults: Mapping[int, Fault]) -> Column:
-    if faults:
-        is_sound = np.isin(hits.places, list(faults), invert=True)
+def _column(metric: Ranked, hits: Hits, deep: Depths, errors: Mapping[int, UnscoredError]) -> Column:
+    if errors:
+        is_sound = np.isin(hits.places, list(errors), invert=True)
         hits, deep = hits.only(is_sound), deep[is_sound]
-    return Column(hits.places, *metric.columns(hits, deep), faults)
+    return Column(hits.places, *metric.columns(hits, deep), errors)
 
 
-def _reach(metric: Ranked, samples: Sequence[Sample], pairs: Pairs) -> tuple[Depths, dict[int, Fault]]:
+def _reach(metric: Ranked, samples: Sequence[Sample], pairs: Pairs) -> tuple[Depths, dict[int, UnscoredError]]:
     """How deep to look into each ranking, and what is wrong with the samples that do not say."""
     deep = np.full(len(pairs.places), min(metric.own_k or WHOLE, WHOLE), dtype=np.int64)
-    faults: dict[int, Fault] = {}
+    errors: dict[int, UnscoredError] = {}
     if metric.is_even(pairs):
-        return deep, faults
+        return deep, errors
     for pair, (place, gains) in enumerate(zip(pairs.places, pairs.gains, strict=True)):
         try:
             deep[pair] = min(metric.reach(samples[place], gains) or WHOLE, WHOLE)
-        except Fault as fault:
-            faults[place] = fault
-    return deep, faults
+        except UnscoredError as error:
+            errors[place] = error
+    return deep, errors
 
 
 def _marks(column: Column, threshold: Any) -> list[Mark]:
     """The marks of one metric, in the order of the batch."""
-    places, scores, details, faults = column
+    places, scores, details, errors = column
     # Counts, ids and finite sums need no second look, so the details go in frozen.
     scored: list[Mark] = [
         MetricScore(score, FrozenDict(detail), None, threshold)
         for score, detail in zip(scores.tolist(), details, strict=True)
     ]
-    if not faults:
+    if not errors:
         return scored
-    marks: dict[int, Mark] = {place: Unscored(fault.cause, fault.message) for place, fault in faults.items()}
+    marks: dict[int, Mark] = {place: Unscored(error.cause, error.message) for place, error in errors.items()}
     marks.update(zip(places, scored, strict=True))
     return [marks[place] for place in sorted(marks)]

@@ -37,7 +37,7 @@ class CitationGroundedness(Scored, frozen=True, kw_only=True):
         """The markers, or the evidence where the sample has any.
 
         Raises:
-            Fault: The sample has neither, or an unreadable one.
+            UnscoredError: The sample has neither, or an unreadable one.
         """
         evidence = sample.metadata.get("citation_evidence")
         if evidence is not None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from deemster.errors import ConfigurationError, did_you_mean, listing
 from deemster.metrics._expected_trajectory import trajectory_of
-from deemster.metrics.metric_contract import Fault, no_expected, shown, text_of
+from deemster.metrics.metric_contract import UnscoredError, no_expected, shown, text_of
 from deemster.records import Mark, MetricScore, Output, Sample, Unscored
 
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
@@ -71,8 +71,8 @@ class FunctionMetric:
         """
         try:
             values = {key: _READERS[key](sample, output) for key in self._reads}
-        except Fault as fault:
-            return Unscored(fault.cause, fault.message)
+        except UnscoredError as error:
+            return Unscored(error.cause, error.message)
         positional = [values[key] for key in self._positional]
         value = self._function(*positional, **{key: values[key] for key in self._named})
         return mark_from(value, threshold=self.threshold, higher_is_better=self.higher_is_better)
@@ -166,7 +166,7 @@ def _refuse_odd_parts(mark: MetricScore) -> None:
     """Refuse what a mark takes as it is and no summary or report can use.
 
     Raises:
-        ValueError: The threshold, the direction, the score on the metric's own scale or the details are at fault.
+        ValueError: The threshold, the direction, the score on the metric's own scale or the details are at error.
     """
     threshold, own = mark.threshold, mark.rubric_score
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:

@@ -73,7 +73,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
         """The expected JSON value, without what is ignored.
 
         Raises:
-            Fault: There is none, it is not JSON, or nothing of it is left to compare.
+            UnscoredError: There is none, it is not JSON, or nothing of it is left to compare.
         """
         value = sample.expected_output
         if value is None:
@@ -95,7 +95,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
-            Fault: The text is not valid Unicode.
+            UnscoredError: The text is not valid Unicode.
         """
         return read_json(Scored.read(self, output), fenced=self.fenced)
 

@@ -174,7 +174,7 @@ class JsonValid(Scored, frozen=True, kw_only=True):
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
-            Fault: The text is not valid Unicode.
+            UnscoredError: The text is not valid Unicode.
         """
         return read_json(Scored.read(self, output), fenced=self.fenced)
 
@@ -225,7 +225,7 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         """The compiled schema.
 
         Raises:
-            Fault: There is none, or it cannot be used.
+            UnscoredError: There is none, or it cannot be used.
         """
         given = sample.metadata.get("json_schema")
         if given is None:
@@ -241,7 +241,7 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
-            Fault: The text is not valid Unicode.
+            UnscoredError: The text is not valid Unicode.
         """
         return read_json(Scored.read(self, output), fenced=self.fenced)
 
@@ -269,7 +269,7 @@ def not_json(metric: Scored, actual: NotJson) -> MetricScore:
 
 def _validator_of(schema: Any, *, formats: bool) -> jsonschema_rs.Validator:
     if not isinstance(schema, (bool, Mapping)):
-        raise ValueError(f"is a map or a boolean, not {kind(schema)}")  # noqa: TRY004 - becomes a fault
+        raise ValueError(f"is a map or a boolean, not {kind(schema)}")  # noqa: TRY004 - becomes a error
     try:
         text = json.dumps(schema, sort_keys=True, allow_nan=False, default=_as_dict)
     except (TypeError, ValueError, RecursionError):
@@ -303,7 +303,7 @@ def _places(validator: jsonschema_rs.Validator, value: Any) -> list[str]:
     try:
         return [pointer(error.instance_path) for error in validator.iter_errors(value)]
     except ValueError:
-        # An error repeats the value at fault, where half a character or an integer of over 4,300 digits cannot stand.
+        # An error repeats the value at error, where half a character or an integer of over 4,300 digits cannot stand.
         # Rounded, such a number is no integer to the validator, which may then find less wrong.
         plain = _rounded(_whole(value))
         return [pointer(error.instance_path) for error in validator.iter_errors(plain)] or [""]

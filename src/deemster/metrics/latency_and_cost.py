@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.metric_contract import Fault, Scored, absent, malformed, shown
+from deemster.metrics.metric_contract import Scored, UnscoredError, absent, malformed, shown
 from deemster.metrics.option_checks import amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
@@ -43,7 +43,7 @@ class LatencyBelow(Scored, frozen=True, kw_only=True):
         """The limit in milliseconds.
 
         Raises:
-            Fault: There is none, or it is no amount.
+            UnscoredError: There is none, or it is no amount.
         """
         return _limit(sample, "max_latency_ms", given=self.max_ms, option="max_ms")
 
@@ -51,10 +51,10 @@ class LatencyBelow(Scored, frozen=True, kw_only=True):
         """The latency of the output in milliseconds.
 
         Raises:
-            Fault: Nothing was recorded.
+            UnscoredError: Nothing was recorded.
         """
         if output.usage is None or output.usage.latency_ms is None:
-            raise Fault("no_usage", "The output has no usage with a `latency_ms`.")
+            raise UnscoredError("no_usage", "The output has no usage with a `latency_ms`.")
         return float(output.usage.latency_ms)
 
     def grade(self, expected: float, actual: float) -> MetricScore:
@@ -92,7 +92,7 @@ class CostBelow(Scored, frozen=True, kw_only=True):
         """The limit in US dollars.
 
         Raises:
-            Fault: There is none, or it is no amount.
+            UnscoredError: There is none, or it is no amount.
         """
         return _limit(sample, "max_cost_usd", given=self.max_usd, option="max_usd")
 
@@ -100,10 +100,10 @@ class CostBelow(Scored, frozen=True, kw_only=True):
         """The cost of the output in US dollars.
 
         Raises:
-            Fault: Nothing was recorded.
+            UnscoredError: Nothing was recorded.
         """
         if output.usage is None or output.usage.cost_usd is None:
-            raise Fault("no_usage", "The output has no usage with a `cost_usd`.")
+            raise UnscoredError("no_usage", "The output has no usage with a `cost_usd`.")
         return output.usage.cost_usd
 
     def grade(self, expected: float, actual: Decimal) -> MetricScore:

@@ -42,13 +42,13 @@ def _writable(word: str) -> str:
     return word if word.isascii() else word.encode("utf-8", "replace").decode()
 
 
-class Fault(Exception):  # noqa: N818 - it never leaves this room: it becomes a mark or a problem
+class UnscoredError(Exception):
     """A sample or output that a metric cannot read.
 
     Attributes:
         cause: The cause of the unscored mark.
         message: What was wrong and what was expected.
-        malformed: Whether the run stops before it starts, where the fault lies in the sample.
+        malformed: Whether the run stops before it starts, where the error lies in the sample.
     """
 
     def __init__(self, cause: Cause, message: str, *, malformed: bool = False) -> None:
@@ -58,14 +58,14 @@ class Fault(Exception):  # noqa: N818 - it never leaves this room: it becomes a 
         self.malformed = malformed
 
 
-def absent(message: str) -> Fault:
+def absent(message: str) -> UnscoredError:
     """A sample lacks what the metric reads: a warning, then an unscored mark."""
-    return Fault("bad_sample", message)
+    return UnscoredError("bad_sample", message)
 
 
-def malformed(message: str) -> Fault:
+def malformed(message: str) -> UnscoredError:
     """A sample holds something no metric can read: the run does not start."""
-    return Fault("bad_sample", message, malformed=True)
+    return UnscoredError("bad_sample", message, malformed=True)
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         """What the sample asks of the output: its expected text.
 
         Raises:
-            Fault: The sample lacks it, or holds something unreadable.
+            UnscoredError: The sample lacks it, or holds something unreadable.
         """
         return expected_text(sample)
 
@@ -131,7 +131,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         """The part of the output this metric looks at: its text.
 
         Raises:
-            Fault: The output cannot be read.
+            UnscoredError: The output cannot be read.
         """
         return text_of(output)
 
@@ -139,8 +139,8 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         """Problems of a sample, found before anything runs."""
         try:
             self.expect(sample)
-        except Fault as fault:
-            return (Problem(fault.message, fault.malformed),)
+        except UnscoredError as error:
+            return (Problem(error.message, error.malformed),)
         return ()
 
     def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
@@ -161,29 +161,29 @@ class Scored(Measure, frozen=True, kw_only=True):
             """Mark what was read against what was expected.
 
             Raises:
-                Fault: The pair is beyond what this metric marks.
+                UnscoredError: The pair is beyond what this metric marks.
             """
 
     def score(self, sample: Sample, output: Output) -> Mark:
         """Mark one output."""
         try:
             return self.grade(self.expect(sample), self.read(output))
-        except Fault as fault:
-            return Unscored(fault.cause, fault.message)
+        except UnscoredError as error:
+            return Unscored(error.cause, error.message)
 
 
 def text_of(output: Output) -> str:
     """The output's text.
 
     Raises:
-        Fault: It holds a lone surrogate.
+        UnscoredError: It holds a lone surrogate.
     """
     text = output.text
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise Fault("bad_output", f"The output is not valid Unicode at character {error.start}.") from None
+            raise UnscoredError("bad_output", f"The output is not valid Unicode at character {error.start}.") from None
     return text
 
 
@@ -191,7 +191,7 @@ def expected_text(sample: Sample) -> str:
     """The expected output as text.
 
     Raises:
-        Fault: It is null, or of another type.
+        UnscoredError: It is null, or of another type.
     """
     expected = sample.expected_output
     if type(expected) is str:
@@ -201,9 +201,9 @@ def expected_text(sample: Sample) -> str:
     raise absent(f"`expected_output` is text here, not {kind(expected)}.{_quote_hint(expected)}")
 
 
-def no_expected() -> Fault:
+def no_expected() -> UnscoredError:
     """The sample has no expected output, and the metric reads one."""
-    return Fault("no_expected", "The sample has no `expected_output`, which this metric reads.")
+    return UnscoredError("no_expected", "The sample has no `expected_output`, which this metric reads.")
 
 
 def kind(value: Any) -> str:
@@ -231,7 +231,7 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
     """The expected output as one or more texts, from a text or a list of texts.
 
     Raises:
-        Fault: It is null, of another type, or an empty list.
+        UnscoredError: It is null, of another type, or an empty list.
     """
     expected = sample.expected_output
     if not isinstance(expected, (list, tuple)):

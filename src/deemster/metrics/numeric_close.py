@@ -56,7 +56,7 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         """The expected number.
 
         Raises:
-            Fault: There is none.
+            UnscoredError: There is none.
         """
         expected = sample.expected_output
         if expected is None:
@@ -71,7 +71,7 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         """The number of the output's text, or None.
 
         Raises:
-            Fault: The text is not valid Unicode.
+            UnscoredError: The text is not valid Unicode.
         """
         text = Scored.read(self, output)
         return number_of(text) if self.extract == "whole" else number_within(text, last=self.extract == "last")

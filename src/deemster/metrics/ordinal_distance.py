@@ -65,7 +65,7 @@ class OrdinalDistance(Scored, frozen=True, kw_only=True):
         """The scale and the place of the expected label on it.
 
         Raises:
-            Fault: The scale is invalid or missing, or the label is not on it.
+            UnscoredError: The scale is invalid or missing, or the label is not on it.
         """
         given = sample.metadata.get("ordinal_scale")
         try:

@@ -75,7 +75,7 @@ class Regex(Scored, frozen=True, kw_only=True):
         """The compiled pattern.
 
         Raises:
-            Fault: The pattern is none.
+            UnscoredError: The pattern is none.
         """
         pattern = expected_text(sample) if self.pattern is None else self.pattern
         try:

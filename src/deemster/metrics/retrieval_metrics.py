@@ -226,7 +226,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         """The metric's k, else the sample's, else 5.
 
         Raises:
-            Fault: The gains are too large to be added.
+            UnscoredError: The gains are too large to be added.
         """
         largest = max(gains.values())
         if largest > (LARGEST_EXPONENT if self.gain == "exponential" else sys.float_info.max / len(gains)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deemster.metrics._text_normalization import text_words
 from deemster.metrics._vector_matching import Block, Pair, Placed, blocks, cosines, directions, nearest, partners
-from deemster.metrics.metric_contract import Fault, Measure
+from deemster.metrics.metric_contract import Measure, UnscoredError
 from deemster.metrics.option_checks import flag, one_of, whole
 from deemster.records import Mark, Output, Reply, Request, Sample, Script, Scripts, Silence, Unscored
 from deemster.records.model_requests import EMBEDDING
@@ -38,7 +38,7 @@ class Semantic(Measure, frozen=True, kw_only=True):
             """The texts that need vectors, or a mark where none do.
 
             Raises:
-                Fault: The pair is beyond what this metric marks.
+                UnscoredError: The pair is beyond what this metric marks.
             """
 
         def grade(self, placed: Sequence[Placed], values: Doubles) -> list[Mark]:
@@ -69,8 +69,8 @@ class Semantic(Measure, frozen=True, kw_only=True):
     def _ready(self, sample: Sample, output: Output) -> Pair | Mark:
         try:
             return self.prepare(self.expect(sample), self.read(output))
-        except Fault as fault:
-            return Unscored(fault.cause, fault.message)
+        except UnscoredError as error:
+            return Unscored(error.cause, error.message)
 
     def _play(self, block: Block, marks: dict[int, Mark]) -> Generator[Sequence[Request], Sequence[Reply], None]:
         (reply,) = yield (block.embed(),)
@@ -87,8 +87,8 @@ class Semantic(Measure, frozen=True, kw_only=True):
     def _mark(self, block: Block, reply: Reply, marks: dict[int, Mark]) -> None:
         try:
             found = directions(reply, count=block.size)
-        except Fault as fault:
-            marks.update((each.number, Unscored(fault.cause, fault.message)) for each in block.placed)
+        except UnscoredError as error:
+            marks.update((each.number, Unscored(error.cause, error.message)) for each in block.placed)
             return
         placed = block.placed
         if lost := found.lost:
@@ -178,13 +178,13 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
         """The distinct tokens of both sides.
 
         Raises:
-            Fault: A side has too many.
+            UnscoredError: A side has too many.
         """
         words = text_words(expected), text_words(actual)
         wanted, given = (tuple(dict.fromkeys(side)) for side in words)
         if max(len(wanted), len(given)) > self.max_tokens:
             what = f"{len(wanted)} and {len(given)} distinct tokens"
-            raise Fault("too_large", f"{what}: a side has more than `max_tokens`, {self.max_tokens}.")
+            raise UnscoredError("too_large", f"{what}: a side has more than `max_tokens`, {self.max_tokens}.")
         pair = Pair(wanted, given)
         if self.tokens == "all":
             # A counter keeps the order in which tokens come, as the distinct ones do.

@@ -11,8 +11,8 @@ from rapidfuzz.distance import Prefix
 from deemster.errors import ConfigurationError
 from deemster.metrics._text_normalization import normalized, normalizer, words
 from deemster.metrics.metric_contract import (
-    Fault,
     Scored,
+    UnscoredError,
     absent,
     expected_text,
     expected_texts,
@@ -271,11 +271,11 @@ class Levenshtein(Scored, frozen=True, kw_only=True):
         """Count the edits.
 
         Raises:
-            Fault: The texts are too long for each other.
+            UnscoredError: The texts are too long for each other.
         """
         m, n = len(expected), len(actual)
         if m * n > self.max_cells:
-            raise Fault("too_large", f"{m} x {n} characters are more than `max_cells`, {self.max_cells:g}.")
+            raise UnscoredError("too_large", f"{m} x {n} characters are more than `max_cells`, {self.max_cells:g}.")
         longest = max(m, n)
         distance = Edits.distance(expected, actual)
         score = (longest - distance) / longest if longest else 1.0

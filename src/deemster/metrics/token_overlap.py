@@ -11,7 +11,7 @@ from rapidfuzz.distance import LCSseq
 
 from deemster.metrics._text_normalization import words
 from deemster.metrics._token_ids import LONG, coded
-from deemster.metrics.metric_contract import Fault, Scored, expected_texts
+from deemster.metrics.metric_contract import Scored, UnscoredError, expected_texts
 from deemster.metrics.option_checks import one_of, positive
 from deemster.records import Mark, Sample
 
@@ -44,11 +44,11 @@ class RougeL(Scored, frozen=True, kw_only=True):
         """Find the longest common subsequence.
 
         Raises:
-            Fault: The texts are too long for each other.
+            UnscoredError: The texts are too long for each other.
         """
         wanted, given, (m, n) = _tokens(expected, actual)
         if m * n > self.max_cells:
-            raise Fault("too_large", f"{m} x {n} tokens are more than `max_cells`, {self.max_cells:g}.")
+            raise UnscoredError("too_large", f"{m} x {n} tokens are more than `max_cells`, {self.max_cells:g}.")
         lcs = LCSseq.similarity(wanted, given)
         return self.mark(
             2 * lcs / (m + n) if m or n else 1.0,

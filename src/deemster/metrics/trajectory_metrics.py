@@ -40,7 +40,7 @@ class OfTrajectory(Scored, frozen=True, kw_only=True):
         """The trajectory.
 
         Raises:
-            Fault: None was recorded.
+            UnscoredError: None was recorded.
         """
         return trajectory_of(output)
 
@@ -71,7 +71,7 @@ class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
         """The required tools.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         return expected_names(sample, "tools", given=self.tools)
 
@@ -112,7 +112,7 @@ class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
         """The forbidden tools.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         return expected_names(sample, "forbidden_tools", given=self.forbidden_tools)
 
@@ -161,7 +161,7 @@ class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
         """The expected calls.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         value, where = expectation(sample, "tool_arguments", given=self.tool_arguments)
         try:
@@ -211,7 +211,7 @@ class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
         """The tools in the order they should be called.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         return expected_names(sample, "order", given=self.order, distinct=False)
 
@@ -253,7 +253,7 @@ class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
         """The limit.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         limit, where = expectation(sample, "max_steps", given=self.max_steps)
         if not is_limit(limit):
@@ -280,7 +280,7 @@ class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
         """Nothing, but a misspelt expectation is still one.
 
         Raises:
-            Fault: `metadata.trajectory` has an unknown key.
+            UnscoredError: `metadata.trajectory` has an unknown key.
         """
         expectations(sample)
 
@@ -320,7 +320,7 @@ class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
         """The tools that need approval.
 
         Raises:
-            Fault: There is no expectation, or an unreadable one.
+            UnscoredError: There is no expectation, or an unreadable one.
         """
         return expected_names(sample, "requires_approval", given=self.requires_approval)
 

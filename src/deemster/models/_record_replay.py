@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deemster.errors import ConfigurationError, Fault, visible
+from deemster.errors import ConfigurationError, Issue, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import ask_key, text_key
@@ -160,18 +160,18 @@ class Recording:
         return (_encode(self._lines[key]) + b"\n" for key in sorted(self._lines))
 
     def _refused(self, error: OSError) -> ConfigurationError:
-        return ConfigurationError(Fault(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
+        return ConfigurationError(Issue(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
 
     def _read(self) -> dict[str, Line]:
         try:
             data = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
             message = f"The recording cannot be read: {error.strerror or error}."
-            raise ConfigurationError(Fault(message, str(self.path))) from None
+            raise ConfigurationError(Issue(message, str(self.path))) from None
         lines: dict[str, Line] = {}
         pieces = data.split(b"\n")
         self._is_torn = bool(pieces[-1].strip())
-        faults = []
+        issues = []
         for number, piece in enumerate(pieces, 1):
             if not piece.strip():
                 continue
@@ -181,11 +181,11 @@ class Recording:
                 if number == len(pieces):
                     self.notes.append(f"{self.path}:{number}: the last line is incomplete and is passed over.")
                 else:
-                    faults.append(Fault(f"This is no recorded answer: {error}.", f"{self.path}:{number}"))
+                    issues.append(Issue(f"This is no recorded answer: {error}.", f"{self.path}:{number}"))
                 continue
             lines[line.key] = line
-        if faults:
-            raise ConfigurationError(faults)
+        if issues:
+            raise ConfigurationError(issues)
         return lines
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, counted
+from deemster.errors import ConfigurationError, Issue, counted
 from deemster.models._stored_answers import StoredVector
 from deemster.records import Answer
 
@@ -147,7 +147,7 @@ class Cache:
             self._ends_torn = self._index()
         except OSError as error:
             message = f"The cache cannot be opened: {error.strerror or error}."
-            raise ConfigurationError(Fault(message, str(path))) from None
+            raise ConfigurationError(Issue(message, str(path))) from None
 
     def __len__(self) -> int:
         return len(self._places)

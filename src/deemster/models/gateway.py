@@ -10,7 +10,7 @@ from operator import add
 from types import TracebackType
 from typing import Any, Self
 
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.models._cache_keys import prefix_of
 from deemster.models._chat_role import ChatDesk, read_answer
 from deemster.models._embedding_role import EmbeddingDesk, read_vectors
@@ -188,13 +188,13 @@ class Gateway:
         return next((circuit.opened for circuit in self._circuits.values() if circuit.opened is not None), None)
 
     @property
-    def fault(self) -> ConfigurationError | None:
+    def issue(self) -> ConfigurationError | None:
         """The requests that could not be made because of how the run is set up, such as those not recorded; or None.
 
         Whoever runs the scripts raises it when the run is over: a script would take it for a failure of its own.
         """
-        faults = [] if self._rules is None else self._rules.faults
-        return ConfigurationError(faults) if faults else None
+        issues = [] if self._rules is None else self._rules.issues
+        return ConfigurationError(issues) if issues else None
 
     @property
     def notes(self) -> list[str]:
@@ -270,7 +270,7 @@ class Gateway:
         unpriced = [name for name, role in self._roles.items() if role.client is not None and not role.price_table]
         if unpriced:
             raise ConfigurationError(
-                Fault(
+                Issue(
                     f"A budget in USD needs a price for `models.{name}`: write `price: {{input: 0.15, output: 0.60}}`, "
                     "USD for a million tokens."
                 )

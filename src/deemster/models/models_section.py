@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.errors.user_code_guard import Caught
 from deemster.formats.environment_variables import Keys, expanded, unset
 from deemster.formats.json_values import kind_of
@@ -73,18 +73,18 @@ def read_models(
         calls: Whether models are going to be asked; otherwise keys and variables need not be set.
 
     Raises:
-        ConfigurationError: Something in it cannot be used; all faults are listed.
+        ConfigurationError: Something in it cannot be used; all issues are listed.
     """
     reader = _Reader(place, environ, folder or Path(), load or _imported, calls=calls)
     roles: dict[str, Role] = {}
     if section is not None and not isinstance(section, Mapping):
-        reader.fault((), f"`models` is a map of roles such as `judge`, not {kind_of(section)}.")
+        reader.issue((), f"`models` is a map of roles such as `judge`, not {kind_of(section)}.")
     elif section is not None:
         for name, entry in section.items():
             if (role := reader.role(name, entry)) is not None:
                 roles[name] = role
-    if reader.faults:
-        raise ConfigurationError(reader.faults)
+    if reader.issues:
+        raise ConfigurationError(reader.issues)
     if EMBEDDING not in roles:
         roles[EMBEDDING] = default_embedding()
     return roles
@@ -107,34 +107,34 @@ class _Reader:
         *,
         calls: bool,
     ) -> None:
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self._place, self._environ, self._folder, self._load, self._calls = place, environ, folder, load, calls
 
-    def fault(self, path: Keys, message: str) -> None:
-        self.faults.append(Fault(message, self._place(("models", *path))))
+    def issue(self, path: Keys, message: str) -> None:
+        self.issues.append(Issue(message, self._place(("models", *path))))
 
     def role(self, name: Any, entry: Any) -> Role | None:
-        before = len(self.faults)
+        before = len(self.issues)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.fault((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
+            self.issue((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
             return None
         if not isinstance(entry, Mapping):
-            self.fault((name,), f"`models.{name}` is a map with keys such as `base_url`, not {kind_of(entry)}.")
+            self.issue((name,), f"`models.{name}` is a map with keys such as `base_url`, not {kind_of(entry)}.")
             return None
         for key in entry:
             if key not in KEYS:
                 hint = " Keys come from the environment: name the variable." if str(key).startswith("api_key") else ""
-                self.fault((name, key), f"`{key}` is no key of a model. {did_you_mean(str(key), KEYS)}{hint}")
+                self.issue((name, key), f"`{key}` is no key of a model. {did_you_mean(str(key), KEYS)}{hint}")
         given = {key: self._expanded(value, (name, key)) for key, value in entry.items() if key in KEYS}
         settings = self._settings(name, given)
         self._check_sources(name, given)
-        if len(self.faults) > before:
+        if len(self.issues) > before:
             return None
         try:
             client = self._client(name, given, settings)
         except ConfigurationError as error:
-            self.faults += [
-                Fault(fault.message, fault.where or self._place(("models", name))) for fault in error.faults
+            self.issues += [
+                Issue(issue.message, issue.where or self._place(("models", name))) for issue in error.issues
             ]
             return None
         recording = given.get("replay") or given.get("record")
@@ -149,32 +149,32 @@ class _Reader:
         for key in ("base_url", "model", "api_key_env", "client", "replay", "record"):
             value = given.get(key, "x")
             if not isinstance(value, str) or not value.strip():
-                self.fault((name, key), f"`models.{name}.{key}` is non-blank text, not {_shown(value)}.")
+                self.issue((name, key), f"`models.{name}.{key}` is non-blank text, not {_shown(value)}.")
         variable = given.get("api_key_env")
         if isinstance(variable, str) and variable.strip() and not self._is_variable(variable):
             # Not shown: whoever mistakes it puts the key itself here.
             message = "is the name of the environment variable that holds the key, such as `OPENAI_API_KEY`."
-            self.fault((name, "api_key_env"), f"`models.{name}.api_key_env` {message} No file holds the key itself.")
+            self.issue((name, "api_key_env"), f"`models.{name}.api_key_env` {message} No file holds the key itself.")
         for key, least in _COUNTS.items():
             if key in given:
                 settings[key] = given[key]
                 if type(given[key]) is not int or given[key] < least:
                     message = f"is a whole number of at least {least}, not {_shown(given[key])}."
-                    self.fault((name, key), f"`models.{name}.{key}` {message}")
+                    self.issue((name, key), f"`models.{name}.{key}` {message}")
         for key in _SPANS:
             if key in given:
                 settings[key] = given[key]
                 if not _is_number(given[key]) or given[key] <= 0:
                     message = f"is a number of seconds above 0, not {_shown(given[key])}."
-                    self.fault((name, key), f"`models.{name}.{key}` {message}")
+                    self.issue((name, key), f"`models.{name}.{key}` {message}")
         if "concurrency" in given:
             settings["concurrency"] = given["concurrency"]
             try:
                 bounds_of(given["concurrency"])
             except ValueError as error:
-                self.fault((name, "concurrency"), str(error))
+                self.issue((name, "concurrency"), str(error))
         if not isinstance(given.get("extra", {}), Mapping):
-            self.fault((name, "extra"), f"`models.{name}.extra` is a map, not {_shown(given['extra'])}.")
+            self.issue((name, "extra"), f"`models.{name}.extra` is a map, not {_shown(given['extra'])}.")
         if "model" in given:
             settings["model"] = given["model"]
         settings["prices"] = self._prices(name, given)
@@ -188,7 +188,7 @@ class _Reader:
             return "chat"
         if kind != "embedding":
             near = did_you_mean(str(kind), ("chat", "embedding"))
-            self.fault((name, "kind"), f"`models.{name}.kind` is `chat` or `embedding`, not {_shown(kind)}. {near}")
+            self.issue((name, "kind"), f"`models.{name}.kind` is `chat` or `embedding`, not {_shown(kind)}. {near}")
         return "embedding"
 
     def _prices(self, name: str, given: Mapping[str, Any]) -> dict[str, Price]:
@@ -197,7 +197,7 @@ class _Reader:
             prices[""] = price
         table = given.get("prices", {})
         if not isinstance(table, Mapping):
-            self.fault((name, "prices"), f"`models.{name}.prices` is a map of models, not {_shown(table)}.")
+            self.issue((name, "prices"), f"`models.{name}.prices` is a map of models, not {_shown(table)}.")
             return prices
         for prefix, entry in table.items():
             if (price := self._price((name, "prices", prefix), entry)) is not None:
@@ -207,15 +207,15 @@ class _Reader:
     def _price(self, path: Keys, entry: Any) -> Price | None:
         called = f"`models.{'.'.join(map(str, path))}`"
         if not isinstance(entry, Mapping) or "input" not in entry:
-            self.fault(path, f"{called} is a map with `input` and `output`, USD for a million tokens.")
+            self.issue(path, f"{called} is a map with `input` and `output`, USD for a million tokens.")
             return None
-        before = len(self.faults)
+        before = len(self.issues)
         for key, value in entry.items():
             if key not in ("input", "output"):
-                self.fault((*path, key), f"`{key}` is no price. {did_you_mean(str(key), ('input', 'output'))}")
+                self.issue((*path, key), f"`{key}` is no price. {did_you_mean(str(key), ('input', 'output'))}")
             elif not _is_number(value) or value < 0:
-                self.fault((*path, key), f"{called}: `{key}` is USD for a million tokens, not {_shown(value)}.")
-        if len(self.faults) > before:
+                self.issue((*path, key), f"{called}: `{key}` is USD for a million tokens, not {_shown(value)}.")
+        if len(self.issues) > before:
             return None
         return Price(Decimal(str(entry["input"])), Decimal(str(entry.get("output", 0))))
 
@@ -224,14 +224,14 @@ class _Reader:
         if len(sources) != 1:
             found = f", not {' and '.join(f'`{key}`' for key in sources)}" if sources else ""
             listed = ", ".join(f"`{key}`" for key in SOURCES)
-            self.fault((name,), f"`models.{name}` has exactly one of {listed}{found}.")
+            self.issue((name,), f"`models.{name}` has exactly one of {listed}{found}.")
         elif sources == ["base_url"] and "model" not in given:
-            self.fault((name,), f"`models.{name}` needs `model`, the name of the model at its `base_url`.")
+            self.issue((name,), f"`models.{name}` needs `model`, the name of the model at its `base_url`.")
         if "replay" in given and "record" in given:
-            self.fault((name, "record"), f"`models.{name}` has `replay` or `record`, not both.")
+            self.issue((name, "record"), f"`models.{name}` has `replay` or `record`, not both.")
         for key in ("api_key_env",) if sources and "base_url" not in sources else ():
             if key in given:
-                self.fault((name, key), f"`models.{name}.{key}` is for models with a `base_url`.")
+                self.issue((name, key), f"`models.{name}.{key}` is for models with a `base_url`.")
 
     def _client(self, name: str, given: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
         kind: Kind = settings["kind"]
@@ -239,7 +239,7 @@ class _Reader:
         if "replay" in given:
             if not _is_file(self._folder / given["replay"]):
                 raise ConfigurationError(
-                    Fault(f"There is no recording {given['replay']!r}.", self._place(("models", name, "replay")))
+                    Issue(f"There is no recording {given['replay']!r}.", self._place(("models", name, "replay")))
                 )
             return None
         if given.get("embedded", False) is not False:
@@ -265,7 +265,7 @@ class _Reader:
         # Outside the handler, so that no traceback shows what the class was given.
         told = caught.message.removeprefix("TypeError: ").removeprefix("ValueError: ")
         clean = Secrets(named_secrets(extra)).removed(told, shapes=True)
-        raise ConfigurationError(Fault(clean, self._place(("models", name, "client"))))
+        raise ConfigurationError(Issue(clean, self._place(("models", name, "client"))))
 
     def _is_variable(self, name: str) -> bool:
         """Whether a text is the name of a variable, and not the key that belongs in one."""
@@ -279,7 +279,7 @@ class _Reader:
             return self._folder / which
         allowed = "`true`, or the path of a GGUF file" if kind == "chat" else "`true`"
         message = f"`models.{name}.embedded` is {allowed}, not {_shown(which)}."
-        raise ConfigurationError(Fault(message, self._place(("models", name, "embedded"))))
+        raise ConfigurationError(Issue(message, self._place(("models", name, "embedded"))))
 
     def _key(self, name: str, given: Mapping[str, Any]) -> str | None:
         variable = given.get("api_key_env")
@@ -288,7 +288,7 @@ class _Reader:
         key = self._environ.get(variable)
         if not key and self._calls and not self._needs_none(given):
             message = f"The environment has no variable `{variable}`, which holds the key of `{name}`."
-            raise ConfigurationError(Fault(message, self._place(("models", name, "api_key_env"))))
+            raise ConfigurationError(Issue(message, self._place(("models", name, "api_key_env"))))
         return key or None
 
     def _needs_none(self, given: Mapping[str, Any]) -> bool:
@@ -299,7 +299,7 @@ class _Reader:
     def _expanded(self, value: Any, path: Keys) -> Any:
         def missing(path: Keys, variable: str) -> str:
             if self._calls:
-                self.fault(path, unset(variable))
+                self.issue(path, unset(variable))
             return "unset"
 
         return expanded(value, environ=self._environ, path=path, missing=missing)

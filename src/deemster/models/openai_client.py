@@ -243,9 +243,9 @@ class OpenAIEmbedding:
         reply: _Embeddings = _decoded(_EMBEDDINGS, posted, self._endpoint)
         model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
-        values, fault = _matrix(reply.data, len(texts))
-        if fault is not None:
-            raise _misshapen(self._endpoint, fault, usage)
+        values, issue = _matrix(reply.data, len(texts))
+        if issue is not None:
+            raise _misshapen(self._endpoint, issue, usage)
         return Vectors(values=values, usage=usage, model=model)
 
     async def close(self) -> None:

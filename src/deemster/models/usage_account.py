@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import msgspec
 
-from deemster.errors import Fault
+from deemster.errors import Issue
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, Most
 from deemster.records import Call, Usage
@@ -75,7 +75,7 @@ class Rules:
 
     Attributes:
         scratch: Answers kept while the gateway is open, for roles whose answers no file keeps.
-        faults: Requests that could not be made because of how the run is set up.
+        issues: Requests that could not be made because of how the run is set up.
         halted: Why nothing further is sent, or None.
     """
 
@@ -102,7 +102,7 @@ class Rules:
         self.cache, self.budget = cache, budget
         self.elapsed_s, self.sleep, self.measures = elapsed_s, sleep, measures
         self.seed, self.offline, self.dry_run = seed, offline, dry_run
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self.halted: str | None = None
         self._on_stop = on_stop
 
@@ -132,9 +132,9 @@ class Rules:
         Args:
             message: Which one, why, and what to do.
         """
-        fault = Fault(message)
-        if fault not in self.faults and len(self.faults) < _MOST_FAULTS:
-            self.faults.append(fault)
+        issue = Issue(message)
+        if issue not in self.issues and len(self.issues) < _MOST_FAULTS:
+            self.issues.append(issue)
         self.stop(message)
 
     def stop(self, reason: str) -> None:

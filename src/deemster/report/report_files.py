@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from deemster.errors import Fault, ReportError
+from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import write_aside
 from deemster.report.report_document import Report
 
@@ -88,9 +88,9 @@ class Destination(NamedTuple):
             return
         path = Path(self.path)
         if path.is_dir() or self.path.endswith(_SEPARATORS):
-            raise ReportError(Fault("This is a folder; a report is a file.", self.path))
+            raise ReportError(Issue("This is a folder; a report is a file.", self.path))
         if not path.parent.is_dir():
-            raise ReportError(Fault(f"The folder `{path.parent}` does not exist.", self.path))
+            raise ReportError(Issue(f"The folder `{path.parent}` does not exist.", self.path))
         if _is_device(path):
             return
         with _told(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
@@ -137,4 +137,4 @@ def _told(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReportError(Fault(f"The report cannot be written: {error.strerror or error}.", place)) from None
+        raise ReportError(Issue(f"The report cannot be written: {error.strerror or error}.", place)) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import Fault, ReportError, listing
+from deemster.errors import Issue, ReportError, listing
 from deemster.formats import read_value
 from deemster.formats.json_values import kind_of
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
@@ -24,13 +24,13 @@ def load_report(path: str | Path) -> Report:
     value = read_value(path, error=ReportError)
     where = str(path)
     if not isinstance(value, dict):
-        raise ReportError(Fault(f"A report is a map, not {kind_of(value)}.", where))
+        raise ReportError(Issue(f"A report is a map, not {kind_of(value)}.", where))
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        raise ReportError(Fault(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
+        raise ReportError(Issue(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
     if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
-        raise ReportError(Fault(f"The report is not whole; missing: {listing(missing)}.", where))
+        raise ReportError(Issue(f"The report is not whole; missing: {listing(missing)}.", where))
     try:
         lists = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
@@ -39,9 +39,9 @@ def load_report(path: str | Path) -> Report:
         }
         report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
     except KeyError as error:
-        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: no {error}.", where)) from None
+        raise ReportError(Issue(f"The report does not have the shape of `{SCHEMA}`: no {error}.", where)) from None
     except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:
-        raise ReportError(Fault(f"The report does not have the shape of `{SCHEMA}`: {error}.", where)) from None
+        raise ReportError(Issue(f"The report does not have the shape of `{SCHEMA}`: {error}.", where)) from None
     loaded = msgspec.structs.replace(report, **lists)
     _refuse_gaps(loaded, where)
     return loaded
@@ -77,6 +77,6 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)
     if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
         message = f"`privacy` names a level ({listing(LEVELS)}) and what it removed; this report names something else."
-        raise ReportError(Fault(message, where))
+        raise ReportError(Issue(message, where))
     if not complete:
-        raise ReportError(Fault("The report's metrics, cohorts, samples and executions do not fit each other.", where))
+        raise ReportError(Issue("The report's metrics, cohorts, samples and executions do not fit each other.", where))

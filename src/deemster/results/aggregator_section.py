@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.json_values import kind_of
 from deemster.results.gate_rules import Place
 from deemster.results.metric_aggregators import (
@@ -17,7 +17,7 @@ from deemster.results.metric_aggregators import (
     MetricsAggregator,
     MinAggregator,
 )
-from deemster.results.weighted_aggregator import Misfit, WeightedMetricsAggregator, unweighted, weighted_faults
+from deemster.results.weighted_aggregator import Misfit, WeightedMetricsAggregator, unweighted, weighted_issues
 
 PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
     "and": MetricsAggregator,
@@ -46,15 +46,15 @@ def read_aggregator(
         idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
 
     Raises:
-        ConfigurationError: It cannot be used, or it does not fit the metrics; all faults are listed.
+        ConfigurationError: It cannot be used, or it does not fit the metrics; all issues are listed.
     """
     reader = _Reader(metrics, idle)
     aggregator = reader.aggregator(value)
-    faults = reader.faults
-    if not faults and aggregator is not None and metrics is not None:
-        faults = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
-    if faults or aggregator is None:
-        raise ConfigurationError(dict.fromkeys(Fault(fault.message, place(fault.path)) for fault in faults))
+    issues = reader.issues
+    if not issues and aggregator is not None and metrics is not None:
+        issues = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
+    if issues or aggregator is None:
+        raise ConfigurationError(dict.fromkeys(Issue(issue.message, place(issue.path)) for issue in issues))
     return aggregator
 
 
@@ -66,7 +66,7 @@ def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
         metrics: Names of the run's metrics, and other spellings of them, by name.
 
     Raises:
-        ConfigurationError: It is neither, or it does not fit the metrics; all faults are listed.
+        ConfigurationError: It is neither, or it does not fit the metrics; all issues are listed.
     """
 
     def place(path: tuple[str | int, ...]) -> str:
@@ -78,8 +78,8 @@ def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
         kind = f"the class `{given.__name__}`" if isinstance(given, type) else type(given).__name__
         raise ConfigurationError(f"An aggregator is an object with `aggregate`, or what a suite would say; not {kind}.")
     aggregator: Aggregator = given
-    if faults := list(misfits(aggregator, list(dict.fromkeys(metrics.values())))):
-        raise ConfigurationError(Fault(fault.message, place(fault.path)) for fault in faults)
+    if issues := list(misfits(aggregator, list(dict.fromkeys(metrics.values())))):
+        raise ConfigurationError(Issue(issue.message, place(issue.path)) for issue in issues)
     return aggregator
 
 
@@ -117,20 +117,20 @@ class _Reader:
     def __init__(self, metrics: Mapping[str, str] | None, idle: frozenset[str]) -> None:
         self.metrics = metrics
         self.idle = idle
-        self.faults: list[Misfit] = []
+        self.issues: list[Misfit] = []
 
     def aggregator(self, value: Any) -> MetricsAggregator | None:
         if isinstance(value, str):
             return self._plain(value, ())
         if not isinstance(value, Mapping) or not value:
             found = "an empty map" if isinstance(value, Mapping) else kind_of(value)
-            self._fault((), f"{_SHAPES}, not {found}.")
+            self._issue((), f"{_SHAPES}, not {found}.")
             return None
         if "kind" in value:
             return self._of_kind(value)
         unknown = [key for key in value if key not in _KEYS]
         for key in unknown:
-            self._fault((key,), f"`{key}` is no key of `aggregator`. {did_you_mean(str(key), _KEYS)}")
+            self._issue((key,), f"`{key}` is no key of `aggregator`. {did_you_mean(str(key), _KEYS)}")
         if unknown:
             return None
         if set(value) == {"at-least"}:
@@ -138,21 +138,21 @@ class _Reader:
         if set(value) == {"critical"}:
             return self._critical(value["critical"])
         if "weights" in value or "score_mapping" in value:
-            self._fault((), "An aggregator with weights says `kind: weighted`.")
+            self._issue((), "An aggregator with weights says `kind: weighted`.")
             return None
-        self._fault((), f"{_SHAPES}, one of them.")
+        self._issue((), f"{_SHAPES}, one of them.")
         return None
 
     def _plain(self, name: Any, path: tuple[str, ...]) -> MetricsAggregator | None:
         if isinstance(name, str) and name in PLAIN:
             return PLAIN[name]()
         if name in ("weighted", "at-least", "critical"):
-            self._fault(path, f"{_SHAPES}; `{name}` alone does not say enough.")
+            self._issue(path, f"{_SHAPES}; `{name}` alone does not say enough.")
             return None
         if isinstance(name, str):
-            self._fault(path, f"No aggregator is called `{name}`. {did_you_mean(name, KINDS)}")
+            self._issue(path, f"No aggregator is called `{name}`. {did_you_mean(name, KINDS)}")
             return None
-        self._fault(path, f"`kind` is one of the names of aggregators, not {kind_of(name)}.")
+        self._issue(path, f"`kind` is one of the names of aggregators, not {kind_of(name)}.")
         return None
 
     def _of_kind(self, value: Mapping[str, Any]) -> MetricsAggregator | None:
@@ -164,24 +164,24 @@ class _Reader:
         for key in value:
             if key not in known:
                 named = f"`aggregator` of the kind `{value['kind']}`"
-                self._fault((key,), f"`{key}` is no key of an {named}. {did_you_mean(str(key), known)}")
+                self._issue((key,), f"`{key}` is no key of an {named}. {did_you_mean(str(key), known)}")
         return self._weighted(value) if is_weighted else aggregator
 
     def _weighted(self, value: Mapping[str, Any]) -> MetricsAggregator | None:
         missing = [key for key in WEIGHTED if key not in value]
         for key in missing:
-            self._fault((), f"A weighted aggregator has `{key}`, and it is missing.")
+            self._issue((), f"A weighted aggregator has `{key}`, and it is missing.")
         if missing:
             return None
         given = value["score_mapping"]
         mappings = {name: self._mapping(name, entry) for name, entry in given.items()} if _is_map(given) else given
-        before = len(self.faults)
-        self.faults += (self._spelt(fault, given) for fault in weighted_faults(value["weights"], mappings))
-        if len(self.faults) > before:
+        before = len(self.issues)
+        self.issues += (self._spelt(issue, given) for issue in weighted_issues(value["weights"], mappings))
+        if len(self.issues) > before:
             return None
         weights = self._called(value["weights"], lambda name: ("weights", name))
         mapped = {self._name(name): mapping for name, mapping in mappings.items() if self._counts(name)}
-        return None if self.faults else WeightedMetricsAggregator(weights, mapped)
+        return None if self.issues else WeightedMetricsAggregator(weights, mapped)
 
     def _mapping(self, name: str, entry: Any) -> Any:
         """A mapping with its keys as numbers; keys in files are text."""
@@ -191,34 +191,34 @@ class _Reader:
         for key, value in entry.items():
             number = _number(key)
             if number in mapping:
-                self._fault(("score_mapping", name, key), f"The mapping of `{name}` has the key {number:g} twice.")
+                self._issue(("score_mapping", name, key), f"The mapping of `{name}` has the key {number:g} twice.")
             mapping[key if number is None else number] = value
         return mapping
 
-    def _spelt(self, fault: Misfit, given: Any) -> Misfit:
-        """A fault at the key as the file spells it."""
-        if len(fault.path) < 3:
-            return fault
-        *path, number = fault.path
+    def _spelt(self, issue: Misfit, given: Any) -> Misfit:
+        """A issue at the key as the file spells it."""
+        if len(issue.path) < 3:
+            return issue
+        *path, number = issue.path
         key = next((key for key in given[path[-1]] if _number(key) == number), number)
-        return fault._replace(path=(*path, key))
+        return issue._replace(path=(*path, key))
 
     def _at_least(self, value: Any) -> MetricsAggregator | None:
         try:
             return AtLeast(value)
         except ConfigurationError as error:
-            self._fault(("at-least",), error.faults[0].message)
+            self._issue(("at-least",), error.issues[0].message)
             return None
 
     def _critical(self, value: Any) -> MetricsAggregator | None:
         if not isinstance(value, list) or not value or not all(isinstance(name, str) and name for name in value):
-            self._fault(("critical",), "`critical` is a list of at least one metric name.")
+            self._issue(("critical",), "`critical` is a list of at least one metric name.")
             return None
         names = self._called(dict.fromkeys(value, 1.0), lambda name: ("critical", value.index(name)))
-        if not names and not self.faults:
-            self._fault(("critical",), "None of the critical metrics is part of this run.")
+        if not names and not self.issues:
+            self._issue(("critical",), "None of the critical metrics is part of this run.")
             return None
-        return None if self.faults else Critical(names)
+        return None if self.issues else Critical(names)
 
     def _called(self, given: Mapping[str, float], path: Callable[[str], tuple[str | int, ...]]) -> dict[str, float]:
         """What is said of metrics, by the names of the run."""
@@ -227,9 +227,9 @@ class _Reader:
             if not self._counts(name):
                 continue
             if self.metrics is not None and name not in self.metrics:
-                self._fault(path(name), _unknown(name, list(dict.fromkeys(self.metrics.values()))))
+                self._issue(path(name), _unknown(name, list(dict.fromkeys(self.metrics.values()))))
             elif self._name(name) in found:
-                self._fault(path(name), f"The aggregator names the metric `{self._name(name)}` twice.")
+                self._issue(path(name), f"The aggregator names the metric `{self._name(name)}` twice.")
             else:
                 found[self._name(name)] = value
         return found
@@ -240,8 +240,8 @@ class _Reader:
     def _name(self, name: str) -> str:
         return name if self.metrics is None else self.metrics.get(name, name)
 
-    def _fault(self, path: tuple[str | int, ...], message: str) -> None:
-        self.faults.append(Misfit(path, message))
+    def _issue(self, path: tuple[str | int, ...], message: str) -> None:
+        self.issues.append(Misfit(path, message))
 
 
 def _is_map(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.errors import ConfigurationError, ExitCode, Fault, counted, did_you_mean
+from deemster.errors import ConfigurationError, ExitCode, Issue, counted, did_you_mean
 from deemster.results.gate_rules import EVERY, Gate, Rule
 from deemster.results.metric_figures import CriterionFigures, Interval
 from deemster.results.run_summary import UNTAGGED, Cohort, Summary
@@ -88,44 +88,44 @@ def unknown_names(
         ConfigurationError: A rule names something unknown; all are listed.
     """
     labels = [UNTAGGED if name is None else name for name in cohorts]
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     told = frozenset(parts)
     for rule in gate.rules:
         if rule.metric in told and rule.metric not in metrics:
-            faults += _part_faults(rule)
+            issues += _part_issues(rule)
         elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
             known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *told]))
-            faults.append(
-                Fault(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
+            issues.append(
+                Issue(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
             )
         if rule.quantity in _AGGREGATES and not aggregates:
             key = f"min_{rule.quantity}"
-            faults.append(Fault(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
+            issues.append(Issue(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
         if rule.cohort not in (None, EVERY, *labels):
             known = did_you_mean(str(rule.cohort), labels)
-            faults.append(
-                Fault(
+            issues.append(
+                Issue(
                     f"The gate names the cohort `{rule.cohort}`, which the dataset does not have. {known}", rule.where
                 )
             )
     for cohort, (_, where) in gate.min_samples.items():
         if cohort not in (EVERY, *labels):
             known = did_you_mean(cohort, labels)
-            faults.append(
-                Fault(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
+            issues.append(
+                Issue(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
             )
-    if faults:
-        raise ConfigurationError(dict.fromkeys(faults))
+    if issues:
+        raise ConfigurationError(dict.fromkeys(issues))
 
 
-def _part_faults(rule: Rule) -> Iterator[Fault]:
+def _part_issues(rule: Rule) -> Iterator[Issue]:
     """What is wrong with a rule about one criterion of a metric."""
     if rule.quantity != "mean":
         message = f"`{rule.metric}` is a criterion, which has no pass-rate; hold it to `min_mean` or `max_mean`."
-        yield Fault(message, rule.where)
+        yield Issue(message, rule.where)
     if rule.cohort is not None:
         message = f"`{rule.metric}` is a criterion, whose figures are those of the whole run, not of a cohort."
-        yield Fault(message, rule.where)
+        yield Issue(message, rule.where)
 
 
 def _is_idle(name: str, gate: Gate) -> bool:

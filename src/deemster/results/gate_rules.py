@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.json_values import kind_of
 
 EVERY = "*"
@@ -118,12 +118,12 @@ def read_gate(value: Any, *, place: Place) -> Gate:
         place: Says where a path inside the section stands, as `file:line`.
 
     Raises:
-        ConfigurationError: Something in it cannot be used; all faults are listed.
+        ConfigurationError: Something in it cannot be used; all issues are listed.
     """
     reader = _Reader(place)
     gate = reader.gate(value)
-    if reader.faults:
-        raise ConfigurationError(reader.faults)
+    if reader.issues:
+        raise ConfigurationError(reader.issues)
     return gate
 
 
@@ -132,7 +132,7 @@ class _Reader:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self.rules: list[Rule] = []
         self.min_samples: dict[str, tuple[int, str]] = {}
 
@@ -155,7 +155,7 @@ class _Reader:
                 allowance = self._allowance(entry)
             elif key == "decision":
                 if entry not in ("two-way", "three-way"):
-                    self._fault((key,), f"`decision` is `two-way` or `three-way`, not {entry!r}.")
+                    self._issue((key,), f"`decision` is `two-way` or `three-way`, not {entry!r}.")
                 elif entry == "three-way":
                     decision = "three-way"
             elif key != "on":
@@ -179,7 +179,7 @@ class _Reader:
                     self._metric(entry, (*path, key, name), metric=name, cohort=cohort)
             elif key == "min_samples":
                 if type(bound) is not int or bound < 0:
-                    self._fault((*path, key), f"`min_samples` is a whole number of at least 0, not {bound!r}.")
+                    self._issue((*path, key), f"`min_samples` is a whole number of at least 0, not {bound!r}.")
                 else:
                     self.min_samples[cohort] = (bound, self.place((*path, key)))
             elif key != "on":
@@ -189,7 +189,7 @@ class _Reader:
         try:
             allowance = read_allowance(value)
         except ConfigurationError as error:
-            self._fault(("max_unscored",), error.faults[0].message)
+            self._issue(("max_unscored",), error.issues[0].message)
             return None
         where = self.place(("max_unscored",))
         self.rules.append(Rule("max_unscored", "unscored", allowance.bound, where, upper=True, share=allowance.share))
@@ -209,7 +209,7 @@ class _Reader:
         number = isinstance(bound, (int, float)) and not isinstance(bound, bool)
         if not number or bound < 0 or (limit is not None and bound > limit):
             span = "a number of at least 0" if limit is None else "a number between 0 and 1"
-            self._fault(path, f"`{path[-1]}` is {span}, not {bound!r}.")
+            self._issue(path, f"`{path[-1]}` is {span}, not {bound!r}.")
             return
         name = ".".join(str(part) for part in path)
         upper = str(path[-1]).startswith("max_")
@@ -218,20 +218,20 @@ class _Reader:
     def _on(self, rules: Mapping[str, Any], path: tuple[str | int, ...]) -> Literal["point", "lower"]:
         on = rules.get("on", "point")
         if on not in ("point", "lower"):
-            self._fault((*path, "on"), f"`on` is `point` or `lower`, not {on!r}.")
+            self._issue((*path, "on"), f"`on` is `point` or `lower`, not {on!r}.")
         return "lower" if on == "lower" else "point"
 
     def _map(self, value: Any, path: tuple[str | int, ...], known: tuple[str, ...] | None = None) -> Mapping[str, Any]:
         name = ".".join(("gate", *map(str, path)))
         if not isinstance(value, Mapping):
-            self._fault(path, f"`{name}` is a map, not {kind_of(value)}.")
+            self._issue(path, f"`{name}` is a map, not {kind_of(value)}.")
             return {}
         if known is None:
             return value
         for key in value:
             if key not in known:
-                self._fault((*path, key), f"`{key}` is no key of `{name}`. {did_you_mean(str(key), known)}")
+                self._issue((*path, key), f"`{key}` is no key of `{name}`. {did_you_mean(str(key), known)}")
         return {key: entry for key, entry in value.items() if key in known}
 
-    def _fault(self, path: tuple[str | int, ...], message: str) -> None:
-        self.faults.append(Fault(message, self.place(path)))
+    def _issue(self, path: tuple[str | int, ...], message: str) -> None:
+        self.issues.append(Issue(message, self.place(path)))

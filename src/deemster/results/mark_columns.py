@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
 from deemster.results._criterion_figures import Criteria
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_of
@@ -51,10 +51,10 @@ class Outcomes:
         try:
             found = self.aggregator.aggregate(results)
         except ConfigurationError as error:
-            raise ConfigurationError(fault._replace(sample=execution.id) for fault in error.faults) from None
+            raise ConfigurationError(issue._replace(sample=execution.id) for issue in error.issues) from None
         if not 0.0 <= found.aggregate_score <= 1.0:
             message = f"The aggregator {self.name} gives the score {found.aggregate_score!r}; it lies between 0 and 1."
-            raise ConfigurationError(Fault(message, sample=execution.id))
+            raise ConfigurationError(Issue(message, sample=execution.id))
         return found.aggregate_success, found.aggregate_score
 
 

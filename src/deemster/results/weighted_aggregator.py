@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.json_values import kind_of
 from deemster.results.metric_aggregators import MetricResult, MetricsAggregator, NamedResults, import_path
 
@@ -43,8 +43,8 @@ class WeightedMetricsAggregator(MetricsAggregator):
     """
 
     def __init__(self, weights: Mapping[str, float], score_mapping: Mapping[str, Mapped]) -> None:
-        if faults := list(weighted_faults(weights, score_mapping)):
-            raise ConfigurationError(Fault(fault.message) for fault in faults)
+        if issues := list(weighted_issues(weights, score_mapping)):
+            raise ConfigurationError(Issue(issue.message) for issue in issues)
         self.weights = {name: float(weight) for name, weight in weights.items()}
         self.score_mapping: dict[str, Mapped] = {
             name: dict(mapping) if isinstance(mapping, Mapping) else mapping for name, mapping in score_mapping.items()
@@ -98,7 +98,7 @@ def unweighted(name: str, weights: Mapping[str, float]) -> str:
     return f"The metric `{name}` has no weight in the aggregator. {did_you_mean(name, weights)}"
 
 
-def weighted_faults(weights: Any, score_mapping: Any) -> Iterator[Misfit]:
+def weighted_issues(weights: Any, score_mapping: Any) -> Iterator[Misfit]:
     """What is wrong with weights and mappings."""
     for key, value in (("weights", weights), ("score_mapping", score_mapping)):
         if not isinstance(value, Mapping):
@@ -112,12 +112,12 @@ def weighted_faults(weights: Any, score_mapping: Any) -> Iterator[Misfit]:
     for name, mapping in score_mapping.items():
         if name not in weights:
             yield Misfit(("score_mapping", name), f"`{name}` has a mapping and no weight: add it to `weights`.")
-        yield from _mapping_faults(name, mapping)
+        yield from _mapping_issues(name, mapping)
     if not _has_sum(weights.values()):
         yield Misfit(("weights",), "The weights are too large to be added.")
 
 
-def _mapping_faults(name: str, mapping: Any) -> Iterator[Misfit]:
+def _mapping_issues(name: str, mapping: Any) -> Iterator[Misfit]:
     path = ("score_mapping", name)
     if callable(mapping):
         return

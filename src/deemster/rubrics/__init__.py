@@ -4,8 +4,8 @@ from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Check, Cri
 from deemster.rubrics.length_penalty import LengthPenalty, Parts, submission_parts
 from deemster.rubrics.rubric_definition import Rubric, Section
 from deemster.rubrics.rubric_reader import SCHEMA, read_rubric
-from deemster.rubrics.rubric_scoring import RubricScore, Scores, Scoring, rubric_score, rubric_scores, scoring_faults
-from deemster.rubrics.vote_aggregation import Aggregated, Rules, aggregate, rules_faults
+from deemster.rubrics.rubric_scoring import RubricScore, Scores, Scoring, rubric_score, rubric_scores, scoring_issues
+from deemster.rubrics.vote_aggregation import Aggregated, Rules, aggregate, rules_issues
 
 __all__ = [
     "FAILED",
@@ -28,7 +28,7 @@ __all__ = [
     "read_rubric",
     "rubric_score",
     "rubric_scores",
-    "rules_faults",
-    "scoring_faults",
+    "rules_issues",
+    "scoring_issues",
     "submission_parts",
 ]

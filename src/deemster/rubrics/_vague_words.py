@@ -22,7 +22,7 @@ _RATING: Final = "say what a judge must see in the text for it to count"
 _FITTING: Final = "say for whom or for what, and what would break it"
 _LENGTH: Final = "give a number: words, sentences, examples or places"
 _FULL: Final = "list what must be there"
-_LANGUAGE: Final = "name the fault that must be absent, or the register, for instance no slang, no blame"
+_LANGUAGE: Final = "name the issue that must be absent, or the register, for instance no slang, no blame"
 _READING: Final = "name what a reader can find: a heading, an order of steps, a defined term"
 _EFFECT: Final = "say what the text does, not how it works on a reader"
 

@@ -11,7 +11,7 @@ from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.wording_check import Remark
 
 DOMINANT: Final = 0.5
-# A rubric of fewer criteria is a question or two; it need not name faults, nor share its weight.
+# A rubric of fewer criteria is a question or two; it need not name issues, nor share its weight.
 SMALL: Final = 3
 _BEGINNING: Final = 4
 _WORD: Final = re.compile(r"\w+")
@@ -108,10 +108,10 @@ def weights(criteria: Sequence[Criterion]) -> Iterator[tuple[int, Remark]]:
             yield place, Remark("dominant-weight", message, "Divide it into criteria, or lower its weight.")
 
 
-def lacks_faults(criteria: Sequence[Criterion]) -> Remark | None:
+def lacks_issues(criteria: Sequence[Criterion]) -> Remark | None:
     """A remark where a rubric rewards and never takes away; None where it does, or is too small to need it."""
     if len(criteria) < SMALL or any(criterion.weight < 0 or criterion.fatal for criterion in criteria):
         return None
     message = "No criterion has a negative weight: what is wrong in a submission costs nothing."
-    advice = "Name the faults that matter (a claim made up, padding, a refusal), each with a negative weight."
+    advice = "Name the issues that matter (a claim made up, padding, a refusal), each with a negative weight."
     return Remark("no-negative", message, advice)

@@ -9,15 +9,15 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.errors import Fault, RubricError, listing
+from deemster.errors import Issue, RubricError, listing
 from deemster.records import FrozenDict, freeze
-from deemster.rubrics.criterion_faults import (
-    Faults,
-    check_faults,
-    criterion_faults,
+from deemster.rubrics.criterion_issues import (
+    Issues,
+    check_issues,
+    criterion_issues,
     label_hint,
     located,
-    option_faults,
+    option_issues,
     shown,
 )
 from deemster.rubrics.verdicts import (
@@ -34,13 +34,13 @@ from deemster.rubrics.verdicts import (
 __all__ = ["FAILED", "FAILED_WORST", "MISSING", "Check", "Criterion", "Option"]
 
 
-def refuse(faults: Faults) -> None:
+def refuse(issues: Issues) -> None:
     """Raise what was found wrong, if anything was.
 
     Raises:
-        RubricError: There is at least one fault; all are listed.
+        RubricError: There is at least one issue; all are listed.
     """
-    found = [Fault(located(path, message)) for path, message in faults]
+    found = [Issue(located(path, message)) for path, message in issues]
     if found:
         raise RubricError(found)
 
@@ -62,7 +62,7 @@ class Option(msgspec.Struct, frozen=True):
     na: bool = False
 
     def __post_init__(self) -> None:
-        refuse(option_faults({"label": self.label, "value": self.value, "na": self.na}))
+        refuse(option_issues({"label": self.label, "value": self.value, "na": self.na}))
         if self.value is not None:
             force_setattr(self, "value", float(self.value) + 0.0)
 
@@ -84,7 +84,7 @@ class Check(msgspec.Struct, frozen=True):
     threshold: float = 1.0
 
     def __post_init__(self) -> None:
-        refuse(check_faults({"metric": self.metric, "args": self.args, "threshold": self.threshold}))
+        refuse(check_issues({"metric": self.metric, "args": self.args, "threshold": self.threshold}))
         force_setattr(self, "args", freeze(self.args, path="args"))
         force_setattr(self, "threshold", float(self.threshold) + 0.0)
 
@@ -104,7 +104,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
 
     Attributes:
         requirement: What is asked of the submission.
-        weight: What meeting it is worth; negative for a fault, 0 for what is reported and not scored.
+        weight: What meeting it is worth; negative for a issue, 0 for what is reported and not scored.
         name: Its key everywhere; a rubric names the nameless `Criterion 1`, `Criterion 2` and so on.
         options: The answers there are; none makes the criterion binary.
         scale_type: `ordinal` or `nominal` where there are options.
@@ -114,7 +114,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
         check: The metric that answers it in place of a judge.
 
     Raises:
-        RubricError: Something is not as spec/rubrics.md section 1.1 wants it; all faults are listed.
+        RubricError: Something is not as spec/rubrics.md section 1.1 wants it; all issues are listed.
     """
 
     requirement: str
@@ -128,7 +128,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
     check: Check | None = None
 
     def __post_init__(self) -> None:
-        refuse(criterion_faults(self._raw()))
+        refuse(criterion_issues(self._raw()))
         force_setattr(self, "weight", float(self.weight) + 0.0)
         force_setattr(self, "options", tuple(self.options))
         if self.options and self.scale_type is None:

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, RubricError, did_you_mean
-from deemster.rubrics.criterion_faults import Faults, is_number, located, shown
+from deemster.errors import ConfigurationError, Issue, RubricError, did_you_mean
+from deemster.rubrics.criterion_issues import Issues, is_number, located, shown
 
 _PARTS: Final = ("all", "output", "thinking")
 _TAG: Final = re.compile(r"</?(?:thinking|output)>")
@@ -78,7 +78,7 @@ class LengthPenalty(msgspec.Struct, frozen=True):
         part: Which part of a submission is counted.
 
     Raises:
-        ConfigurationError: A setting is impossible; all faults are listed.
+        ConfigurationError: A setting is impossible; all issues are listed.
     """
 
     free_budget: float = 6000
@@ -89,11 +89,11 @@ class LengthPenalty(msgspec.Struct, frozen=True):
     part: Literal["all", "output", "thinking"] = "all"
 
     def __post_init__(self) -> None:
-        found = [Fault(located(path, message)) for path, message in self._faults()]
+        found = [Issue(located(path, message)) for path, message in self._issues()]
         if found:
             raise ConfigurationError(found)
 
-    def _faults(self) -> Faults:
+    def _issues(self) -> Issues:
         numbers = True
         for key in ("free_budget", "max_cap", "penalty_at_cap", "exponent"):
             value = getattr(self, key)

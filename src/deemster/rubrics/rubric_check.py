@@ -10,7 +10,7 @@ import msgspec
 from deemster.formats import Document
 from deemster.formats.json_values import Path
 from deemster.rubrics._option_scale_check import scale_remarks
-from deemster.rubrics.criteria_overlap import WORDS, Likeness, lacks_faults, overlaps, weights
+from deemster.rubrics.criteria_overlap import WORDS, Likeness, lacks_issues, overlaps, weights
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric, default_name
 from deemster.rubrics.rubric_reader import criterion_paths
@@ -23,7 +23,7 @@ CODES: Final[dict[str, Severity]] = {
     "vague-word": "warning",
     "double-barrelled": "warning",
     "double-negative": "warning",
-    "negated-fault": "warning",
+    "negated-issue": "warning",
     "negated": "hint",
     "outside-knowledge": "warning",
     "long-requirement": "hint",
@@ -102,7 +102,7 @@ def paths_of(rubric: Rubric, document: Document | None) -> Sequence[Path]:
 def _remarks(
     rubric: Rubric, paths: Sequence[Path], document: Document | None, likeness: Likeness
 ) -> Iterator[tuple[Path, Remark]]:
-    whole = lacks_faults(rubric.criteria)
+    whole = lacks_issues(rubric.criteria)
     if whole is not None:
         yield (), whole
     alike = dict(overlaps(rubric.criteria, likeness))

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from deemster.formats.json_values import Path as Keys
 from deemster.rubrics.criterion import Criterion, refuse
-from deemster.rubrics.criterion_faults import Faults, shown, text_faults
+from deemster.rubrics.criterion_issues import Issues, shown, text_issues
 from deemster.rubrics.verdicts import folded
 
 
@@ -35,7 +35,7 @@ class Section(msgspec.Struct, frozen=True):
     description: str | None = None
 
     def __post_init__(self) -> None:
-        refuse(chain(criteria_faults(self.criteria, "a section"), section_text_faults(self._texts())))
+        refuse(chain(criteria_issues(self.criteria, "a section"), section_text_issues(self._texts())))
         force_setattr(self, "criteria", tuple(self.criteria))
         force_setattr(self, "description", text_or_none(self.description))
 
@@ -54,7 +54,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         version: Which edition of it this is.
 
     Raises:
-        RubricError: A name stands twice, there is no criterion, or a text is none; all faults are listed.
+        RubricError: A name stands twice, there is no criterion, or a text is none; all issues are listed.
     """
 
     criteria: tuple[Criterion, ...] = ()
@@ -64,15 +64,15 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        refuse(self._faults())
+        refuse(self._issues())
         sections = tuple(_named_sections(self.sections))
         criteria = tuple(chain.from_iterable(section.criteria for section in sections))
         force_setattr(self, "sections", sections)
         force_setattr(self, "criteria", criteria or tuple(_named(self.criteria)))
         force_setattr(self, "guidelines", text_or_none(self.guidelines))
 
-    def _faults(self) -> Faults:
-        yield from head_faults({"name": self.name, "version": self.version, "guidelines": self.guidelines})
+    def _issues(self) -> Issues:
+        yield from head_issues({"name": self.name, "version": self.version, "guidelines": self.guidelines})
         criteria: Sequence[Criterion] = self.criteria
         if self.sections:
             wrong = [index for index, section in enumerate(self.sections) if not isinstance(section, Section)]
@@ -83,12 +83,12 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             criteria = list(chain.from_iterable(section.criteria for section in self.sections))
             if self.criteria and tuple(_named(self.criteria)) != tuple(_named(criteria)):
                 yield ("criteria",), "`criteria` is not what the sections hold; give one of the two."
-        before = list(criteria_faults(criteria, "a rubric"))
+        before = list(criteria_issues(criteria, "a rubric"))
         yield from before
         if not before:
             paths: list[Keys] = [("criteria", index) for index in range(len(criteria))]
-            yield from name_faults(zip(paths, (criterion.name or None for criterion in criteria), strict=True))
-            yield from weight_faults(criterion.weight for criterion in criteria)
+            yield from name_issues(zip(paths, (criterion.name or None for criterion in criteria), strict=True))
+            yield from weight_issues(criterion.weight for criterion in criteria)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             source: A path (`.json`, `.yaml`, `.yml`), an open text file, or the map or list such a file would hold.
 
         Raises:
-            RubricError: It cannot be read, or something in it cannot be used; all faults are listed.
+            RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
         """
         from deemster.rubrics.rubric_reader import load_rubric  # noqa: PLC0415 - the reader builds what is defined here
 
@@ -118,7 +118,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             format: Which of the two; by the first character where it is not told.
 
         Raises:
-            RubricError: It cannot be read, or something in it cannot be used; all faults are listed.
+            RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
 
         >>> Rubric.parse("- requirement: Every claim is supported.").names
         ('Criterion 1',)
@@ -174,7 +174,7 @@ def _named_sections(sections: Iterable[Section]) -> Iterator[Section]:
         yield section if criteria == section.criteria else msgspec.structs.replace(section, criteria=criteria)
 
 
-def criteria_faults(criteria: Any, noun: str) -> Faults:
+def criteria_issues(criteria: Any, noun: str) -> Issues:
     """What is wrong with a list of criteria as a list."""
     if not isinstance(criteria, (list, tuple)):
         yield ("criteria",), f"`criteria` is a list of criteria, not {shown(criteria)}."
@@ -186,24 +186,24 @@ def criteria_faults(criteria: Any, noun: str) -> Faults:
                 yield ("criteria", index), f"A criterion is a `Criterion`, not {shown(entry)}."
 
 
-def section_text_faults(fields: Mapping[str, Any]) -> Faults:
+def section_text_issues(fields: Mapping[str, Any]) -> Issues:
     """What is wrong with the texts of a section."""
     if fields.get("name") is not None:
-        yield from text_faults(fields["name"], "name")
+        yield from text_issues(fields["name"], "name")
     if fields.get("description") is not None:
-        yield from text_faults(fields["description"], "description", blank=True)
+        yield from text_issues(fields["description"], "description", blank=True)
 
 
-def head_faults(fields: Mapping[str, Any]) -> Faults:
+def head_issues(fields: Mapping[str, Any]) -> Issues:
     """What is wrong with the texts of a rubric."""
     for key in ("name", "version"):
         if fields.get(key) is not None:
-            yield from text_faults(fields[key], key)
+            yield from text_issues(fields[key], key)
     if fields.get("guidelines") is not None:
-        yield from text_faults(fields["guidelines"], "guidelines", blank=True)
+        yield from text_issues(fields["guidelines"], "guidelines", blank=True)
 
 
-def name_faults(names: Iterable[tuple[Keys, str | None]]) -> Faults:
+def name_issues(names: Iterable[tuple[Keys, str | None]]) -> Issues:
     """Names that stand twice, by the path and name of every criterion in order; None is a criterion without a name."""
     seen: dict[str, Keys] = {}
     for index, (path, given) in enumerate(names):
@@ -217,7 +217,7 @@ def _place(path: Keys) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
-def weight_faults(weights: Iterable[float]) -> Faults:
+def weight_issues(weights: Iterable[float]) -> Issues:
     """Weights that are finite one by one, but not together."""
     if math.isinf(sum(map(abs, weights))):
         yield ("criteria",), "The weights of the criteria add up to more than a number can hold."

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from deemster.errors import Fault, RubricError, did_you_mean, listing
+from deemster.errors import Issue, RubricError, did_you_mean, listing
 from deemster.formats import Document, Reading, format_of, in_order, read_document
 from deemster.formats.json_values import Path as Keys
 from deemster.formats.strict_json import json_document
 from deemster.rubrics.criterion import Check, Criterion, Option
-from deemster.rubrics.criterion_faults import Faults, criterion_faults, is_number, key_faults, located, shown
+from deemster.rubrics.criterion_issues import Issues, criterion_issues, is_number, key_issues, located, shown
 from deemster.rubrics.rubric_definition import (
     Rubric,
     Section,
-    head_faults,
-    name_faults,
-    section_text_faults,
-    weight_faults,
+    head_issues,
+    name_issues,
+    section_text_issues,
+    weight_issues,
 )
 
 SCHEMA = "deemster.rubric.v1"
@@ -32,14 +32,14 @@ def load_rubric(source: Any) -> Rubric:
     """Read a rubric from a path, an open text file, a map or a list.
 
     Raises:
-        RubricError: It cannot be read, or something in it cannot be used; all faults are listed.
+        RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
     """
     if isinstance(source, (str, Path)):
         return _rubric(read_document(source, error=RubricError))
     if isinstance(source, (Mapping, list, tuple)):
-        rubric, faults = read_rubric(source, None)
+        rubric, issues = read_rubric(source, None)
         if rubric is None:
-            raise RubricError(faults)
+            raise RubricError(issues)
         return rubric
     if not hasattr(source, "read"):
         raise RubricError(f"A rubric is loaded from a path, an open text file, a map or a list, not {shown(source)}.")
@@ -51,7 +51,7 @@ def _from_file(file: TextIO) -> Rubric:
     called = name if isinstance(name, str) else "<file>"
     text = file.read()
     if not isinstance(text, str):
-        raise RubricError(Fault("The file is open as bytes; open it as text.", called))
+        raise RubricError(Issue("The file is open as bytes; open it as text.", called))
     known = Path(called).suffix.lower() in {".json", ".yaml", ".yml"}
     kind = format_of(called, Reading(called, error=RubricError), known=FORMATS) if known else None
     return parse_rubric(text, format=kind, file=called)
@@ -63,10 +63,10 @@ def parse_rubric(text: str, *, format: str | None = None, file: str = "<text>") 
     Args:
         text: JSON or YAML.
         format: `json` or `yaml`; by the first character where it is not told.
-        file: How faults name the text.
+        file: How issues name the text.
 
     Raises:
-        RubricError: It cannot be read, or something in it cannot be used; all faults are listed.
+        RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
     """
     reading = Reading(file, error=RubricError)
     if not isinstance(text, str):
@@ -84,28 +84,28 @@ def parse_rubric(text: str, *, format: str | None = None, file: str = "<text>") 
 
 
 def _rubric(document: Document) -> Rubric:
-    rubric, faults = read_rubric(document.value, document)
+    rubric, issues = read_rubric(document.value, document)
     if rubric is None:
-        raise RubricError(in_order(faults))
+        raise RubricError(in_order(issues))
     return rubric
 
 
-def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple[Rubric | None, list[Fault]]:
+def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple[Rubric | None, list[Issue]]:
     """Read a rubric that may stand inside another file.
 
     Args:
         value: The map or list.
-        document: The file it stands in, for the lines of faults; None for a value from memory.
+        document: The file it stands in, for the lines of issues; None for a value from memory.
         path: The keys and positions from the root of the file to the value.
 
     Returns:
-        The rubric and no faults, or None and everything that is wrong.
+        The rubric and no issues, or None and everything that is wrong.
     """
     reader = _Reader(document)
     body = reader.body(value, path)
     sections = reader.sections(body)
-    if reader.faults:
-        return None, reader.faults
+    if reader.issues:
+        return None, reader.issues
     facts: dict[str, Any] = {key: body.facts.get(key) for key in ("name", "version", "guidelines")}
     if any(section.grouped for section in sections):
         return Rubric(sections=tuple(_section(section) for section in sections), **facts), []
@@ -147,13 +147,13 @@ class _Reader:
 
     def __init__(self, document: Document | None) -> None:
         self.document = document
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
 
-    def add(self, path: Keys, faults: Faults | Iterable[tuple[Keys, str]]) -> None:
-        for rest, message in faults:
+    def add(self, path: Keys, issues: Issues | Iterable[tuple[Keys, str]]) -> None:
+        for rest, message in issues:
             full = (*path, *rest)
             where = self.document.where(full) if self.document else None
-            self.faults.append(Fault(located(full, message), where))
+            self.issues.append(Issue(located(full, message), where))
 
     def body(self, value: Any, path: Keys) -> _Body:
         """The list of a rubric, and what stands beside it."""
@@ -163,7 +163,7 @@ class _Reader:
             message = "A rubric is a list of criteria or a map with `criteria`, `sections` or `rubric`, not "
             self.add(path, [((), f"{message}{shown(value)}.")])
             return _Body({}, None, path, "")
-        self.add(path, key_faults(value, (*_HEAD, *_BODIES, "rubric"), "a rubric"))
+        self.add(path, key_issues(value, (*_HEAD, *_BODIES, "rubric"), "a rubric"))
         facts = self._facts(value, path)
         given = [key for key in (*_BODIES, "rubric") if key in value]
         if len(given) != 1:
@@ -187,13 +187,13 @@ class _Reader:
         version = facts.get("schema_version", SCHEMA)
         if version != SCHEMA:
             self.add(path, [(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {shown(version)}.")])
-        self.add(path, head_faults(facts))
+        self.add(path, head_issues(facts))
         return facts
 
     def sections(self, body: _Body) -> list[_Group]:
         """The criteria of a rubric in their groups, checked one by one and together."""
         if body.entries is None:
-            if not self.faults:
+            if not self.issues:
                 self.add(body.path, [((), f"`{body.key}` is a list, not null.")])
             return []
         if not isinstance(body.entries, (list, tuple)) or not body.entries:
@@ -205,14 +205,14 @@ class _Reader:
         groups = self._groups(entries, body.key)
         every = [pair for group in groups for pair in group.criteria]
         for path, raw in every:
-            self.add(path, criterion_faults(raw))
+            self.add(path, criterion_issues(raw))
         self._check_together(every, body.path)
         return groups
 
     def _check_together(self, every: Sequence[tuple[Keys, Any]], path: Keys) -> None:
-        self.add((), name_faults((at, _name(raw)) for at, raw in every))
+        self.add((), name_issues((at, _name(raw)) for at, raw in every))
         weights = [raw.get("weight", 10.0) for _, raw in every if isinstance(raw, Mapping)]
-        for _, message in weight_faults(float(weight) for weight in weights if is_number(weight)):
+        for _, message in weight_issues(float(weight) for weight in weights if is_number(weight)):
             self.add(path, [((), message)])
 
     def _groups(self, entries: Sequence[tuple[Keys, Any]], key: str) -> list[_Group]:
@@ -233,8 +233,8 @@ class _Reader:
         if not isinstance(entry, Mapping):
             self.add(path, [((), f"A section is a map with `criteria`, not {shown(entry)}.")])
             return _Group([], True, {"criteria": ()})
-        self.add(path, key_faults(entry, _SECTION_KEYS, "a section", need=("criteria",)))
-        self.add(path, section_text_faults(entry))
+        self.add(path, key_issues(entry, _SECTION_KEYS, "a section", need=("criteria",)))
+        self.add(path, section_text_issues(entry))
         criteria = entry.get("criteria", ())
         if not isinstance(criteria, (list, tuple)):
             self.add(path, [(("criteria",), f"`criteria` is a list of criteria, not {shown(criteria)}.")])

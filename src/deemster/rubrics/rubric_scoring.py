@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.errors import ConfigurationError, Fault, RubricError
+from deemster.errors import ConfigurationError, Issue, RubricError
 from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.criterion_faults import Faults, is_number, label_hint, located, shown
+from deemster.rubrics.criterion_issues import Issues, is_number, label_hint, located, shown
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import FAILED, FAILED_WORST, MISSING
 from deemster.rubrics.vote_aggregation import confirm_codes, whole_numbers
@@ -40,13 +40,13 @@ class Scoring(msgspec.Struct, frozen=True):
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        faults = scoring_faults({key: getattr(self, key) for key in self.__struct_fields__})
-        found = [Fault(located(path, message)) for path, message in faults]
+        issues = scoring_issues({key: getattr(self, key) for key in self.__struct_fields__})
+        found = [Issue(located(path, message)) for path, message in issues]
         if found:
             raise ConfigurationError(found)
 
 
-def scoring_faults(fields: Mapping[str, Any]) -> Faults:
+def scoring_issues(fields: Mapping[str, Any]) -> Issues:
     """What is wrong with the scoring among some raw settings; what is absent is not looked at."""
     strategy = fields.get("abstention", "skip")
     if strategy not in STRATEGIES:
@@ -152,7 +152,7 @@ def rubric_scores(
     """Score many lists of verdicts at once.
 
     With S the sum of weight times value, P that of the positive weights and N that of the negative ones without their
-    sign, the score is S / P, or 1 + S / N where only faults are left, brought to [0, 1]; it is S where it is not to be
+    sign, the score is S / P, or 1 + S / N where only issues are left, brought to [0, 1]; it is S where it is not to be
     normalised, and undefined where no weight is left or every call failed. A failed fatal criterion makes it 0.
 
     Args:
@@ -215,7 +215,7 @@ def _sum(terms: Floats) -> Floats:
 def _brought(total: Floats, positive: Floats, negative: Floats) -> Floats:
     gains = positive > 0
     scale = np.where(gains, positive, np.where(negative > 0, negative, 1.0))
-    # A huge fault beside a tiny gain overflows, to the side the clip cuts off.
+    # A huge issue beside a tiny gain overflows, to the side the clip cuts off.
     with np.errstate(over="ignore"):
         share = np.where(gains, 0.0, 1.0) + total / scale
     return np.clip(share, 0.0, 1.0)
@@ -258,14 +258,14 @@ def rubric_score(
         count = "text" if isinstance(verdicts, str) else str(len(verdicts))
         raise RubricError(f"The rubric has {len(rubric.criteria)} criteria and needs a verdict for each, not {count}.")
     codes: list[int] = []
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     for criterion, verdict in zip(rubric.criteria, verdicts, strict=True):
         try:
             codes.append(_code(criterion, verdict))
         except RubricError as error:
-            faults.extend(error.faults)
-    if faults:
-        raise RubricError(faults)
+            issues.extend(error.issues)
+    if issues:
+        raise RubricError(issues)
     found = rubric_scores(rubric, [codes], scoring=scoring, penalties=[penalty])
     score, raw = float(found.score[0]), float(found.raw_score[0])
     return RubricScore(

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.errors import ConfigurationError, Fault, RubricError
+from deemster.errors import ConfigurationError, Issue, RubricError
 from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.criterion_faults import Faults, located, rule_faults
+from deemster.rubrics.criterion_issues import Issues, located, rule_issues
 from deemster.rubrics.verdicts import FAILED, FAILED_WORST, MISSING, Kind
 
 Codes = NDArray[np.int16]
@@ -44,8 +44,8 @@ class Rules(msgspec.Struct, frozen=True):
     nominal_aggregation: str = "mode"
 
     def __post_init__(self) -> None:
-        faults = rules_faults({key: getattr(self, key) for key in _KEYS.values()})
-        found = [Fault(located(path, message)) for path, message in faults]
+        issues = rules_issues({key: getattr(self, key) for key in _KEYS.values()})
+        found = [Issue(located(path, message)) for path, message in issues]
         if found:
             raise ConfigurationError(found)
 
@@ -55,11 +55,11 @@ class Rules(msgspec.Struct, frozen=True):
         return rule
 
 
-def rules_faults(fields: Mapping[str, Any]) -> Faults:
+def rules_issues(fields: Mapping[str, Any]) -> Issues:
     """What is wrong with the rules among some raw settings; what is absent is not looked at."""
     for kind, key in _KEYS.items():
         if key in fields:
-            yield from rule_faults(fields[key], kind, key)
+            yield from rule_issues(fields[key], kind, key)
 
 
 class Aggregated(NamedTuple):
@@ -95,9 +95,9 @@ def aggregate(
     [0, 1]
     """
     given = whole_numbers(codes)
-    faults = [Fault(message) for _, message in rule_faults(rule, criterion.kind)]
-    if faults:
-        raise RubricError(faults)
+    issues = [Issue(message) for _, message in rule_issues(rule, criterion.kind)]
+    if issues:
+        raise RubricError(issues)
     if given.ndim != 2:
         raise RubricError(f"Votes are rows by voters, two dimensions, not {given.ndim}.")
     confirm_codes(criterion, given)

@@ -40,7 +40,7 @@ class Remark(NamedTuple):
 
 
 def phrasing(criterion: Criterion) -> Iterator[Remark]:
-    """What is wrong with the wording of a requirement, in the order of the text's faults from worst to least.
+    """What is wrong with the wording of a requirement, in the order of the text's issues from worst to least.
 
     A requirement that a metric answers is read by no judge, and only its length counts.
     """
@@ -159,10 +159,10 @@ def _negated(criterion: Criterion, text: str) -> Iterator[Remark]:
         yield Remark("double-negative", message, "Say what the submission does, or make two criteria.")
     elif found and criterion.weight < 0:
         message = f"`{found[0]}` stands in a criterion of negative weight: meeting it means that something is absent."
-        yield Remark("negated-fault", message, "Turn it round: ask for what should be there, with a positive weight.")
+        yield Remark("negated-issue", message, "Turn it round: ask for what should be there, with a positive weight.")
     elif found and criterion.weight > 0 and not criterion.options:
         message = f"`{found[0]}` asks for an absence: whatever says nothing meets it."
-        yield Remark("negated", message, "Ask for the fault itself, with a negative weight.")
+        yield Remark("negated", message, "Ask for the issue itself, with a negative weight.")
 
 
 def _outside(text: str) -> Iterator[Remark]:

@@ -15,10 +15,10 @@ __all__ = [
     "Progress",
     "evaluate",
     "evaluate_async",
-    "run_sync",
     "job_of",
     "planned",
     "report_of",
     "run",
+    "run_sync",
     "spellings",
 ]

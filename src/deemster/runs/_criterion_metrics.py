@@ -21,10 +21,10 @@ def checks_of_rubrics(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
         rubrics: Any number of rubrics; equal ones are one.
 
     Raises:
-        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all faults are listed.
+        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
     """
     found: dict[Criterion, Any] = {}
-    faults = []
+    issues = []
     for rubric in {id(rubric): rubric for rubric in rubrics}.values():
         for criterion in rubric.criteria:
             if criterion.check is None or criterion in found:
@@ -32,9 +32,9 @@ def checks_of_rubrics(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
             try:
                 found[criterion] = _guarded(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))
             except ConfigurationError as error:
-                faults += [fault._replace(message=f"`{criterion.name}`: {fault.message}") for fault in error.faults]
-    if faults:
-        raise ConfigurationError(list(dict.fromkeys(faults)))
+                issues += [issue._replace(message=f"`{criterion.name}`: {issue.message}") for issue in error.issues]
+    if issues:
+        raise ConfigurationError(list(dict.fromkeys(issues)))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, visible
+from deemster.errors import ConfigurationError, Issue, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
@@ -115,7 +115,7 @@ class Trail:
                 write_aside(path, [_line(head)])
             self._file = path.open("ab")
         except OSError as error:
-            raise ConfigurationError(Fault(f"The progress cannot be kept: {error.strerror}.", str(path))) from None
+            raise ConfigurationError(Issue(f"The progress cannot be kept: {error.strerror}.", str(path))) from None
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +160,7 @@ class Trail:
             os.fsync(self._file.fileno())
         except OSError as error:
             message = f"The progress cannot be kept: {error.strerror}."
-            raise ConfigurationError(Fault(message, str(self._path))) from None
+            raise ConfigurationError(Issue(message, str(self._path))) from None
 
     def _add(self, fact: Verdicts | Reply) -> None:
         if isinstance(fact, Verdicts):
@@ -173,22 +173,22 @@ class Trail:
             message = (
                 "The file is there from work that stopped. Go on from it with `--resume` (`resume=True`), or remove it."
             )
-            raise ConfigurationError(Fault(message, str(path)))
+            raise ConfigurationError(Issue(message, str(path)))
         data = path.read_bytes()
         whole, _, torn = data.rpartition(b"\n")
         facts = [self._read(line, f"{path}:{number}") for number, line in enumerate(whole.split(b"\n"), 1)]
         first, *rest = facts
         if not isinstance(first, Head):
-            raise ConfigurationError(Fault("This is no progress file of `rubric improve`.", str(path)))
+            raise ConfigurationError(Issue("This is no progress file of `rubric improve`.", str(path)))
         changed = [
-            Fault(
+            Issue(
                 f"`{key}` has changed since: it was {_told(first.identity.get(key))}, and is {_told(value)}.", str(path)
             )
             for key, value in head.identity.items()
             if first.identity.get(key) != value
         ]
         if first.schema_version != SCHEMA:
-            changed.insert(0, Fault(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
+            changed.insert(0, Issue(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
         if changed:
             raise ConfigurationError(changed)
         self.token = first.token
@@ -204,7 +204,7 @@ class Trail:
             fact: Head | Verdicts | Reply = _DECODE(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             message = f"This is no line of a progress file of `rubric improve`: {error}."
-            raise ConfigurationError(Fault(message, where)) from None
+            raise ConfigurationError(Issue(message, where)) from None
         return fact
 
 

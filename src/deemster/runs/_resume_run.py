@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, StoreError
+from deemster.errors import ConfigurationError, Issue, StoreError
 from deemster.records import MetricCard
 from deemster.runs._run_identity import differences, identity_of
 from deemster.runs.evaluation_job import Job
@@ -66,8 +66,8 @@ def reconciled(
             if shape
             else "Start a new run, or go on with `--allow-changed`: the report is then marked as mixed."
         )
-        faults = [f"The run `{row.id}` cannot be resumed: it is not the same any more.", *changes, *shape, way_out]
-        raise ConfigurationError(map(Fault, faults))
+        issues = [f"The run `{row.id}` cannot be resumed: it is not the same any more.", *changes, *shape, way_out]
+        raise ConfigurationError(map(Issue, issues))
     places = {card.name: place for place, card in enumerate(row.scorings[0].cards)}
     metrics = tuple(sorted(job.plan.metrics, key=lambda metric: places[metric.name]))
     return job._replace(plan=job.plan._replace(metrics=metrics)), changes

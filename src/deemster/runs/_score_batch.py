@@ -72,7 +72,7 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
             marks = list(many(samples, outputs))
             if len(marks) == len(samples):
                 return [user_mark(metric, mark) for mark in marks]
-        # The batch failed as a whole: pair by pair, only the pairs at fault do.
+        # The batch failed as a whole: pair by pair, only the pairs at issue do.
     return [_user_score(metric, sample, output) for sample, output in zip(samples, outputs, strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import DatasetError, Fault, listing
+from deemster.errors import DatasetError, Issue, listing
 from deemster.judges.grading_case import Case, case_of
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
@@ -48,8 +48,8 @@ def divided(
     Raises:
         DatasetError: The labels are not about this rubric, there are too few, or an item belongs to no cluster.
     """
-    if faults := list(_faults(rubric, dataset)):
-        raise DatasetError(faults)
+    if issues := list(_issues(rubric, dataset)):
+        raise DatasetError(issues)
     labelled = [
         item
         for item, truth in zip(dataset.items, dataset.truths, strict=True)
@@ -68,21 +68,21 @@ def divided(
     return _half(first, cluster), _half(second, cluster)
 
 
-def _faults(rubric: Rubric, dataset: RubricDataset) -> Iterator[Fault]:
+def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
     for item in dataset.items:
         if item.rubric is not None:
             message = "The item has a rubric of its own; a rubric is improved by items that are all judged by it."
-            yield Fault(message, None, item.id)
+            yield Issue(message, None, item.id)
     theirs = dataset.rubric
     if theirs is None:
         return
     if theirs.names != rubric.names:
         message = f"The labels of the dataset are about the criteria {listing(theirs.names)}, "
-        yield Fault(f"{message}and the rubric has {listing(rubric.names)}; both need the same, in one order.")
+        yield Issue(f"{message}and the rubric has {listing(rubric.names)}; both need the same, in one order.")
         return
     for mine, other in zip(rubric.criteria, theirs.criteria, strict=True):
         if mine.options != other.options or mine.kind != other.kind:
-            yield Fault(f"The options of `{mine.name}` are not those that the dataset's labels are about.")
+            yield Issue(f"The options of `{mine.name}` are not those that the dataset's labels are about.")
 
 
 def _half(part: RubricDataset, cluster: str | None) -> Half:

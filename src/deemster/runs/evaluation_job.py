@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
@@ -202,18 +202,18 @@ def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Agg
 
 def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
     names = spellings(metrics)
-    faults = []
+    issues = []
     resolved = {}
     for name, value in given.items():
         if name not in names:
             known = did_you_mean(name, dict.fromkeys(names.values()))
-            faults.append(Fault(f"A threshold is given for `{name}`, which is no metric of this run. {known}"))
+            issues.append(Issue(f"A threshold is given for `{name}`, which is no metric of this run. {known}"))
         elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            faults.append(Fault(f"The threshold of `{name}` is a number between 0 and 1, not {value!r}."))
+            issues.append(Issue(f"The threshold of `{name}` is a number between 0 and 1, not {value!r}."))
         else:
             resolved[names[name]] = float(value)
-    if faults:
-        raise ConfigurationError(faults)
+    if issues:
+        raise ConfigurationError(issues)
     return resolved
 
 

@@ -196,6 +196,6 @@ def checks_of(dataset: RubricDataset) -> dict[Criterion, Any]:
     """The metric of every criterion that a metric answers.
 
     Raises:
-        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all faults are listed.
+        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
     """
     return checks_of_rubrics(dataset.rubrics)

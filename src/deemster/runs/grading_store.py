@@ -12,7 +12,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, DeemsterError, Fault, StoreError, TakenError, counted, listing
+from deemster.errors import ConfigurationError, DeemsterError, Issue, StoreError, TakenError, counted, listing
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading, ItemGrading, Vote
@@ -295,7 +295,7 @@ def _chosen(store: Store, name: str, wanted: str | bool | None) -> RunRow | None
     if isinstance(wanted, str):
         row = store.run(wanted, kind="grading")
         if row.kind != "grading":
-            raise StoreError(Fault(f"`{row.id}` is a {row.kind}, which `grade` cannot resume.", store.where))
+            raise StoreError(Issue(f"`{row.id}` is a {row.kind}, which `grade` cannot resume.", store.where))
         return row
     own = store.runs(dataset=name, kind="grading")
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
@@ -311,9 +311,9 @@ def _resumed(terms: Terms, row: RunRow, keeping: Keeping) -> RunRow:
     if changes and not keeping.allow_changed:
         raise ConfigurationError(
             [
-                Fault(f"The grading `{row.id}` cannot be resumed: it is not the same any more."),
-                *map(Fault, changes),
-                Fault("Start a new one, or go on with `--allow-changed`: it is then marked as mixed."),
+                Issue(f"The grading `{row.id}` cannot be resumed: it is not the same any more."),
+                *map(Issue, changes),
+                Issue("Start a new one, or go on with `--allow-changed`: it is then marked as mixed."),
             ]
         )
     if changes:
@@ -332,15 +332,15 @@ def _refuse_other_shape(terms: Terms, row: RunRow, store: Store) -> None:
     Raises:
         ConfigurationError: One of them changed.
     """
-    faults = []
+    issues = []
     if [kept.id for kept in store.samples(row.id)] != [item.id for item in terms.dataset.items]:
-        faults.append(Fault("The dataset has other items, or has them in another order."))
+        issues.append(Issue("The dataset has other items, or has them in another order."))
     before, now = (_panel(identity["settings"]) for identity in (row.identity, terms.identity))
     if before != now:
-        faults.append(Fault(f"The judges were {before}, and are {now}."))
-    if faults:
+        issues.append(Issue(f"The judges were {before}, and are {now}."))
+    if issues:
         message = f"The grading `{row.id}` cannot be resumed even with `--allow-changed`: start a new one."
-        raise ConfigurationError([Fault(message), *faults])
+        raise ConfigurationError([Issue(message), *issues])
 
 
 def _panel(settings: Mapping[str, Any]) -> str:
@@ -370,7 +370,7 @@ def _begun(terms: Terms, store: Store, name: str, seed: int, clock: Clock) -> Le
             return store.begin(named, _samples(dataset), cards=())
         except TakenError:
             continue
-    raise StoreError(Fault(f"There are {_WAYS:,} runs that would be called `{facts.id}`.", store.where))
+    raise StoreError(Issue(f"There are {_WAYS:,} runs that would be called `{facts.id}`.", store.where))
 
 
 def _samples(dataset: RubricDataset) -> Iterator[SampleFacts]:

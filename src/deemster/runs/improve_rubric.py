@@ -123,8 +123,8 @@ async def improved(
     Raises:
         InputError: Something given cannot be used.
     """
-    if faults := list(settings.faults()):
-        raise ConfigurationError(faults)
+    if issues := list(settings.issues()):
+        raise ConfigurationError(issues)
     halves = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
     asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, asking)

@@ -43,8 +43,8 @@ async def forecast(rubric: Rubric, dataset: RubricDataset, settings: Settings, *
     Raises:
         InputError: Something given cannot be used.
     """
-    if faults := list(settings.faults()):
-        raise ConfigurationError(faults)
+    if issues := list(settings.issues()):
+        raise ConfigurationError(issues)
     train, held = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
     asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
     places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from deemster.alignment.agreement_gain import agreements
-from deemster.errors import Fault, counted
+from deemster.errors import Issue, counted
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Exemplar, rewording
 from deemster.judges.grading_case import Case, place_digest
@@ -63,20 +63,20 @@ class Settings(NamedTuple):
     alpha: float = ALPHA
     seed: int = 0
 
-    def faults(self) -> Iterator[Fault]:
+    def issues(self) -> Iterator[Issue]:
         """What is wrong with them."""
         grader = self.grader
         if grader.calls != "per_criterion":
-            yield Fault("A rubric is improved criterion by criterion: `calls` of the grader is `per_criterion`.")
+            yield Issue("A rubric is improved criterion by criterion: `calls` of the grader is `per_criterion`.")
         if grader.few_shot is not None:
-            yield Fault("A rubric is improved without examples for the judges: `few_shot` of the grader is None.")
+            yield Issue("A rubric is improved without examples for the judges: `few_shot` of the grader is None.")
         for key in ("rounds", "criteria", "exemplars"):
             if type(getattr(self, key)) is not int or getattr(self, key) < 1:
-                yield Fault(f"`{key}` is a whole number of at least 1, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` is a whole number of at least 1, not {shown(getattr(self, key))}.")
         if type(self.alpha) is not float or not 0 < self.alpha < 1:
-            yield Fault(f"`alpha` is a number between 0 and 1, not {shown(self.alpha)}.")
+            yield Issue(f"`alpha` is a number between 0 and 1, not {shown(self.alpha)}.")
         if not isinstance(self.writer, str) or not self.writer.strip():
-            yield Fault(f"`writer` is the name of a model role, not {shown(self.writer)}.")
+            yield Issue(f"`writer` is the name of a model role, not {shown(self.writer)}.")
 
 
 class Stopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean, listing
+from deemster.errors import ConfigurationError, Issue, did_you_mean, listing
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.metric_groups import group
 from deemster.metrics.metric_contract import Measure, shown
@@ -149,25 +149,25 @@ def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = 
         search: A directory in which import paths are looked up first.
 
     Raises:
-        ConfigurationError: With every fault: no metrics, two of one name, and whatever `resolve` refuses.
+        ConfigurationError: With every issue: no metrics, two of one name, and whatever `resolve` refuses.
     """
     if isinstance(entries, (str, Mapping)) or not isinstance(entries, Iterable):
         raise ConfigurationError("The metrics are a list, such as [exact-match, rouge-l].")
-    faults: list[Fault] = []
+    issues: list[Issue] = []
     metrics: list[Metric] = []
     for entry in entries:
         try:
             metrics.append(resolve(entry, search=search))
         except ConfigurationError as error:
-            faults += [fault for fault in error.faults if fault not in faults]
+            issues += [issue for issue in error.issues if issue not in issues]
     names = [metric.name for metric in metrics]
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
-            faults.append(Fault(f"Two metrics are called `{name}`. Give one of them another `name`."))
-    if not metrics and not faults:
-        faults.append(Fault("There are no metrics. Name at least one, such as `exact-match`."))
-    if faults:
-        raise ConfigurationError(faults)
+            issues.append(Issue(f"Two metrics are called `{name}`. Give one of them another `name`."))
+    if not metrics and not issues:
+        issues.append(Issue("There are no metrics. Name at least one, such as `exact-match`."))
+    if issues:
+        raise ConfigurationError(issues)
     return tuple(metrics)
 
 
@@ -350,22 +350,22 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
 def _ours(alias: str, name: str, options: dict[str, Any]) -> Measure:
     metric = _class(alias)
     known = metric.__struct_fields__
-    faults = []
+    issues = []
     for option in options:
         if option == "k" and "k" not in known:
-            faults.append(Fault(f"`{name}` takes no `@k`."))
+            issues.append(Issue(f"`{name}` takes no `@k`."))
         elif option not in known:
-            faults.append(Fault(f"`{name}` has no option `{option}`. {did_you_mean(option, known)}"))
-    faults += [
-        Fault(f"`{name}` needs the option `{field.name}`.")
+            issues.append(Issue(f"`{name}` has no option `{option}`. {did_you_mean(option, known)}"))
+    issues += [
+        Issue(f"`{name}` needs the option `{field.name}`.")
         for field in msgspec.structs.fields(metric)
         if field.required and field.name not in options
     ]
     given = options.get("name", "")
     if given is not None and (not isinstance(given, str) or (given and not given.strip())):
-        faults.append(Fault(f"`name` of `{name}` is non-blank text, not {shown(given)}."))
-    if faults:
-        raise ConfigurationError(faults)
+        issues.append(Issue(f"`name` of `{name}` is non-blank text, not {shown(given)}."))
+    if issues:
+        raise ConfigurationError(issues)
     return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})
 
 
@@ -408,17 +408,17 @@ def _checked(metric: Any, called: str) -> Metric:
 @cache
 def _plugins() -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
-    faults = []
+    issues = []
     for point in entry_points(group=GROUP):
         other = found.setdefault(point.name, point)
         if point.name in PLACES or point.name in SHORT or point.name in PRESETS:
-            faults.append(Fault(f"The plug-in `{point.value}` calls its metric `{point.name}`, which is taken."))
+            issues.append(Issue(f"The plug-in `{point.value}` calls its metric `{point.name}`, which is taken."))
         elif other.value != point.value:
-            faults.append(
-                Fault(f"The plug-ins `{other.value}` and `{point.value}` both call their metric `{point.name}`.")
+            issues.append(
+                Issue(f"The plug-ins `{other.value}` and `{point.value}` both call their metric `{point.name}`.")
             )
-    if faults:
-        raise ConfigurationError(faults)
+    if issues:
+        raise ConfigurationError(issues)
     return found
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.errors import ConfigurationError, Fault
+from deemster.errors import ConfigurationError, Issue
 from deemster.models import Budget, Cache, Gateway, Role, missing_role, read_models, role_of
 from deemster.models.budget import Most
 from deemster.records import Output, Sample
@@ -59,10 +59,10 @@ def asking_of(
         offline: Whether nothing may be asked over the network.
 
     Raises:
-        ConfigurationError: Something cannot be used; all faults are listed.
+        ConfigurationError: Something cannot be used; all issues are listed.
     """
     given = dict(models or {})
-    faults = list(budget_faults(budget_usd, budget_tokens))
+    issues = list(budget_issues(budget_usd, budget_tokens))
     roles: dict[str, Role] = {}
     plain = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
     for name, entry in given.items():
@@ -70,7 +70,7 @@ def asking_of(
             try:
                 roles[name] = role_of(name, entry)
             except TypeError as error:
-                faults.append(Fault(str(error)))
+                issues.append(Issue(str(error)))
     try:
         if plain:
             read = read_models(
@@ -78,22 +78,22 @@ def asking_of(
             )
             roles = {**{name: read[name] for name in plain}, **roles}
     except ConfigurationError as error:
-        faults += error.faults
-    if faults:
-        raise ConfigurationError(faults)
+        issues += error.issues
+    if issues:
+        raise ConfigurationError(issues)
     path = None if cache is None else Path(cache)
     money = None if budget_usd is None else Decimal(str(budget_usd))
     return Asking(roles, path, money, budget_tokens, offline)
 
 
-def budget_faults(usd: Any, tokens: Any) -> list[Fault]:
+def budget_issues(usd: Any, tokens: Any) -> list[Issue]:
     """What is wrong with the limits of what may be spent."""
-    faults = []
+    issues = []
     if usd is not None and not _is_amount(usd):
-        faults.append(Fault(f"A budget in USD is a number of at least 0, not {usd!r}."))
+        issues.append(Issue(f"A budget in USD is a number of at least 0, not {usd!r}."))
     if tokens is not None and (type(tokens) is not int or tokens < 0):
-        faults.append(Fault(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
-    return faults
+        issues.append(Issue(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
+    return issues
 
 
 def _is_amount(usd: Any) -> bool:
@@ -109,7 +109,7 @@ def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:
         ConfigurationError: A metric asks a model that nobody named.
     """
     roles = dict(asking.roles)
-    faults = []
+    issues = []
     for metric in metrics:
         for role in getattr(metric, "roles", ()):
             embeds = role.partition(":")[0] == EMBEDDING
@@ -117,9 +117,9 @@ def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:
                 roles[role] = read_models(None, place=lambda _: None, environ={})[EMBEDDING]
             elif role not in roles or (roles[role].kind == "embedding") != embeds:
                 message = f"{metric.name}: {missing_role(role, roles, embeds=embeds)}"
-                faults.append(Fault(message))
-    if faults:
-        raise ConfigurationError(dict.fromkeys(faults))
+                issues.append(Issue(message))
+    if issues:
+        raise ConfigurationError(dict.fromkeys(issues))
     return asking._replace(roles=roles)
 
 
@@ -169,8 +169,8 @@ async def opened(
         )
         async with gateway:
             yield gateway
-        if gateway.fault is not None:
-            raise gateway.fault
+        if gateway.issue is not None:
+            raise gateway.issue
     finally:
         if cache is not None:
             cache.close()

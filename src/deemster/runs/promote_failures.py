@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from deemster.datasets import Dataset
 from deemster.datasets.fingerprint import row_hash
 from deemster.datasets.sample_rows import SCHEMA
-from deemster.errors import ConfigurationError, DatasetError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.formats.json_values import thawed
 from deemster.formats.write_rows import extend_rows, write_rows
 from deemster.records import Execution, MetricCard, MetricScore, Output
@@ -73,7 +73,7 @@ def promoted(
                 seen.add(digest)
                 rows.append(_row(run, sample, execution, cards))
     if missing:
-        raise ConfigurationError([Fault(f"There is no record `{each}`.") for each in sorted(missing)])
+        raise ConfigurationError([Issue(f"There is no record `{each}`.") for each in sorted(missing)])
     if rows and existing is None:
         header = {"schema_version": SCHEMA, "name": name}
         write_rows(file, header, rows, key="samples", known=FORMATS, error=DatasetError)

@@ -95,7 +95,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
         """Refuse options that make no sense, and a rubric that cannot be read.
 
         Raises:
-            ConfigurationError: An option is out of range, or the rubric is none; all faults are listed.
+            ConfigurationError: An option is out of range, or the rubric is none; all errors are listed.
         """
         if (self.file is None) == (self.rubric is None):
             raise ConfigurationError("`rubric` needs either `file`, a rubric's path, or `rubric`, the rubric itself.")
@@ -122,7 +122,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
         try:
             return Rubric.load(given)
         except InputError as error:
-            raise ConfigurationError(error.faults) from None
+            raise ConfigurationError(error.issues) from None
 
     @cached_property
     def grader(self) -> CriterionGrader:
@@ -166,7 +166,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
         """The prompt and the reference, which a sample need not have.
 
         Raises:
-            Fault: One of them cannot be read.
+            UnscoredError: One of them cannot be read.
         """
         return question_of(sample), None if sample.expected_output is None else reference_of(sample)
 
@@ -174,7 +174,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
         """Ask about every criterion, and mark.
 
         Raises:
-            Fault: The sample or output cannot be read.
+            UnscoredError: The sample or output cannot be read.
         """
         prompt, reference = self.expect(sample)
         text = text_of(output)

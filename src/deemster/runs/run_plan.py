@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Fault, listing, nearest, visible
+from deemster.errors import ConfigurationError, Issue, listing, nearest, visible
 from deemster.errors.user_code_guard import Caught
 from deemster.metrics.metric_contract import Measure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
@@ -103,7 +103,7 @@ def survey(
         ConfigurationError: A sample is malformed for a metric; all such are listed.
     """
     checks = [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
-    faults: dict[tuple[str, str], list[str]] = {}
+    issues: dict[tuple[str, str], list[str]] = {}
     absences: dict[str, _Absence] = {}
     keys: set[str] = set()
     for position, sample in enumerate(plan.dataset):
@@ -112,14 +112,14 @@ def survey(
         for name, check in checks:
             for problem in check(sample):
                 if problem.malformed or strict:
-                    faults.setdefault((sample.id, problem.message), []).append(name)
+                    issues.setdefault((sample.id, problem.message), []).append(name)
                 else:
                     first = absences.setdefault(name, _Absence(sample.id, problem.message))
                     first.count += 1
-    if faults:
+    if issues:
         where = plan.dataset.path
         raise ConfigurationError(
-            Fault(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in faults.items()
+            Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
         )
     size = len(plan.dataset)
     warnings = [_absence_warning(name, found, size, discreet=discreet) for name, found in absences.items()]

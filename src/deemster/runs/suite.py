@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats import Document, read_document
 from deemster.formats.document import in_order
 from deemster.formats.json_values import kind_of
@@ -40,7 +40,7 @@ class Suite(NamedTuple):
     """A suite file, checked.
 
     Attributes:
-        document: The file, for the places of later faults.
+        document: The file, for the places of later issues.
         folder: What its paths are relative to.
         name: The suite's name; the file's stem where it has none.
         dataset: The dataset's path.
@@ -83,17 +83,17 @@ def load_suite(path: str | Path, *, calls_target: bool = True, whole: bool = Tru
         whole: Whether it must say what is run; otherwise one that only names models will do.
 
     Raises:
-        ConfigurationError: It cannot be read, or something in it cannot be used; all faults are listed.
+        ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
     """
     document = read_document(path, error=ConfigurationError)
     if not isinstance(document.value, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(document.value)}."
-        raise ConfigurationError(Fault(message, document.where()))
+        raise ConfigurationError(Issue(message, document.where()))
     is_run = whole or not document.value.get("models")
     reader = _Reader(document, Path(path).parent, calls_target=calls_target, is_run=is_run)
     suite = reader.suite(Path(path))
-    if reader.faults:
-        raise ConfigurationError(in_order(reader.faults))
+    if reader.issues:
+        raise ConfigurationError(in_order(reader.issues))
     return suite
 
 
@@ -105,16 +105,16 @@ class _Reader:
         self.folder = folder
         self.calls_target = calls_target
         self.is_run = is_run
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
 
     def suite(self, path: Path) -> Suite:
         root = self._map(self.document.value, (), "a suite", KEYS)
         version = root.get("schema_version", SCHEMA)
         if version != SCHEMA:
-            self._fault(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {_shown(version)}.")
+            self._issue(("schema_version",), f"`schema_version` is `{SCHEMA}`, not {_shown(version)}.")
         metrics, aggregator = root.get("metrics", []), self._declared(root, "aggregator")
         if not isinstance(metrics, list) or (not (metrics or "group" in root) and self.is_run):
-            self._fault(("metrics",), "`metrics` is a list of at least one metric.")
+            self._issue(("metrics",), "`metrics` is a list of at least one metric.")
             metrics = []
         if "group" in root:
             metrics, aggregator = self._grouped(root, metrics, aggregator)
@@ -146,34 +146,34 @@ class _Reader:
             try:
                 return with_group(name, metrics, aggregator)
             except ConfigurationError as error:
-                self.faults += [fault._replace(where=self.document.where(("group",))) for fault in error.faults]
+                self.issues += [issue._replace(where=self.document.where(("group",))) for issue in error.issues]
         return metrics, aggregator
 
     def _target(self, value: Any) -> Declared | None:
-        declared, faults = read_target(
+        declared, issues = read_target(
             value, place=self.document.where, environ=os.environ, folder=self.folder, calls=self.calls_target
         )
-        self.faults += faults
+        self.issues += issues
         return declared
 
     def _declared(self, root: Mapping[str, Any], key: str) -> Any:
         """A section that another room reads; one that is there and says nothing is a mistake."""
         if key in root and root[key] is None:
-            self._fault((key,), f"`{key}` is empty.")
+            self._issue((key,), f"`{key}` is empty.")
         return root.get(key)
 
     def _text(self, root: Mapping[str, Any], key: str, *, default: str | None = None) -> str:
         value = root.get(key, default)
         if not isinstance(value, str) or not value.strip():
             found = f", not {_shown(value)}" if key in root else ", and it is missing"
-            self._fault((key,), f"`{key}` is non-blank text{found}.")
+            self._issue((key,), f"`{key}` is non-blank text{found}.")
             return ""
         return value
 
     def _count(self, section: Mapping[str, Any], path: Keys, default: int | None) -> int | None:
         value = section.get(str(path[-1]), default)
         if value is not None and (type(value) is not int or value < 1):
-            self._fault(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {_shown(value)}.")
+            self._issue(path, f"`{'.'.join(map(str, path))}` is a whole number of at least 1, not {_shown(value)}.")
             return default
         return value
 
@@ -182,28 +182,28 @@ class _Reader:
         if value is None:
             return None
         if type(value) not in (int, float) or not 0 < value < float("inf"):
-            self._fault(path, f"`{'.'.join(map(str, path))}` is a number of seconds above 0, not {_shown(value)}.")
+            self._issue(path, f"`{'.'.join(map(str, path))}` is a number of seconds above 0, not {_shown(value)}.")
             return None
         return float(value)
 
     def _seed(self, root: Mapping[str, Any]) -> int:
         seed = root.get("seed", SEED)
         if type(seed) is not int or not 0 <= seed < 2**63:
-            self._fault(("seed",), f"`seed` is a whole number of at least 0, not {_shown(seed)}.")
+            self._issue(("seed",), f"`seed` is a whole number of at least 0, not {_shown(seed)}.")
             return SEED
         return seed
 
     def _map(self, value: Any, path: Keys, name: str, known: Sequence[str]) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            self._fault(path, f"{name} is a map with keys such as `{known[0]}`, not {_shown(value)}.")
+            self._issue(path, f"{name} is a map with keys such as `{known[0]}`, not {_shown(value)}.")
             return {}
         for key in value:
             if key not in known:
-                self._fault((*path, key), f"`{key}` is no key of {name}. {did_you_mean(str(key), known)}")
+                self._issue((*path, key), f"`{key}` is no key of {name}. {did_you_mean(str(key), known)}")
         return {key: entry for key, entry in value.items() if key in known}
 
-    def _fault(self, path: Keys, message: str) -> None:
-        self.faults.append(Fault(message, self.document.where(path)))
+    def _issue(self, path: Keys, message: str) -> None:
+        self.issues.append(Issue(message, self.document.where(path)))
 
 
 def _shown(value: Any) -> str:

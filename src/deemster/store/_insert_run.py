@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from deemster.errors import Fault, TakenError, counted
+from deemster.errors import Issue, TakenError, counted
 from deemster.records import MetricCard
 from deemster.store._connection_pool import Pool
 from deemster.store._row_encoding import content_body, identifier, labels_body
@@ -85,7 +85,7 @@ def begun(pool: Pool, run: RunFacts, cards: Sequence[MetricCard]) -> Lease:
     """
     with pool.writing() as rows:
         if not insert_run(rows, run):
-            raise TakenError(Fault(f"The store has a run `{run.id}` already.", pool.dialect.where))
+            raise TakenError(Issue(f"The store has a run `{run.id}` already.", pool.dialect.where))
         number, token = claim(rows, pool, run.id)
         insert_scoring(rows, number, 0, cards, {}, started_at=run.started_at)
     return Lease(pool, run.id, number, token)

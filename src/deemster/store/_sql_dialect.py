@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from deemster.errors import Fault, StoreError
+from deemster.errors import Issue, StoreError
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -103,4 +103,4 @@ class Dialect(Protocol):
 
 def failure(where: str, message: str) -> StoreError:
     """An error about a store, in one line."""
-    return StoreError(Fault(message, where))
+    return StoreError(Issue(message, where))

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deemster.errors import Fault, LeaseError, StoreError
+from deemster.errors import Issue, LeaseError, StoreError
 from deemster.store._connection_pool import Pool
 from deemster.store._row_encoding import line
 from deemster.store._sql_dialect import Row, Rows, failure
@@ -55,7 +55,7 @@ class Lease:
             owner = owner_of(rows, self._pool, self.run_id)
             by = "" if owner is None else f" by process {owner.pid} on {owner.host}"
             message = f"The run `{self.run_id}` was taken over{by}; nothing more is written here."
-            raise LeaseError(Fault(message, self._pool.dialect.where))
+            raise LeaseError(Issue(message, self._pool.dialect.where))
 
     def release(self) -> None:
         """Give the run back. What cannot be said to the store any more ends by itself after 30 seconds."""
@@ -146,14 +146,14 @@ def claim(rows: Rows, pool: Pool, run_id: str) -> tuple[int, str]:
             f"The run `{run_id}` is being written by process {owner.pid} on {owner.host}"
             f" (last heard of {owner.silent_s:.0f} s ago)."
         )
-        raise LeaseError(Fault(message, pool.dialect.where))
+        raise LeaseError(Issue(message, pool.dialect.where))
     changed = rows.write(
         f"UPDATE runs SET owner_host = ?, owner_pid = ?, owner_start = ?, token = ?, heartbeat = {pool.dialect.now}"  # noqa: S608 - our own words
         " WHERE number = ? AND COALESCE(token, '') = ? AND COALESCE(heartbeat, 0) = ?",
         (*here(), token, found[0], found[4] or "", found[5] or 0.0),
     )
     if not changed:
-        raise LeaseError(Fault(f"The run `{run_id}` was taken by another process just now.", pool.dialect.where))
+        raise LeaseError(Issue(f"The run `{run_id}` was taken by another process just now.", pool.dialect.where))
     return int(found[0]), token
 
 

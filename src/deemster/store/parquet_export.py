@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from deemster.errors import Fault, MissingExtraError, StoreError
+from deemster.errors import Issue, MissingExtraError, StoreError
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, TargetFailure
 from deemster.store.run_facts import RunRow
 
@@ -78,7 +78,7 @@ def export_columns(store: Store, run_ids: Sequence[str], folder: Path) -> None:
         for name, (columns, rows) in tables.items():
             _write(folder / f"{name}.parquet", columns, rows())
     except OSError as error:
-        raise StoreError(Fault(f"The files cannot be written: {error.strerror or error}.", str(folder))) from None
+        raise StoreError(Issue(f"The files cannot be written: {error.strerror or error}.", str(folder))) from None
 
 
 def _write(path: Path, columns: Mapping[str, str], rows: Iterator[_Row]) -> None:

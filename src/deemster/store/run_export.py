@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster import __version__
-from deemster.errors import Fault, LeaseError, StoreError, visible
+from deemster.errors import Issue, LeaseError, StoreError, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.store._row_encoding import checksum
 from deemster.store._run_rows import number_of, run_rows
@@ -64,12 +64,12 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
         owner = store.owner(run_id)
         if owner is not None and owner.alive:
             message = f"The run `{run_id}` is not at rest: process {owner.pid} on {owner.host} writes it."
-            raise LeaseError(Fault(message, store.where))
+            raise LeaseError(Issue(message, store.where))
     header = Header(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
     try:
         write_aside(path, _file(store, header, run_ids))
     except OSError as error:
-        raise StoreError(Fault(f"The file cannot be written: {error.strerror}.", str(path))) from None
+        raise StoreError(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
 
 
 def digest_of(store: Store, run_id: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.datasets.fingerprint import row_hash
-from deemster.errors import Fault, StoreError, counted
+from deemster.errors import Issue, StoreError, counted
 from deemster.formats.document import Reading
 from deemster.store.run_file_lines import (
     LONGEST,
@@ -74,7 +74,7 @@ def received(path: Path) -> list[Received]:
     """The runs of a file, every line of which is read strictly.
 
     Raises:
-        StoreError: The file cannot be read or is no run file; the faults that were found are told.
+        StoreError: The file cannot be read or is no run file; the issues that were found are told.
     """
     reading = Reading(str(path), error=StoreError)
     lines = raw_lines(path, reading)
@@ -85,19 +85,19 @@ def received(path: Path) -> list[Received]:
         header = header_of(first)
     except ValueError as error:
         reading.refuse(str(error), line=1)
-    faults: list[Fault] = []
-    runs = list(_runs(path, lines, faults))
-    if not faults and len(runs) != header.runs:
-        faults.append(
-            Fault(f"The file holds {counted(len(runs), 'run')}; its first line says {header.runs}.", str(path))
+    issues: list[Issue] = []
+    runs = list(_runs(path, lines, issues))
+    if not issues and len(runs) != header.runs:
+        issues.append(
+            Issue(f"The file holds {counted(len(runs), 'run')}; its first line says {header.runs}.", str(path))
         )
-    if faults:
-        raise StoreError(faults)
+    if issues:
+        raise StoreError(issues)
     return runs
 
 
-def _runs(path: Path, lines: Iterator[tuple[int, bytes]], faults: list[Fault]) -> Iterator[Received]:
-    """The runs that hold together; what is wrong with the others is added to the faults."""
+def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -> Iterator[Received]:
+    """The runs that hold together; what is wrong with the others is added to the issues."""
     check: _Check | None = None
     seen: set[str] = set()
     for number, data in lines:
@@ -109,18 +109,18 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], faults: list[Fault]) -
             check.take(line, data)
         except ValueError as error:
             check.is_whole = False
-            faults.append(Fault(str(error), where))
-            if len(faults) >= _FAULTS or isinstance(error, _OutOfPlaceError):
+            issues.append(Issue(str(error), where))
+            if len(issues) >= _FAULTS or isinstance(error, _OutOfPlaceError):
                 return
         if isinstance(line, EndLine):
             if line.id in seen:
-                faults.append(Fault(f"The run `{line.id}` stands in the file twice.", where))
+                issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
             elif check.is_whole:
                 yield Received(line.id, line.sha256, line.samples, line.outputs)
             seen.add(line.id)
             check = None
     if check is not None:
-        faults.append(Fault("The file ends within a run: the rest of it is missing.", str(path)))
+        issues.append(Issue("The file ends within a run: the rest of it is missing.", str(path)))
 
 
 class _OutOfPlaceError(ValueError):

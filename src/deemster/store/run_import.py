@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import Fault, StoreError, TakenError
+from deemster.errors import Issue, StoreError, TakenError
 from deemster.formats.document import Reading
 from deemster.store._connection_pool import Pool
 from deemster.store._insert_run import begun, delete, put_samples, sample_rows, sweep
@@ -148,12 +148,12 @@ def _is_known(store: Store, run: Received) -> bool:
         if not rows.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
             return False
     if digest_of(store, run.id) != run.sha256:
-        raise TakenError(Fault(f"The store has another run `{run.id}` already; nothing was taken in.", store.where))
+        raise TakenError(Issue(f"The store has another run `{run.id}` already; nothing was taken in.", store.where))
     return True
 
 
 def _changed(path: Path) -> StoreError:
-    return StoreError(Fault("The file changed while it was read; nothing was taken in.", str(path)))
+    return StoreError(Issue("The file changed while it was read; nothing was taken in.", str(path)))
 
 
 def _skip(lines: Iterator[tuple[int, bytes]]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from deemster.errors import Fault, LeaseError
+from deemster.errors import Issue, LeaseError
 from deemster.records import Execution, MetricCard
 from deemster.store._connection_pool import Pool
 from deemster.store._find_runs import found_run, found_runs
@@ -118,7 +118,7 @@ class Store:
         with self._lock:
             lease = self._leases.get(run_id)
         if lease is None or not lease.is_held:
-            raise LeaseError(Fault(f"The run `{run_id}` is not leased here, so it is not written.", self.where))
+            raise LeaseError(Issue(f"The run `{run_id}` is not leased here, so it is not written.", self.where))
         return lease
 
     def open_scoring(

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean, visible
-from deemster.formats.json_values import kind_of, pointer, value_faults
+from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
+from deemster.formats.json_values import kind_of, pointer, value_issues
 from deemster.records import Invocation
 from deemster.targets._json_path import found_at, steps_of
 
@@ -19,26 +19,26 @@ Path: TypeAlias = tuple[str | int, ...]
 Filled: TypeAlias = Callable[[Invocation], Any]
 
 
-def template_faults(value: Any, path: Path = ("body",)) -> Iterator[tuple[Path, str]]:
+def template_issues(value: Any, path: Path = ("body",)) -> Iterator[tuple[Path, str]]:
     """Everything that is wrong with a template, each with the path to it.
 
     Args:
         value: Plain data.
         path: The path to it.
     """
-    yield from value_faults(value, path)
-    yield from _place_faults(value, path)
+    yield from value_issues(value, path)
+    yield from _place_issues(value, path)
 
 
-def _place_faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _place_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, Mapping):
         for key, entry in value.items():
             if "{{" in str(key):
                 yield (*path, key), f"`{pointer(path)}` has a placeholder in a key; they stand in values."
-            yield from _place_faults(entry, (*path, key))
+            yield from _place_issues(entry, (*path, key))
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from _place_faults(entry, (*path, index))
+            yield from _place_issues(entry, (*path, index))
     elif isinstance(value, str):
         for place in _PLACE.findall(value):
             if (message := _fault_of(place)) is not None:
@@ -77,9 +77,9 @@ def filled(template: Any) -> Filled:
     >>> fill(Invocation("a", {"country": "France"}, 1))
     {'q': 'Capital of France?', 'n': 1}
     """
-    faults = [Fault(message) for _, message in template_faults(template)]
-    if faults:
-        raise ConfigurationError(faults)
+    issues = [Issue(message) for _, message in template_issues(template)]
+    if issues:
+        raise ConfigurationError(issues)
     return _made(template)
 
 

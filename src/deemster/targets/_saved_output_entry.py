@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from deemster.errors import did_you_mean, listing
-from deemster.formats.json_values import kind_of, value_faults
+from deemster.formats.json_values import kind_of, value_issues
 from deemster.records import Output, TargetFailure
 
 SCHEMA = "deemster.outputs.v1"
@@ -33,7 +33,7 @@ class EntryError(ValueError):
         self.name = name
 
 
-def root_faults(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+def root_issues(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Everything that is wrong with the root of a file of saved outputs, each with the path to it."""
     if not isinstance(root, dict):
         yield (), f"The root of saved outputs is a map with `outputs`, not {kind_of(root)}."
@@ -124,7 +124,7 @@ def _output(entry: Mapping[str, Any], text: Any, path: tuple[str | int, ...], na
         raise EntryError(f"model is text, not {kind_of(model)}.", path=("model",), name=name)
     retrieved = entry.get("retrieved")
     if retrieved is not None:
-        for place, message in value_faults(retrieved, ("retrieved",)):
+        for place, message in value_issues(retrieved, ("retrieved",)):
             raise EntryError(message, path=place, name=name)
     try:
         return Output(text, retrieved, entry.get("trajectory"), entry.get("usage"), model)

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.errors import Fault, OutputsError
+from deemster.errors import Issue, OutputsError
 from deemster.formats.document import DEPTH, Reading, in_order
 from deemster.formats.jsonl_lines import Lines
 from deemster.formats.strict_json import json_document, quotes
 from deemster.records import Output
-from deemster.targets._saved_output_entry import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_faults
+from deemster.targets._saved_output_entry import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_issues
 
 ENOUGH = 10_000
 _encode = msgspec.json.Encoder().encode
@@ -54,7 +54,7 @@ class RecordedLines:
         """Make sure that every id has the same repetitions, from 0, each once.
 
         Raises:
-            OutputsError: It is not so; every fault is given.
+            OutputsError: It is not so; every issue is given.
         """
         sizes = np.diff(np.r_[self._starts, len(self._hashes)])
         expected = np.arange(len(self._hashes)) - np.repeat(self._starts, sizes)
@@ -62,11 +62,11 @@ class RecordedLines:
         wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
         if wrong.any():
             groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:ENOUGH].tolist()
-            raise OutputsError(in_order(self._group_faults(groups, sizes, most)))
+            raise OutputsError(in_order(self._group_issues(groups, sizes, most)))
         self.repetitions = most
 
-    def _group_faults(self, groups: list[int], sizes: Any, most: int) -> list[Fault]:
-        faults = []
+    def _group_issues(self, groups: list[int], sizes: Any, most: int) -> list[Issue]:
+        issues = []
         lines = self._lines
         firsts = [int(self._rows[self._starts[group]]) for group in groups]
         places = lines.numbers(firsts)
@@ -78,13 +78,13 @@ class RecordedLines:
             twice = next((one for one, other in itertools.pairwise(held) if one == other), None)
             gap = next((number for number in range(len(held)) if number not in held), None)
             if twice is not None:
-                faults.append(Fault(f"Repetition {twice} is given twice.", where, name))
+                issues.append(Issue(f"Repetition {twice} is given twice.", where, name))
             elif gap is not None:
-                faults.append(Fault(f"Repetition {gap} is missing.", where, name))
+                issues.append(Issue(f"Repetition {gap} is missing.", where, name))
             else:
                 message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
-                faults.append(Fault(message, where, name))
-        return faults
+                issues.append(Issue(message, where, name))
+        return issues
 
     def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
         """Ids that are not recorded, and recorded ids that are not asked for."""
@@ -104,13 +104,13 @@ class RecordedLines:
         """
         if not 0 <= repetition < self.repetitions:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
-            raise OutputsError(Fault(message))
+            raise OutputsError(Issue(message))
         asked = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
         at = np.searchsorted(self._hashes, asked)
         at[at == len(self._hashes)] = 0
         bad = np.flatnonzero(self._hashes[at] != asked)
         if len(bad):
-            raise OutputsError([Fault("No output is saved.", sample=ids[position]) for position in bad.tolist()])
+            raise OutputsError([Issue("No output is saved.", sample=ids[position]) for position in bad.tolist()])
         found = []
         for name, line in zip(ids, self._lines.rows(self._rows[at + repetition].tolist()), strict=True):
             try:
@@ -120,7 +120,7 @@ class RecordedLines:
                 known, several = self._entry(line)
                 answer = dict(several)[repetition] if len(several) > 1 else several[0][1]  # type: ignore[assignment]
             if known != name:
-                raise OutputsError(Fault("No output is saved.", sample=name))
+                raise OutputsError(Issue("No output is saved.", sample=name))
             found.append(answer)
         return found  # type: ignore[return-value]
 
@@ -144,18 +144,18 @@ def load_lines(path: str | Path, reading: Reading) -> RecordedLines:
     """Check saved outputs in JSONL and remember where each stands.
 
     Raises:
-        OutputsError: The file cannot be read, or something in it is wrong; all faults are given.
+        OutputsError: The file cannot be read, or something in it is wrong; all issues are given.
     """
     scanner = _Scanner(Lines(path, reading))
     for offset, lines in scanner.lines.scan():
         scanner.block(offset, lines)
-        if len(scanner.faults) >= ENOUGH:
-            scanner.faults.append(Fault(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
+        if len(scanner.issues) >= ENOUGH:
+            scanner.issues.append(Issue(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
             break
-    if not scanner.faults and not scanner.lines.offsets:
-        scanner.faults.append(Fault("There are no outputs.", reading.file))
-    if scanner.faults:
-        raise reading.error(scanner.faults)
+    if not scanner.issues and not scanner.lines.offsets:
+        scanner.issues.append(Issue("There are no outputs.", reading.file))
+    if scanner.issues:
+        raise reading.error(scanner.issues)
     recorded = RecordedLines(
         scanner.lines,
         np.frombuffer(scanner.hashes, dtype=np.int64),
@@ -171,7 +171,7 @@ class _Scanner:
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self.hashes = array("q")
         self.numbers = array("i")
         self.rows = array("i")
@@ -181,7 +181,7 @@ class _Scanner:
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
         for line in lines:
-            if len(self.faults) >= ENOUGH:
+            if len(self.issues) >= ENOUGH:
                 return
             self._line += 1
             start = offset
@@ -215,15 +215,15 @@ class _Scanner:
         try:
             value = json_document(line.decode(), reading, line=self._line, depth=DEPTH).value
             if is_first and isinstance(value, dict) and value and not any(key in value for key in KEYS):
-                found = root_faults({**value, "outputs": []})
-                self.faults += [Fault(message, where) for _, message in found]
+                found = root_issues({**value, "outputs": []})
+                self.issues += [Issue(message, where) for _, message in found]
                 return
             name, answers = entry_answers(value, name=None)
         except UnicodeDecodeError as error:
-            self.faults.append(Fault(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
+            self.issues.append(Issue(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
         except EntryError as error:
-            self.faults.append(Fault(error.message, where, error.name))
+            self.issues.append(Issue(error.message, where, error.name))
         except OutputsError as error:
-            self.faults += error.faults
+            self.issues += error.issues
         else:
             self._keep(start, name, [number for number, _ in answers])

@@ -22,13 +22,13 @@ class Ended(NamedTuple):
         code: Its exit code; below 0 the signal that killed it; None where it was killed for its time or its output.
         output: What it wrote.
         complaint: The end of what it wrote to its standard error.
-        fault: Why it was killed; None where it ended by itself.
+        issue: Why it was killed; None where it ended by itself.
     """
 
     code: int | None
     output: bytes
     complaint: bytes
-    fault: str | None = None
+    issue: str | None = None
 
 
 async def ended(
@@ -60,7 +60,7 @@ async def ended(
     transport, talk = await loop.subprocess_exec(
         lambda: _Talk(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
     )
-    fault = None
+    issue = None
     try:
         talk.feed(data)
         async with asyncio.timeout(timeout_s):
@@ -68,7 +68,7 @@ async def ended(
             await asyncio.wait([talk.exited])
             await asyncio.wait([talk.closed], timeout=LINGER_S)
     except TimeoutError:
-        fault = f"The command did not end within {timeout_s:g} s and was killed."
+        issue = f"The command did not end within {timeout_s:g} s and was killed."
     finally:
         if not talk.exited.done():
             talk.kill()
@@ -76,9 +76,9 @@ async def ended(
             await _undisturbed(talk.exited)
         transport.close()
     if talk.is_too_long:
-        fault = f"The command wrote more than {longest / 2**20:g} MiB and was killed."
-    code = None if fault else transport.get_returncode()
-    return Ended(code, b"".join(talk.output), bytes(talk.complaint), fault)
+        issue = f"The command wrote more than {longest / 2**20:g} MiB and was killed."
+    code = None if issue else transport.get_returncode()
+    return Ended(code, b"".join(talk.output), bytes(talk.complaint), issue)
 
 
 async def _undisturbed(waited: asyncio.Future[None]) -> None:

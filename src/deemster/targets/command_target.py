@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean, visible
+from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
 from deemster.models.secret_redaction import Secrets, is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
@@ -69,10 +69,10 @@ class CommandTarget:
         output: Form = "auto",
     ) -> None:
         folder = None if cwd is None else str(cwd)
-        faults = [*argv_faults(argv), *env_faults(env, os.environ), *form_faults(output)]
-        faults = faults or list(program_faults(argv[0], folder))
-        if faults:
-            raise ConfigurationError(Fault(message) for _, message in faults)
+        issues = [*argv_issues(argv), *env_issues(env, os.environ), *form_issues(output)]
+        issues = issues or list(program_issues(argv[0], folder))
+        if issues:
+            raise ConfigurationError(Issue(message) for _, message in issues)
         self._trying = Trying(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
         self._argv, self._folder, self._timeout_s, self._form = tuple(argv), folder, timeout_s, output
         self.concurrency = concurrency
@@ -115,7 +115,7 @@ class CommandTarget:
             )
         except OSError as error:
             return TargetFailure(f"`{self._argv[0]}` cannot be started: {error.strerror or error}.")
-        if done.fault is not None or done.code != 0:
+        if done.issue is not None or done.code != 0:
             return TargetFailure(self._failure(done))
         try:
             return answer_of(done.output, form=self._form, secrets=self.secrets)
@@ -123,7 +123,7 @@ class CommandTarget:
             return TargetFailure(visible(self.secrets.removed(str(error), shapes=True), limit=_SHOWN))
 
     def _failure(self, done: process.Ended) -> str:
-        said = done.fault or _end(done.code or 0)
+        said = done.issue or _end(done.code or 0)
         tail = visible(self.secrets.removed(done.complaint.decode("utf-8", "replace"), shapes=True)).strip()
         if len(tail) > _SHOWN:
             tail = "…" + tail[1 - _SHOWN :]
@@ -196,7 +196,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def argv_faults(argv: Any) -> Iterator[tuple[str, str]]:
+def argv_issues(argv: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with a command, with the key it is about."""
     if isinstance(argv, str) or not isinstance(argv, (list, tuple)) or not argv:
         given = f"not {kind_of(argv)}" if not isinstance(argv, (list, tuple)) else "and it is empty"
@@ -211,7 +211,7 @@ def argv_faults(argv: Any) -> Iterator[tuple[str, str]]:
             return
 
 
-def program_faults(program: str, folder: str | None) -> Iterator[tuple[str, str]]:
+def program_issues(program: str, folder: str | None) -> Iterator[tuple[str, str]]:
     """What is missing for a command to be started, with the key it is about."""
     if folder is not None and not Path(folder).is_dir():
         yield "cwd", f"There is no folder `{folder}`."
@@ -219,7 +219,7 @@ def program_faults(program: str, folder: str | None) -> Iterator[tuple[str, str]
         yield "argv", f"There is no program `{visible(program, limit=80)}` that can be run."
 
 
-def env_faults(env: Any, environ: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+def env_issues(env: Any, environ: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
     """What is wrong with the names of variables that a command gets; without an environment, they need not be set."""
     if env is None:
         return
@@ -231,7 +231,7 @@ def env_faults(env: Any, environ: Mapping[str, str] | None) -> Iterator[tuple[st
             yield "env", f"The environment has no variable `{visible(name, limit=80)}`."
 
 
-def form_faults(form: Any) -> Iterator[tuple[str, str]]:
+def form_issues(form: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with how an answer is to be read."""
     if form not in FORMS:
         yield "output", f"`output` is `auto`, `text` or `json`, not {form!r:.40}. {did_you_mean(str(form), FORMS)}"

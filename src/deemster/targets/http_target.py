@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Fault, nearest
+from deemster.errors import ConfigurationError, Issue, nearest
 from deemster.formats.json_values import kind_of, thawed
 from deemster.models.circuit_breaker import Circuit
 from deemster.models.http_connection import Posted
@@ -24,7 +24,7 @@ from deemster.models.secret_redaction import is_secret_name
 from deemster.models.usage_account import Rules
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.targets._http_reply import Paths, output_of_reply
-from deemster.targets._request_template import filled, is_fixed, template_faults
+from deemster.targets._request_template import filled, is_fixed, template_issues
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
 LONGEST = 16 * 2**20
@@ -96,11 +96,11 @@ class HttpTarget:
         hidden: Iterable[str] = (),
     ) -> None:
         given = dict(headers or {})
-        faults = [
-            Fault(message) for _, message in (*url_faults(url), *method_faults(method, body), *header_faults(given))
+        issues = [
+            Issue(message) for _, message in (*url_issues(url), *method_issues(method, body), *header_issues(given))
         ]
-        if faults:
-            raise ConfigurationError(faults)
+        if issues:
+            raise ConfigurationError(issues)
         secret = [value for name, value in given.items() if is_secret_name(name)]
         self._endpoint = Endpoint(
             url,
@@ -248,7 +248,7 @@ class _Line:
         self.rules.scratch.close()
 
 
-def method_faults(method: Any, body: Any) -> Iterator[tuple[str, str]]:
+def method_issues(method: Any, body: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with a method and the body it is to carry, each with the key it is about."""
     if method not in METHODS:
         meant = nearest(str(method), [known.lower() for known in METHODS])
@@ -258,16 +258,16 @@ def method_faults(method: Any, body: Any) -> Iterator[tuple[str, str]]:
         yield "body", "A `GET` carries no `body`: put placeholders into the query of the `url`, or use `POST`."
 
 
-def url_faults(url: str) -> Iterator[tuple[str, str]]:
+def url_issues(url: str) -> Iterator[tuple[str, str]]:
     """What is wrong with the placeholders of an address, each with the key it is about."""
     address, _, query = url.partition("?")
     if not is_fixed(address):
         yield "url", "Placeholders of a `url` stand in the values of its query, such as `?q={{input.question}}`."
     for name, value in urllib.parse.parse_qsl(query):
-        yield from (("url", message) for _, message in template_faults(value, ("url", name)))
+        yield from (("url", message) for _, message in template_issues(value, ("url", name)))
 
 
-def header_faults(headers: Any) -> Iterator[tuple[str | None, str]]:
+def header_issues(headers: Any) -> Iterator[tuple[str | None, str]]:
     """What is wrong with headers, each with the name of the one it is about."""
     if not isinstance(headers, Mapping):
         yield None, f"`headers` is a map of names to texts, not {kind_of(headers)}."

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.tabular_files import csv_lines
-from deemster.errors import Fault, OutputsError, counted, did_you_mean, listing, nearest
+from deemster.errors import Issue, OutputsError, counted, did_you_mean, listing, nearest
 from deemster.formats import Reading, format_of
 from deemster.formats.document import in_order
 from deemster.formats.read_file import document_of, quick_value
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._saved_output_entry import Answer, EntryError, entry_answers, root_faults
+from deemster.targets._saved_output_entry import Answer, EntryError, entry_answers, root_issues
 from deemster.targets._saved_outputs_jsonl import RecordedLines, load_lines
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
@@ -33,7 +33,7 @@ class SavedOutputs:
         repetitions: How many answers are recorded for every sample.
 
     Raises:
-        OutputsError: An entry is wrong, given twice, or missing a repetition; every fault is given.
+        OutputsError: An entry is wrong, given twice, or missing a repetition; every issue is given.
     """
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
@@ -48,7 +48,7 @@ class SavedOutputs:
         """Read saved outputs from JSON, YAML, JSONL, CSV or TSV.
 
         Raises:
-            OutputsError: The file or an entry in it is wrong; every fault is given with its place.
+            OutputsError: The file or an entry in it is wrong; every issue is given with its place.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
         kind = format_of(path, reading, known=FORMATS)
@@ -87,23 +87,23 @@ class SavedOutputs:
         """
         ids = _Ids(samples)
         missing, unknown = self._recorded.compare(ids)
-        faults = []
+        issues = []
         if missing:
-            faults.append(Fault(f"{counted(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
+            issues.append(Issue(f"{counted(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
             hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
             said = f"{counted(len(unknown), 'saved output')} for no sample of the dataset"
-            faults.append(Fault(f"{said}: {_ids(unknown)}.{hint}"))
+            issues.append(Issue(f"{said}: {_ids(unknown)}.{hint}"))
         if repetitions is not None and self.repetitions not in (1, repetitions):
-            faults.append(
-                Fault(
+            issues.append(
+                Issue(
                     f"{self.repetitions} repetitions are recorded and {repetitions} are asked for. "
                     f"Record one output per sample, or ask for {self.repetitions}."
                 )
             )
-        if faults:
-            raise OutputsError(faults)
+        if issues:
+            raise OutputsError(issues)
 
     def answers(self, ids: Sequence[str], repetition: int = 0) -> list[Output | TargetFailure]:
         """The recorded answers of some samples, in the order asked for.
@@ -143,7 +143,7 @@ def _file_digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise OutputsError(Fault(f"It can no longer be read: {error.strerror}.", str(path))) from None
+        raise OutputsError(Issue(f"It can no longer be read: {error.strerror}.", str(path))) from None
 
 
 def _pointer(path: tuple[Any, ...]) -> str:
@@ -183,10 +183,10 @@ class _Memory:
         try:
             return [self._answers[name][repetition] for name in ids]
         except KeyError as error:
-            raise OutputsError(Fault("No output is saved.", sample=str(error.args[0]))) from None
+            raise OutputsError(Issue("No output is saved.", sample=str(error.args[0]))) from None
         except IndexError:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
-            raise OutputsError(Fault(message)) from None
+            raise OutputsError(Issue(message)) from None
 
 
 Found = tuple[str, int, Answer, str | None]
@@ -201,33 +201,33 @@ def _texts(outputs: Any) -> _Memory | None:
     return _Memory({name: [Output(text)] for name, text in outputs.items()})
 
 
-def _memory(found: Iterable[Found | Fault], *, file: str | None) -> _Memory:
-    """Put entries together by id; raise every fault at once."""
-    faults: list[Fault] = []
+def _memory(found: Iterable[Found | Issue], *, file: str | None) -> _Memory:
+    """Put entries together by id; raise every issue at once."""
+    issues: list[Issue] = []
     slots: dict[str, dict[int, Answer]] = {}
     places: dict[str, str | None] = {}
     for entry in found:
-        if isinstance(entry, Fault):
-            faults.append(entry)
+        if isinstance(entry, Issue):
+            issues.append(entry)
             continue
         name, repetition, answer, where = entry
         held = slots.setdefault(name, {})
         places.setdefault(name, where)
         if repetition in held:
-            faults.append(Fault(f"Repetition {repetition} is given twice.", where, name))
+            issues.append(Issue(f"Repetition {repetition} is given twice.", where, name))
         held[repetition] = answer
-    if not slots and not faults:
-        faults.append(Fault("There are no outputs.", file))
+    if not slots and not issues:
+        issues.append(Issue("There are no outputs.", file))
     most = max((len(held) for held in slots.values()), default=0)
     for name, held in slots.items():
         gap = next((number for number in range(len(held)) if number not in held), None)
         if gap is not None:
-            faults.append(Fault(f"Repetition {gap} is missing.", places[name], name))
+            issues.append(Issue(f"Repetition {gap} is missing.", places[name], name))
         elif len(held) != most:
             message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
-            faults.append(Fault(message, places[name], name))
-    if faults:
-        raise OutputsError(in_order(faults))
+            issues.append(Issue(message, places[name], name))
+    if issues:
+        raise OutputsError(in_order(issues))
     return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
 
 
@@ -237,25 +237,25 @@ def _rooted(data: bytes, kind: str, reading: Reading) -> _Memory:
         if kind == "yaml":
             raise ValueError("the fast reader is for datasets")  # noqa: TRY301 - one way to the precise reader
         value = quick_value(data, kind)
-        if any(root_faults(value)):
+        if any(root_issues(value)):
             raise ValueError("the places are needed")  # noqa: TRY301
         found = value["outputs"]
         return _texts(found) or _memory(_entries(found, where=lambda _: None), file=reading.file)
     except ValueError:
         document = document_of(data, kind, reading)
-    faults = [Fault(message, document.where(path)) for path, message in root_faults(document.value)]
-    if faults:
-        raise OutputsError(faults)
+    issues = [Issue(message, document.where(path)) for path, message in root_issues(document.value)]
+    if issues:
+        raise OutputsError(issues)
     entries = _entries(document.value["outputs"], where=lambda path: document.where(("outputs", *path)))
     return _memory(entries, file=reading.file)
 
 
-def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Fault]:
+def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Issue]:
     """Every recorded answer of a map or a list, or what is wrong with it."""
     if isinstance(outputs, dict):
         pairs: Iterator[tuple[Any, Any, Any]] = ((name, name, entry) for name, entry in outputs.items())
     elif isinstance(outputs, (str, bytes)) or not isinstance(outputs, Iterable):
-        yield Fault("`outputs` is a map or a list.", where(()))
+        yield Issue("`outputs` is a map or a list.", where(()))
         return
     else:
         pairs = ((position, None, entry) for position, entry in enumerate(outputs))
@@ -263,13 +263,13 @@ def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Fault]:
         try:
             known, answers = entry_answers(entry, name=name)
         except EntryError as error:
-            yield Fault(error.message, where((step, *error.path)), error.name)
+            yield Issue(error.message, where((step, *error.path)), error.name)
             continue
         for repetition, answer in answers:
             yield known, repetition, answer, where((step,))
 
 
-def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Fault]:
+def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
     lines = csv_lines(reading.text(data), kind, reading)
     _, header = next(lines)
     names = [name.strip() for name in header]
@@ -277,17 +277,17 @@ def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Fault]:
     unknown = [name for name in names if name not in _COLUMNS]
     if unknown or len(set(names)) != len(names) or not {"id", "output"} <= set(names):
         for name in unknown:
-            yield Fault(f"`{name}` is no column of saved outputs. {did_you_mean(name, _COLUMNS)}", top)
+            yield Issue(f"`{name}` is no column of saved outputs. {did_you_mean(name, _COLUMNS)}", top)
         for name in ("id", "output"):
             if name not in names:
-                yield Fault(f"The column `{name}` is missing.", top)
+                yield Issue(f"The column `{name}` is missing.", top)
         for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Fault(f"The column `{name}` is given twice.", top)
+            yield Issue(f"The column `{name}` is given twice.", top)
         return
     for line, cells in lines:
         where = f"{reading.file}:{line}"
         if len(cells) != len(names):
-            yield Fault(f"The line has {len(cells)} cells; the header has {len(names)}.", where)
+            yield Issue(f"The line has {len(cells)} cells; the header has {len(names)}.", where)
             continue
         entry: dict[str, Any] = dict(zip(names, cells, strict=True))
         number = entry.get("repetition", "").strip()
@@ -295,7 +295,7 @@ def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Fault]:
         try:
             known, answers = entry_answers(entry, name=None)
         except EntryError as error:
-            yield Fault(error.message, where, error.name)
+            yield Issue(error.message, where, error.name)
             continue
         for repetition, answer in answers:
             yield known, repetition, answer, where

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Fault, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.environment_variables import Keys, expanded, unset
 from deemster.formats.json_values import kind_of
 from deemster.models.model_roles import Role
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import steps_of
-from deemster.targets._request_template import template_faults
-from deemster.targets.command_target import CommandTarget, argv_faults, env_faults, form_faults, program_faults
+from deemster.targets._request_template import template_issues
+from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, form_issues, program_issues
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -59,7 +59,7 @@ class Declared(NamedTuple):
     settings: Mapping[str, Any] = {}
     hidden: frozenset[str] = frozenset()
     where: str | None = None
-    unset: tuple[Fault, ...] = ()
+    unset: tuple[Issue, ...] = ()
 
     def __repr__(self) -> str:
         return f"Declared({self.kind!r})"
@@ -72,7 +72,7 @@ def read_target(
     environ: Mapping[str, str],
     folder: Path,
     calls: bool = True,
-) -> tuple[Declared | None, list[Fault]]:
+) -> tuple[Declared | None, list[Issue]]:
     """The target that a section declares, and everything that is wrong with it.
 
     Args:
@@ -84,7 +84,7 @@ def read_target(
     """
     reader = _Reader(place, environ, folder, calls=calls)
     declared = reader.declared(section)
-    return (None if reader.faults else declared), reader.faults
+    return (None if reader.issues else declared), reader.issues
 
 
 def target_made(declared: Declared, *, load: Callable[[str], Any]) -> Any:
@@ -110,8 +110,8 @@ def target_made(declared: Declared, *, load: Callable[[str], Any]) -> Any:
 
         return HttpTarget(declared.main, hidden=declared.hidden, **declared.settings)
     except ConfigurationError as error:
-        faults = [fault._replace(where=fault.where or declared.where) for fault in error.faults]
-        raise ConfigurationError(faults) from None
+        issues = [issue._replace(where=issue.where or declared.where) for issue in error.issues]
+        raise ConfigurationError(issues) from None
 
 
 class _Reader:
@@ -120,13 +120,13 @@ class _Reader:
     def __init__(
         self, place: Callable[[Keys], str | None], environ: Mapping[str, str], folder: Path, *, calls: bool
     ) -> None:
-        self.faults: list[Fault] = []
+        self.issues: list[Issue] = []
         self._place, self._environ, self._folder, self._calls = place, environ, folder, calls
         self._hidden: set[str] = set()
-        self._unset: list[Fault] = []
+        self._unset: list[Issue] = []
 
-    def fault(self, path: Keys, message: str) -> None:
-        self.faults.append(Fault(message, self._place(("target", *path))))
+    def issue(self, path: Keys, message: str) -> None:
+        self.issues.append(Issue(message, self._place(("target", *path))))
 
     def declared(self, section: Any) -> Declared | None:
         kind = self._kind(section)
@@ -138,14 +138,14 @@ class _Reader:
         main = MAIN[kind]
         path: Keys = (kind,) if main not in self._written(section[kind]) else (kind, main)
         if main not in given:
-            self.fault((kind,), f"`target.{kind}` has no `{main}`: {KINDS[kind]}.")
+            self.issue((kind,), f"`target.{kind}` has no `{main}`: {KINDS[kind]}.")
             return None
         if kind != "command" and (not isinstance(given[main], str) or not given[main].strip()):
-            self.fault(path, f"`target.{'.'.join(map(str, path))}` is text, not {_shown(given[main])}.")
+            self.issue(path, f"`target.{'.'.join(map(str, path))}` is text, not {_shown(given[main])}.")
             return None
-        for key, message in self._setting_faults(kind, given):
+        for key, message in self._setting_issues(kind, given):
             within = key if isinstance(key, tuple) else (key,)
-            self.fault(path if within == (main,) else (kind, *within), message)
+            self.issue(path if within == (main,) else (kind, *within), message)
         settings = {key: value for key, value in given.items() if key != main}
         if kind == "http":
             settings = self._with_key(settings)
@@ -166,16 +166,16 @@ class _Reader:
     def _kind(self, section: Any) -> Kind | None:
         listed = ", ".join(f"`{kind}` ({what})" for kind, what in KINDS.items())
         if not isinstance(section, Mapping):
-            self.fault((), f"`target` is a map with keys such as `python`, not {_shown(section)}.")
+            self.issue((), f"`target` is a map with keys such as `python`, not {_shown(section)}.")
             return None
         for key in section:
             if key not in KINDS:
-                self.fault((key,), f"`{key}` is no key of `target`. {did_you_mean(str(key), KINDS)}")
+                self.issue((key,), f"`{key}` is no key of `target`. {did_you_mean(str(key), KINDS)}")
         known = [kind for kind in KINDS if kind in section]
         if len(known) == 1:
             return known[0]
         if known or not section:
-            self.fault((), f"`target` names one of {listed}.")
+            self.issue((), f"`target` names one of {listed}.")
         return None
 
     @staticmethod
@@ -190,14 +190,14 @@ class _Reader:
             if key not in KEYS[kind]:
                 hint = " Keys come from the environment: name the variable." if str(key).startswith("api_key") else ""
                 near = did_you_mean(str(key), KEYS[kind])
-                self.fault((kind, key), f"`{key}` is no key of `target.{kind}`. {near}{hint}")
+                self.issue((kind, key), f"`{key}` is no key of `target.{kind}`. {near}{hint}")
         known = {key: value for key, value in entry.items() if key in KEYS[kind] and value is not None}
         return {key: self._expanded(value, (kind, key)) for key, value in known.items()}
 
     def _expanded(self, value: Any, path: Keys) -> Any:
         def missing(path: Keys, name: str) -> str:
-            fault = Fault(unset(name), self._place(("target", *path)))
-            (self.faults if self._calls else self._unset).append(fault)
+            issue = Issue(unset(name), self._place(("target", *path)))
+            (self.issues if self._calls else self._unset).append(issue)
             return "unset"
 
         def found(name: str, value: str) -> None:
@@ -207,29 +207,29 @@ class _Reader:
 
         return expanded(value, environ=self._environ, path=path, missing=missing, found=found)
 
-    def _setting_faults(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
+    def _setting_issues(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
         for key in _NUMBERS:
-            if key in given and (message := _number_fault(kind, key, given[key])) is not None:
+            if key in given and (message := _number_issue(kind, key, given[key])) is not None:
                 yield key, message
         if kind == "http":
-            yield from self._http_faults(given)
+            yield from self._http_issues(given)
         if kind == "command":
-            yield from argv_faults(given["argv"])
+            yield from argv_issues(given["argv"])
             if not isinstance(given.get("cwd", ""), str):
                 yield "cwd", f"`cwd` is the path of a folder, not {_shown(given['cwd'])}."
-            elif self._calls and not any(argv_faults(given["argv"])):
-                yield from program_faults(given["argv"][0], self._cwd(given))
-            yield from env_faults(given.get("env"), self._environ if self._calls else None)
-            yield from form_faults(given.get("output", "auto"))
+            elif self._calls and not any(argv_issues(given["argv"])):
+                yield from program_issues(given["argv"][0], self._cwd(given))
+            yield from env_issues(given.get("env"), self._environ if self._calls else None)
+            yield from form_issues(given.get("output", "auto"))
 
-    def _http_faults(self, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
-        from deemster.targets.http_target import header_faults, method_faults, url_faults  # noqa: PLC0415 - loads the network's modules
+    def _http_issues(self, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
+        from deemster.targets.http_target import header_issues, method_issues, url_issues  # noqa: PLC0415 - loads the network's modules
 
-        yield from url_faults(given["url"])
-        yield from method_faults(given.get("method", "POST"), given.get("body"))
-        for name, message in header_faults(given.get("headers", {})):
+        yield from url_issues(given["url"])
+        yield from method_issues(given.get("method", "POST"), given.get("body"))
+        for name, message in header_issues(given.get("headers", {})):
             yield ("headers",) if name is None else ("headers", name), message
-        yield from template_faults(given.get("body"))
+        yield from template_issues(given.get("body"))
         for key in _PATHS:
             try:
                 steps_of(given.get(key, "$"))
@@ -258,7 +258,7 @@ class _Reader:
         return changed
 
 
-def _number_fault(kind: Kind, key: str, value: Any) -> str | None:
+def _number_issue(kind: Kind, key: str, value: Any) -> str | None:
     """What is wrong with a setting that is a number, by the rules that models have."""
     if key == "concurrency" and kind != "http" and type(value) is not int:
         return f"`concurrency` is a whole number of at least 1, not {_shown(value)}."

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from deemster.errors import did_you_mean, listing, nearest
-from deemster.formats.json_values import SURROGATE, Path, kind_of, pointer, thawed, value_faults
+from deemster.formats.json_values import SURROGATE, Path, kind_of, pointer, thawed, value_issues
 from deemster.rubrics.verdicts import NOT_APPLICABLE, RULES, SCALES, VERDICTS, Kind, folded
 
 OPTION_KEYS = ("label", "value", "na")
@@ -28,7 +28,7 @@ CRITERION_KEYS = (
 _DEEPEST = 32
 _RESERVED = frozenset(map(folded, VERDICTS))
 
-Faults = Iterator[tuple[Path, str]]
+Issues = Iterator[tuple[Path, str]]
 
 
 def shown(value: Any) -> str:
@@ -75,7 +75,7 @@ def label_hint(word: Any, labels: Iterable[str]) -> str:
     return f" Did you mean `{known[guess]}`?" if guess else ""
 
 
-def text_faults(value: Any, key: str, *, blank: bool = False) -> Faults:
+def text_issues(value: Any, key: str, *, blank: bool = False) -> Issues:
     """What is wrong with a text.
 
     Args:
@@ -92,7 +92,7 @@ def text_faults(value: Any, key: str, *, blank: bool = False) -> Faults:
         yield (key,), f"`{key}` is blank."
 
 
-def key_faults(fields: Mapping[Any, Any], known: Sequence[str], noun: str, *, need: Iterable[str] = ()) -> Faults:
+def key_issues(fields: Mapping[Any, Any], known: Sequence[str], noun: str, *, need: Iterable[str] = ()) -> Issues:
     """The unknown keys of a map, each with the nearest known one, and the keys it lacks.
 
     Args:
@@ -110,14 +110,14 @@ def key_faults(fields: Mapping[Any, Any], known: Sequence[str], noun: str, *, ne
             yield (), f"`{key}` is missing: {noun} needs it."
 
 
-def option_faults(fields: Any) -> Faults:
+def option_issues(fields: Any) -> Issues:
     """What is wrong with an option of a criterion, by its raw fields."""
     if not isinstance(fields, Mapping):
         yield (), f"An option is a map with `label` and `value`, not {shown(fields)}."
         return
-    yield from key_faults(fields, OPTION_KEYS, "an option", need=("label",))
+    yield from key_issues(fields, OPTION_KEYS, "an option", need=("label",))
     if "label" in fields:
-        yield from text_faults(fields["label"], "label")
+        yield from text_issues(fields["label"], "label")
     na = fields.get("na", False)
     if not isinstance(na, bool):
         yield ("na",), f"`na` is true or false, not {shown(na)}."
@@ -129,21 +129,21 @@ def option_faults(fields: Any) -> Faults:
         yield ("value",), f"`value` is a number from 0 to 1, not {shown(value)}."
 
 
-def check_faults(fields: Any) -> Faults:
+def check_issues(fields: Any) -> Issues:
     """What is wrong with the check of a criterion, by its raw fields."""
     if not isinstance(fields, Mapping):
         yield (), f"`check` is a map with `metric`, `args` and `threshold`, not {shown(fields)}."
         return
-    yield from key_faults(fields, CHECK_KEYS, "a check", need=("metric",))
+    yield from key_issues(fields, CHECK_KEYS, "a check", need=("metric",))
     if "metric" in fields:
-        yield from text_faults(fields["metric"], "metric")
+        yield from text_issues(fields["metric"], "metric")
     args = fields.get("args", {})
     if not isinstance(args, Mapping):
         yield ("args",), f"`args` is a map of the metric's arguments, not {shown(args)}."
     elif _is_deep(args, _DEEPEST):
         yield ("args",), f"`args` is nested deeper than {_DEEPEST} levels."
     else:
-        for path, message in value_faults(thawed(args), ("args",)):
+        for path, message in value_issues(thawed(args), ("args",)):
             yield path, f"`{path[-1]}`{message.removeprefix(pointer(path))}"
     threshold = fields.get("threshold", 1.0)
     if not is_number(threshold) or not 0 <= threshold <= 1:
@@ -156,29 +156,29 @@ def _is_deep(value: Any, room: int) -> bool:
     return isinstance(value, (list, tuple)) and (not room or any(_is_deep(entry, room - 1) for entry in value))
 
 
-def criterion_faults(fields: Any) -> Faults:
+def criterion_issues(fields: Any) -> Issues:
     """What is wrong with a criterion, by its raw fields; null is the same as absent where a field may be absent."""
     if not isinstance(fields, Mapping):
         yield (), f"A criterion is a map with `requirement`, not {shown(fields)}."
         return
-    yield from key_faults(fields, CRITERION_KEYS, "a criterion", need=("requirement",))
+    yield from key_issues(fields, CRITERION_KEYS, "a criterion", need=("requirement",))
     if "requirement" in fields:
-        yield from text_faults(fields["requirement"], "requirement")
+        yield from text_issues(fields["requirement"], "requirement")
     weight = fields.get("weight", 10.0)
     if not is_number(weight):
         yield ("weight",), f"`weight` is a finite number, not {shown(weight)}."
     if fields.get("name") is not None:
-        yield from text_faults(fields["name"], "name")
+        yield from text_issues(fields["name"], "name")
     if not isinstance(fields.get("fatal", False), bool):
         yield ("fatal",), f"`fatal` is true or false, not {shown(fields['fatal'])}."
     kind = _kind(fields)
-    yield from _scale_faults(fields, kind)
+    yield from _scale_issues(fields, kind)
     if fields.get("options") is not None:
-        yield from _options_faults(fields, kind)
+        yield from _options_issues(fields, kind)
     if fields.get("aggregation") is not None and kind is not None:
-        yield from rule_faults(fields["aggregation"], kind)
+        yield from rule_issues(fields["aggregation"], kind)
     if fields.get("check") is not None:
-        for path, message in check_faults(fields["check"]):
+        for path, message in check_issues(fields["check"]):
             yield ("check", *path), message
         if kind == "nominal":
             yield (
@@ -196,7 +196,7 @@ def _kind(fields: Mapping[str, Any]) -> Kind | None:
     return "nominal" if scale == "nominal" else None
 
 
-def _scale_faults(fields: Mapping[str, Any], kind: Kind | None) -> Faults:
+def _scale_issues(fields: Mapping[str, Any], kind: Kind | None) -> Issues:
     scale = fields.get("scale_type")
     if scale is not None:
         if kind == "binary":
@@ -208,7 +208,7 @@ def _scale_faults(fields: Mapping[str, Any], kind: Kind | None) -> Faults:
         yield ("order",), f"`order` stands only on an ordinal criterion; this one is {kind}."
 
 
-def rule_faults(rule: Any, kind: Kind, key: str = "aggregation") -> Faults:
+def rule_issues(rule: Any, kind: Kind, key: str = "aggregation") -> Issues:
     """What is wrong with a rule of aggregation.
 
     Args:
@@ -227,25 +227,25 @@ def rule_faults(rule: Any, kind: Kind, key: str = "aggregation") -> Faults:
         yield (key,), f"`{key}` names no rule of {kind} criteria: {shown(rule)}. {guess}"
 
 
-def _options_faults(fields: Mapping[str, Any], kind: Kind | None) -> Faults:
+def _options_issues(fields: Mapping[str, Any], kind: Kind | None) -> Issues:
     options = fields["options"]
     if not isinstance(options, (list, tuple)):
         yield ("options",), f"`options` is a list of maps with `label` and `value`, not {shown(options)}."
         return
-    faults = [
-        (("options", index, *path), text) for index, one in enumerate(options) for path, text in option_faults(one)
+    issues = [
+        (("options", index, *path), text) for index, one in enumerate(options) for path, text in option_issues(one)
     ]
-    yield from faults
+    yield from issues
     labels = {index: one["label"] for index, one in enumerate(options) if _has_label(one)}
     scored = [index for index, one in enumerate(options) if not (isinstance(one, Mapping) and one.get("na") is True)]
-    yield from _label_faults(labels, scored)
+    yield from _label_issues(labels, scored)
     if len(scored) < 2:
         yield ("options",), f"A choice has at least two options that are not `na`, not {len(scored)}."
     if kind != "ordinal":
         return
     if fields.get("order") is not None:
-        yield from _order_faults(fields["order"], [labels[index] for index in scored if index in labels])
-    elif not faults and not _is_monotone([options[index]["value"] for index in scored]):
+        yield from _order_issues(fields["order"], [labels[index] for index in scored if index in labels])
+    elif not issues and not _is_monotone([options[index]["value"] for index in scored]):
         message = "The values of an ordinal criterion rise or fall from option to option; "
         yield ("options",), message + "otherwise `order` lists the labels, lowest first, or `scale_type` is `nominal`."
 
@@ -254,7 +254,7 @@ def _has_label(option: Any) -> bool:
     return isinstance(option, Mapping) and isinstance(option.get("label"), str) and bool(option["label"].strip())
 
 
-def _label_faults(labels: Mapping[int, str], scored: Sequence[int]) -> Faults:
+def _label_issues(labels: Mapping[int, str], scored: Sequence[int]) -> Issues:
     seen: dict[str, int] = {}
     for index, label in labels.items():
         word = folded(label)
@@ -270,7 +270,7 @@ def _label_faults(labels: Mapping[int, str], scored: Sequence[int]) -> Faults:
             yield ("options", index, "label"), f"{shown(label)} means an abstention: give this option `na: true`."
 
 
-def _order_faults(order: Any, labels: Sequence[str]) -> Faults:
+def _order_issues(order: Any, labels: Sequence[str]) -> Issues:
     if not isinstance(order, (list, tuple)):
         yield ("order",), f"`order` is a list of labels, lowest first, not {shown(order)}."
         return
