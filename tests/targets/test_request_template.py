@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.records import Invocation
 from deemster.targets._json_path import found_at, steps_of
-from deemster.targets._request_template import filled, template_faults
+from deemster.targets._request_template import filled, template_issues
 
 ASKED = Invocation("s-1", {"question": "Why?", "k": 3, "docs": [{"id": "d1"}], "who": {"name": "Ann"}}, 2)
 
@@ -69,7 +69,7 @@ def test_a_placeholder_that_names_nothing_a_target_is_given_is_an_error(template
 
 
 def test_a_fault_of_a_template_has_the_path_to_it():
-    found = list(template_faults({"a": [{"b": "{{x}}"}, "{{input}}"]}))
+    found = list(template_issues({"a": [{"b": "{{x}}"}, "{{input}}"]}))
     assert [path for path, _ in found] == [("body", "a", 0, "b")]
 
 
