@@ -6,10 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from deemster.judges.grading_result import Vote
-from deemster.judges.shared_calls import Purse, calls_in, charged, with_calls
 from deemster.models import FakeChat, Price, Role, Trouble
-from deemster.records import Answer, Call, Usage
+from deemster.records import Answer, Usage
 from deemster.runs.grade_dataset import grade
 from deemster.store import RunFacts, open_store
 from tests.judges.make_grader import FACTS, dataset, finals, grader, reply, subject
@@ -196,16 +194,3 @@ def test_a_budget_counts_a_shared_call_once_and_a_cached_one_not_at_all(tmp_path
         )
     assert grading.usage.calls == 8
     assert grading.cost_usd == 8 * EACH
-
-
-def test_parts_of_a_call_add_up_and_one_given_twice_counts_once():
-    usage = Usage(prompt_tokens=7, completion_tokens=3, cost_usd=Decimal("0.001"))
-    two = charged([Vote(judge="a"), Vote(judge="a")], [Call(5, usage), Call(0, usage)])
-    assert sum(vote.usage.prompt_tokens for vote in two) == 14
-    assert sum(vote.cost_usd for vote in two) == Decimal("0.002")
-    once = with_calls(two[0], (*calls_in(two[0]), *calls_in(two[0])[:1]))
-    assert once.usage == two[0].usage
-
-
-def test_a_purse_knows_what_it_paid_for():
-    assert Purse().paid == frozenset()

@@ -13,8 +13,8 @@ from deemster.judges._verdict_probability import Traces
 from deemster.judges.grading_result import Vote
 from deemster.judges.judge_script import Asking
 from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, whole_number, words
-from deemster.judges.shared_calls import calls_of
 from deemster.records import Answer, Ask, Call, Reply, Silence
+from deemster.records.shared_call_cost import reply_calls
 from deemster.rubrics.verdicts import VERDICTS
 
 ENTRIES = "verdicts"
@@ -92,7 +92,7 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
     """
     first = yield [question.ask for question in questions]
     found = [_read(question, reply) for question, reply in zip(questions, first, strict=True)]
-    spent = [[*calls_of([reply])] for reply in first]
+    spent = [[*reply_calls([reply])] for reply in first]
     # A silence that comes from the gateway was asked again there, as often as makes sense.
     again = [
         place
@@ -107,7 +107,7 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
             found[place] = [
                 new if isinstance(old, Silence) else old for old, new in zip(found[place], fresh, strict=True)
             ]
-            spent[place] += calls_of([reply])
+            spent[place] += reply_calls([reply])
     return [Said(each, calls) for each, calls in zip(found, spent, strict=True)]
 
 

@@ -10,8 +10,8 @@ from deemster.errors import ConfigurationError
 from deemster.judges.grading_case import Case
 from deemster.judges.grading_result import MODELS, Vote, failure_of, verdict_fields
 from deemster.judges.judge_script import Asking
-from deemster.judges.shared_calls import calls_of, charged
 from deemster.records import Call, MetricScore, Reply, Unscored
+from deemster.records.shared_call_cost import reply_calls, split_calls
 from deemster.rubrics.criterion import Criterion
 
 
@@ -39,16 +39,16 @@ def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -
     else:
         mark = metric.score(sample, output)
     judge = f"{CHECK}{check.metric}"
-    calls = list(calls_of(heard)) if mark.usage is None else [Call(0, mark.usage)]
+    calls = list(reply_calls(heard)) if mark.usage is None else [Call(0, mark.usage)]
     if isinstance(mark, Unscored) and mark.cause in MODELS:
         # The model that the metric asks gave no answer: that is no abstention, and it is tried again.
         failure = failure_of(mark.cause, f"{check.metric} has no score: {mark.message}")
-        return charged([Vote(judge=judge, failure=failure)], calls)[0]
+        return split_calls([Vote(judge=judge, failure=failure)], calls)[0]
     if isinstance(mark, MetricScore):
         code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."
     else:
         code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
-    return charged([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
+    return split_calls([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
 
 
 def _code(criterion: Criterion, score: float, threshold: float) -> int:

@@ -27,9 +27,9 @@ from deemster.judges.grading_judge import Judge, jury_of
 from deemster.judges.grading_result import ItemGrading, Vote, failure_of, verdict_fields
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.prompt_templates import file_text, text_hash
-from deemster.judges.shared_calls import charged
 from deemster.metrics.metric_contract import shown
 from deemster.records import Ask, Reply, Request
+from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import LengthPenalty
 from deemster.rubrics.rubric_definition import Rubric
@@ -449,5 +449,5 @@ class CriterionGrader:
                 facts["failure"] = failure_of(found.cause, found.message, tries=tries)
             cast.append(Vote(**facts))
             places.append(exhibit.place)
-        for place, vote in zip(places, charged(cast, said.calls), strict=True):
+        for place, vote in zip(places, split_calls(cast, said.calls), strict=True):
             votes[place].append(vote)

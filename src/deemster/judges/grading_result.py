@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -14,6 +14,7 @@ from deemster.datasets.vote_columns import FAILURES
 from deemster.datasets.votes import Votes
 from deemster.records import Call, Usage
 from deemster.records.marks import Cause
+from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
 from deemster.records.usage import added
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import VERDICTS
@@ -222,14 +223,63 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     error: str | None = None
 
     @property
+    def votes(self) -> Iterator[Vote]:
+        """Its votes, criterion by criterion."""
+        return (vote for each in self.criteria for vote in each.votes)
+
+    @property
     def usage(self) -> Usage | None:
         """What its votes used."""
-        return total_of(vote.usage for each in self.criteria for vote in each.votes)
+        return total_of(vote.usage for vote in self.votes)
 
     @property
     def cost_usd(self) -> Decimal | None:
         """What its votes cost; None where nobody knows."""
         return cost_of(self.usage)
+
+    @property
+    def call_ids(self) -> list[int]:
+        """The calls that votes on other items may stand on too; once for each question that a call answers."""
+        asked = {(vote.judge, vote.repeat, call.id) for vote in self.votes for call in vote.calls if call.id}
+        return [call_id for *_, call_id in asked]
+
+    def settle(self, payments: CallPayments) -> ItemGrading:
+        """The item with what its votes used in the end, and without calls.
+
+        Args:
+            payments: Knows which calls the items before this one in order have paid for.
+        """
+        if not any(vote.calls for vote in self.votes):
+            return self
+        # One question brings votes on several criteria, which share its cost: all of them pay, or none does.
+        pays: dict[tuple[str, int, int], bool] = {}
+
+        def settle_vote(vote: Vote) -> Vote:
+            def pay(call_id: int) -> bool:
+                question = (vote.judge, vote.repeat, call_id)
+                if question not in pays:
+                    pays[question] = payments.pay(call_id)
+                return pays[question]
+
+            return payments.settle(vote, pay)
+
+        criteria = tuple(
+            msgspec.structs.replace(each, votes=tuple(map(settle_vote, each.votes))) for each in self.criteria
+        )
+        return msgspec.structs.replace(self, criteria=criteria)
+
+    def without_calls(self) -> ItemGrading:
+        """The item as it is when its grading is finished."""
+        return self.settle(vote_payments(shared=()))
+
+
+def vote_payments(*, shared: Collection[int] | None = None) -> CallPayments:
+    """Who pays for the calls of votes.
+
+    Args:
+        shared: The ids of the calls that several may stand on; None if that can be any call.
+    """
+    return CallPayments(shared=shared, reused=count_as_cached_part)
 
 
 class JudgeGrading(msgspec.Struct, frozen=True, kw_only=True):

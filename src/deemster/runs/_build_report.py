@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from deemster.records import Execution, MetricCard
+from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import Budget, Report, RunNote, Samples, assemble
 from deemster.results import Allowance, Tally, Totals, decide, summarize
-from deemster.results.shared_call_cost import Paid
 from deemster.runs._run_settings import Terms, spelt
 
 BATCH = 512
@@ -78,7 +78,7 @@ def derived(
         StoreError: What is kept of the run cannot be read.
     """
     tally = tally or _tagged(remains, terms)
-    executions = Paid(remains.executions)
+    executions = PaidExecutions(remains.executions)
     if not tally.counted:
         for batch in batches(_counted(remains, terms, watched=watch is not None)):
             tally.add(batch)
@@ -117,7 +117,7 @@ def _counted(remains: Remains, terms: Terms, *, watched: bool) -> Iterator[Execu
     needs_details = watched or terms.aggregator is not None or any(card.parts for card in remains.cards)
     if lean is not None and not needs_details:
         executions = lean()
-    return (execution for execution in Paid(executions) if execution is not None)
+    return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
 def _tagged(remains: Remains, terms: Terms) -> Tally:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from deemster.records import Execution, Mark, Metric, Output, Sample, TargetFailure
-from deemster.runs._call_costs import with_earlier
+from deemster.records.shared_call_cost import add_earlier_calls
 from deemster.runs._score_batch import marks_of
 from deemster.runs.run_plan import Plan
 
@@ -52,7 +52,7 @@ def execution_of(work: Work, answer: Answer, marks: tuple[Mark, ...]) -> Executi
     if work.earlier is not None:
         known = work.marks or (None,) * len(marks)
         attempts = zip(marks, known, work.earlier, strict=True)
-        marks = tuple(with_earlier(mark, old if kept is None else None) for mark, kept, old in attempts)
+        marks = tuple(add_earlier_calls(mark, old if kept is None else None) for mark, kept, old in attempts)
     return Execution(work.position, work.sample.id, work.repetition, answer, marks)
 
 

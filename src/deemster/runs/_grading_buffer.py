@@ -12,7 +12,6 @@ from typing import overload
 import msgspec
 
 from deemster.judges.grading_result import ItemGrading
-from deemster.judges.shared_calls import without_calls
 
 _IN_MEMORY = 8 * 1024 * 1024
 _ENCODER = msgspec.msgpack.Encoder()
@@ -76,4 +75,4 @@ class Pages(Sequence[ItemGrading]):
         return _DECODER.decode(row)
 
     def _read(self, position: int) -> ItemGrading:
-        return without_calls(self.whole(position))
+        return self.whole(position).without_calls()

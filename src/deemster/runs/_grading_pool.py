@@ -16,16 +16,13 @@ from deemster.errors import StoreError
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import Case, case_of
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, Vote, total_of
-from deemster.judges.shared_calls import Purse, shareable
+from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, Vote, total_of, vote_payments
 from deemster.models import Gateway
 from deemster.records import Usage
-from deemster.records.usage import tokens_of
-from deemster.results.shared_call_cost import Spent
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._grading_buffer import Pages
 from deemster.runs.grading_store import Docket, repaid
-from deemster.runs.model_access import NOTHING_SPENT
 from deemster.runs.play_scripts import result_of
 from deemster.runs.progress import TELL_S, Progress
 from deemster.runs.stop_request import DRAIN_S, Stop
@@ -98,18 +95,17 @@ class Workload:
         if self._docket is None:
             return
         done: set[int] = set()
-        purse, tokens, usd = Purse(), 0, Decimal(0)
+        payments, tokens, usd = vote_payments(), 0, Decimal(0)
         for position, item, known in self._docket.stored(tell):
-            for vote in (vote for each in purse.settled(item).criteria for vote in each.votes):
-                if vote.usage is not None and vote.usage.calls:
-                    tokens, usd = tokens + tokens_of(vote.usage, 0), usd + (vote.usage.cost_usd or 0)
+            paid = paid_amount(vote.usage for vote in item.settle(payments).votes)
+            tokens, usd = tokens + paid[0], usd + paid[1]
             if known is None:
                 done.add(position)
                 self._count(position, item)
             else:
                 self._pages.put(position, item)
                 self._known[position] = known
-        self.spent = Spent(purse.paid, tokens, usd)
+        self.spent = Spending(payments.paid, tokens, usd)
         self.before, self.again = len(done), len(self._known)
         self._left = iter([position for position in range(len(self._dataset)) if position not in done])
 
@@ -179,7 +175,7 @@ class Workload:
         self._pages.put(position, item)
         self._done += 1
         self._errors += item.error is not None
-        self._calls.extend(call for *_, call in shareable(item))
+        self._calls.extend(item.call_ids)
         spent: dict[str, list[Usage | None]] = {}
         for criterion in item.criteria:
             self._undecided += criterion.failed and any(map(_is_out, criterion.votes))
@@ -204,15 +200,15 @@ class Workload:
         shared = frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
         if not shared:
             return
-        purse = Purse(watched=shared)
+        payments = vote_payments(shared=shared)
         self._usage = {}
         for position in range(len(self._pages)):
             item = self._pages.whole(position)
-            settled = purse.settled(item)
+            settled = item.settle(payments)
             if settled is not item:
                 self._pages.put(position, settled)
             spent: dict[str, list[Usage | None]] = {}
-            for vote in (vote for each in settled.criteria for vote in each.votes):
+            for vote in settled.votes:
                 spent.setdefault(vote.judge, []).append(vote.usage)
             for judge, usages in spent.items():
                 self._usage[judge] = total_of([self._usage.get(judge), *usages])

@@ -15,7 +15,7 @@ from deemster.errors import ConfigurationError, Issue, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
-from deemster.results.shared_call_cost import Spent
+from deemster.records.shared_call_cost import Spending
 
 SCHEMA = "deemster.improvement-progress.v1"
 
@@ -131,11 +131,11 @@ class Trail:
         return [fact.usage for fact in facts if fact.usage is not None]
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Spending:
         """What the facts took of a budget; which calls that were is not kept, for none is made again."""
         facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
         usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
-        return Spent(frozenset(), sum(fact.tokens for fact in facts), usd)
+        return Spending(frozenset(), sum(fact.tokens for fact in facts), usd)
 
     def verdicts(self, criterion: str, requirement: str, part: str) -> Verdicts | None:
         """The verdicts on a part by a wording, where they are known."""

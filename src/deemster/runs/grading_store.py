@@ -16,7 +16,7 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, StoreError
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading, ItemGrading, Vote
-from deemster.judges.shared_calls import calls_in, with_calls
+from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import differences, model_identity, moment, source_of
 from deemster.runs.clock import Clock
@@ -246,7 +246,7 @@ def repaid(before: ItemGrading, after: ItemGrading) -> ItemGrading:
         old = lost.get((name, vote.judge, vote.repeat))
         if old is None or (old.failure is None and old == vote):
             return vote
-        return with_calls(vote, (*calls_in(old), *calls_in(vote)))
+        return with_calls(vote, distinct_calls((*itemized_calls(old), *itemized_calls(vote))))
 
     criteria = tuple(
         msgspec.structs.replace(each, votes=tuple(paid(each.criterion, vote) for vote in each.votes))

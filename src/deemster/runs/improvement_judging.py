@@ -13,11 +13,11 @@ from deemster.judges.criterion_rewording import Exemplar, rewording
 from deemster.judges.grading_case import Case, place_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_script import Silent
-from deemster.judges.shared_calls import calls_of
 from deemster.metrics.metric_contract import shown
 from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
+from deemster.records.shared_call_cost import reply_calls
 from deemster.records.usage import added, tokens_of
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -179,7 +179,7 @@ class Hearing:
         """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
         found: list[Usage] = []
         for reply in heard:
-            for call in calls_of([reply]):
+            for call in reply_calls([reply]):
                 usage = reply.usage if call.id in self._paid else call.usage
                 self._paid.update([call.id] if call.id else [])
                 found += [] if usage is None else [usage]

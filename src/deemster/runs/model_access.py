@@ -14,13 +14,12 @@ from deemster.models import Budget, Cache, Gateway, Role, missing_role, read_mod
 from deemster.models.budget import Most
 from deemster.records import Output, Sample
 from deemster.records.model_requests import EMBEDDING
-from deemster.results.shared_call_cost import Spent
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs.clock import Clock
 from deemster.runs.play_scripts import Ask, played, played_together, repeated
 from deemster.runs.run_plan import Plan
 
 BATCH = 256
-NOTHING_SPENT = Spent(frozenset(), 0, Decimal(0))
 
 
 class Asking(NamedTuple):
@@ -132,7 +131,7 @@ async def opened(
     on_stop: Callable[[str], None] | None = None,
     dry_run: bool = False,
     run: str | None = None,
-    spent: Spent = NOTHING_SPENT,
+    spent: Spending = NOTHING_SPENT,
 ) -> AsyncIterator[Gateway]:
     """A gateway to the models, open while the block runs.
 
@@ -165,7 +164,7 @@ async def opened(
             dry_run=dry_run,
             on_stop=on_stop,
             run=run,
-            paid=spent.ids,
+            paid=spent.call_ids,
         )
         async with gateway:
             yield gateway

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.errors.user_code_guard import Caught
-from deemster.records import Answer, Call, Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage, Vectors
 from deemster.records import Ask as Question
+from deemster.records import Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records.shared_call_cost import reply_calls, with_calls
 from deemster.records.usage import added, divided
-from deemster.runs._call_costs import with_calls
 from deemster.runs._score_batch import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
@@ -165,12 +165,4 @@ def _with_calls(mark: Mark, heard: Sequence[Reply]) -> Mark:
     """A mark with the calls it stands on, and what it used if it is the first that stands on them."""
     if mark.usage is not None:
         return mark
-    calls: list[Call] = []
-    for reply in heard:
-        if isinstance(reply, Answer) and reply.call is not None:
-            calls.append(reply.call)
-        elif isinstance(reply, Vectors) and reply.calls:
-            calls += reply.calls
-        elif reply.usage is not None:
-            calls.append(Call(0, reply.usage))
-    return with_calls(mark, calls)
+    return with_calls(mark, list(reply_calls(heard)))

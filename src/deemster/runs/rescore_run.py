@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Execution, Mark, Metric, Output, Unscored
+from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.results.shared_call_cost import spent_in
 from deemster.runs._engine import perform
 from deemster.runs._execution_batch import Work
 from deemster.runs._final_marks import settled, settles
@@ -125,7 +125,7 @@ class _Marking:
             return
         run = f"{self.row.facts.get('token', self.row.id)}/{self.number}"
         async with opened(
-            job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=spent_in(self._marked())
+            job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=sum_spending(self._marked())
         ) as gateway:
             counter.gateway = gateway
             stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))

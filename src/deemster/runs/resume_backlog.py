@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
-from deemster.results.shared_call_cost import spent_in
+from deemster.records.shared_call_cost import sum_spending
 from deemster.runs._execution_batch import Work
 
 # What may come out otherwise when it is tried again.
@@ -54,7 +54,7 @@ class Backlog:
         self._read, self._retarget, self._note = read, retarget, note
         self._samples, self._repetitions = samples, repetitions
         self._states = bytearray(samples * repetitions)
-        self.spent = spent_in(self._counted(read(lean=True)))
+        self.spent = sum_spending(self._counted(read(lean=True)))
 
     def __len__(self) -> int:
         """How much is left to do."""

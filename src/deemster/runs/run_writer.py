@@ -12,8 +12,8 @@ import msgspec
 from deemster import __version__
 from deemster.errors import DeemsterError, StoreError
 from deemster.records import Execution, MetricCard
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Budget, Report, Samples
-from deemster.results.shared_call_cost import Spent
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._begin_run import begun
 from deemster.runs._build_report import Remains, batches
@@ -26,7 +26,6 @@ from deemster.runs._run_identity import identity_of, moment, run_id
 from deemster.runs._run_settings import facts_of, mixed_from, stopped_from
 from deemster.runs.clock import Clock
 from deemster.runs.evaluation_job import Job
-from deemster.runs.model_access import NOTHING_SPENT
 from deemster.runs.resume_backlog import Backlog
 from deemster.runs.stored_run import Places, StoredSamples, report_of
 from deemster.store import RunRow, Spool, Store, Writer
@@ -63,7 +62,7 @@ class Before(NamedTuple):
 
     done: int = 0
     unscored: int = 0
-    spent: Spent = NOTHING_SPENT
+    spent: Spending = NOTHING_SPENT
 
 
 class Ledger(Protocol):
