@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import deemster as dm
 from deemster.cli import app
 from deemster.errors import ConfigurationError
+from deemster.models.clock import SystemClock
 
 SUITE = """\
 schema_version: deemster.suite.v1
@@ -21,7 +22,7 @@ metrics:
 """
 
 
-class Ticking:
+class Ticking(SystemClock):
     """A clock that goes on by an hour at every look."""
 
     def __init__(self):

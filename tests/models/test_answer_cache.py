@@ -302,7 +302,7 @@ def test_a_flipped_bit_never_changes_an_answer(tmp_path_factory, place, bit):
 
 APPENDING = """
 import sys
-from deemster.model import Cache
+from deemster.models import Cache
 from deemster.records import Answer
 cache = Cache(sys.argv[1])
 for n in range(200):
@@ -312,7 +312,7 @@ for n in range(200):
 
 ENDLESS = """
 import itertools, sys
-from deemster.model import Cache
+from deemster.models import Cache
 from deemster.records import Answer
 cache = Cache(sys.argv[1])
 for n in itertools.count():

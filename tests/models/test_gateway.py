@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, Price, Role, Trouble
+from deemster.models.clock import FrozenClock
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Embed, Message, Silence, Token, Usage
 from tests.models.fake_clock import VirtualClock, run
@@ -330,7 +332,7 @@ def test_a_role_that_is_not_there_is_a_fault_of_the_suite(request_, message):
     async def work():
         roles = {"judge": Role(client=FakeChat(["x"])), "embedding": Role(client=FakeEmbedding(), kind="embedding")}
         async with Gateway(roles, clock=VirtualClock()) as opened:
-            return (await opened.answers([request_]))[0], opened.fault
+            return (await opened.answers([request_]))[0], opened.configuration_error
 
     reply, fault = run(work())
     assert reply.cause == "not_run"
@@ -373,15 +375,9 @@ def test_a_dry_run_without_a_price_has_no_cost():
 
 
 def test_a_clock_that_stands_still_gives_no_latency():
-    class Frozen:
-        def now(self):
-            raise AssertionError
-
-        def elapsed_s(self):
-            return None
-
     async def work():
-        async with Gateway({"judge": Role(client=FakeChat(["a"]))}, clock=Frozen()) as opened:
+        clock = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
+        async with Gateway({"judge": Role(client=FakeChat(["a"]))}, clock=clock) as opened:
             return (await opened.answers([question()]))[0]
 
     assert run(work()).usage.latency_ms is None
@@ -491,7 +487,7 @@ def test_an_identity_that_is_not_json_is_a_fault_of_the_run():
         client.identity = {"base_url": "https://x", "model": object()}
         async with gateway(client) as opened:
             (reply,) = await opened.answers([question()])
-            return reply, opened.fault
+            return reply, opened.configuration_error
 
     reply, fault = run(work())
     assert isinstance(reply, Answer)

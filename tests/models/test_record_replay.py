@@ -38,7 +38,7 @@ def test_what_was_recorded_is_replayed_without_a_model(tmp_path):
     second, opened = asked(None, requests, path)
     assert [reply.text for reply in second] == [reply.text for reply in first] == ["re: one", "re: two"]
     assert {(reply.usage.calls, reply.usage.cached_calls, reply.usage.cost_usd) for reply in second} == {(0, 1, 0)}
-    assert opened.fault is None
+    assert opened.configuration_error is None
 
 
 def test_a_recording_is_sorted_and_the_same_however_it_came_about(tmp_path):
@@ -69,10 +69,10 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
     replies, opened = asked(client, requests, tmp_path / "r", offline=True, on_stop=reasons.append)
     assert isinstance(replies[0], Answer)
     assert [reply.cause for reply in replies[1:]] == ["not_run", "not_run"]
-    assert isinstance(opened.fault, ConfigurationError)
-    assert len(opened.fault.issues) == 2
-    assert "no recording of the request" in str(opened.fault)
-    assert "What is unknown?" in str(opened.fault)
+    assert isinstance(opened.configuration_error, ConfigurationError)
+    assert len(opened.configuration_error.issues) == 2
+    assert "no recording of the request" in str(opened.configuration_error)
+    assert "What is unknown?" in str(opened.configuration_error)
     assert len(reasons) == 1
 
 
@@ -80,9 +80,9 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
 def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_path, template):
     texts = ["What is the capital of France?", "How long is a month?"]
     _, opened = asked(None, [question(template.format(text)) for text in texts], tmp_path / "r", offline=True)
-    for text, fault in zip(texts, opened.fault.issues, strict=True):
-        assert text in fault.message
-        assert len(fault.message) < 350
+    for text, issue in zip(texts, opened.configuration_error.issues, strict=True):
+        assert text in issue.message
+        assert len(issue.message) < 350
 
 
 def test_offline_a_model_far_away_is_not_asked():
@@ -90,7 +90,7 @@ def test_offline_a_model_far_away_is_not_asked():
         client = Remote()
         async with Gateway({"judge": Role(client=client)}, clock=VirtualClock(), offline=True) as opened:
             (reply,) = await opened.answers([question()])
-        return reply, client.sent, opened.fault
+        return reply, client.sent, opened.configuration_error
 
     reply, sent, fault = run(work())
     assert reply.cause == "not_run"
@@ -103,7 +103,7 @@ def test_offline_a_model_that_reaches_no_network_is_asked():
         role = Role(client=FakeEmbedding(), kind="embedding")
         async with Gateway({"embedding": role}, clock=VirtualClock(), offline=True) as opened:
             (reply,) = await opened.answers([Embed(texts=("a",))])
-        return reply, opened.fault
+        return reply, opened.configuration_error
 
     reply, fault = run(work())
     assert reply.values.shape == (1, 16)
@@ -117,7 +117,7 @@ def test_vectors_are_recorded_to_the_bit(tmp_path):
     assert np.array_equal(first[0].values, second[0].values)
     missing, opened = asked(None, [Embed(texts=("a b", "d"))], tmp_path / "r", kind="embedding", offline=True)
     assert missing[0].cause == "not_run"
-    assert "the text 'd'" in str(opened.fault)
+    assert "the text 'd'" in str(opened.configuration_error)
 
 
 def test_no_secret_is_written(tmp_path):
@@ -163,7 +163,7 @@ def test_a_recording_that_cannot_be_written_is_a_fault_of_the_run(tmp_path):
     (tmp_path / "folder").write_text("a file")
     replies, opened = asked(Remote(), [question()], tmp_path / "folder" / "r")
     assert isinstance(replies[0], Answer)
-    assert "cannot be written" in str(opened.fault)
+    assert "cannot be written" in str(opened.configuration_error)
 
 
 @pytest.mark.parametrize("lost", [1, 20])

@@ -9,9 +9,9 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.models.clock import SystemClock
 from deemster.runs import job_of, run, run_sync
 from deemster.runs._engine import BATCH, perform, work_of
-from deemster.runs.clock import SystemClock
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
@@ -352,7 +352,7 @@ def test_what_a_sink_raises_is_told_as_itself():
 
 
 def test_the_time_a_target_takes_is_recorded_unless_it_measured_that_itself():
-    class Ticking:
+    class Ticking(SystemClock):
         def __init__(self):
             self.time = 0.0
 

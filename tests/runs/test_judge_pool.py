@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
+from deemster.models.clock import FrozenClock, SystemClock
 from deemster.records import MetricScore
 from deemster.runs import _judge_pool as judging
 from deemster.runs._engine import perform
-from deemster.runs.clock import FrozenClock, SystemClock
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop

@@ -15,7 +15,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError
-from deemster.runs.clock import SystemClock
+from deemster.models.clock import SystemClock
 from deemster.runs.recording_writer import Shelf
 from deemster.store import open_store
 

@@ -288,8 +288,8 @@ def test_a_call_that_is_cancelled_kills_what_it_started(tmp_path):
 
 def test_a_stopped_run_leaves_no_command_behind(tmp_path):
     from deemster.datasets import Dataset
+    from deemster.models.clock import SystemClock
     from deemster.runs._engine import perform
-    from deemster.runs.clock import SystemClock
     from deemster.runs.run_plan import Plan
     from deemster.runs.stop_request import Stop
 

@@ -453,8 +453,8 @@ def test_a_run_whose_endpoint_stopped_answering_is_incomplete_and_says_why(serve
 
 def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
     from deemster.datasets import Dataset
+    from deemster.models.clock import SystemClock
     from deemster.runs._engine import perform
-    from deemster.runs.clock import SystemClock
     from deemster.runs.run_plan import Plan
     from deemster.runs.stop_request import Stop
 

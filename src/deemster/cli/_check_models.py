@@ -14,9 +14,9 @@ from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
 from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import Unreadable, json_object
 from deemster.models import Gateway, Role, missing_role
+from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, Reply, Silence, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
-from deemster.runs.clock import Clock
 from deemster.runs.suite import Suite
 
 _SCHEMA = {
@@ -104,7 +104,7 @@ async def _recorded(name: str, role: Role) -> Finding:
 
 
 async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> Finding:
-    async with Gateway({name: role}, clock=clock) as gateway:  # type: ignore[arg-type]
+    async with Gateway({name: role}, clock=clock) as gateway:
         if role.kind == "embedding":
             (reply,) = await gateway.answers([msgspec.structs.replace(_EMBED, role=name)])
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from deemster.errors import DeemsterError, visible
-from deemster.runs.clock import clock_of_environment
+from deemster.models.clock import clock_from_environment
 
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -84,7 +84,7 @@ def _back(text: str) -> datetime | None:
     if found is None:
         return None
     try:
-        now = clock_of_environment().now()
+        now = clock_from_environment().now()
     except DeemsterError as error:
         raise click.UsageError(str(error)) from None
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -10,8 +10,8 @@ import click
 from deemster.cli._check_models import Finding, failed, findings, price_of
 from deemster.cli._console import note
 from deemster.errors import ExitCode, visible
+from deemster.models.clock import clock_from_environment
 from deemster.runs import run_sync
-from deemster.runs.clock import clock_of_environment
 from deemster.runs.suite import load_suite
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
@@ -32,7 +32,7 @@ def check(*, suite: str) -> None:
     A chat model is asked for a JSON object, an embedding model for the vector of a word; a request is not repeated, and
     no answer is kept. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
-    found = run_sync(findings(load_suite(suite, calls_target=False, whole=False), clock=clock_of_environment()))
+    found = run_sync(findings(load_suite(suite, calls_target=False, whole=False), clock=clock_from_environment()))
     if not found:
         click.echo("No metric of this suite asks a model.")
         return

@@ -18,7 +18,7 @@ from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget
 from deemster.models.circuit_breaker import Circuit
-from deemster.models.loop_clock import Clock, LoopClock
+from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_call import Caller
 from deemster.models.model_roles import Role, missing_role
 from deemster.models.rate_limiter import Live
@@ -65,7 +65,7 @@ class Gateway:
     ) -> None:
         self._roles = dict(roles)
         self._cache, self._budget = cache, budget
-        self._clock: Clock = clock or LoopClock()
+        self._clock: Clock = clock or SystemClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
         self._run, self._paid = run, paid
         self._desks: dict[str, ChatDesk | EmbeddingDesk] = {}
@@ -83,7 +83,7 @@ class Gateway:
             cache=self._cache,
             budget=self._budget,
             elapsed_s=elapsed_s if measures else loop.time,
-            sleep=getattr(self._clock, "sleep", asyncio.sleep),
+            sleep=self._clock.sleep,
             measures=measures,
             seed=self._seed,
             offline=self._offline,
@@ -188,7 +188,7 @@ class Gateway:
         return next((circuit.opened for circuit in self._circuits.values() if circuit.opened is not None), None)
 
     @property
-    def issue(self) -> ConfigurationError | None:
+    def configuration_error(self) -> ConfigurationError | None:
         """The requests that could not be made because of how the run is set up, such as those not recorded; or None.
 
         Whoever runs the scripts raises it when the run is over: a script would take it for a failure of its own.

@@ -9,10 +9,10 @@ import msgspec
 
 from deemster import __version__
 from deemster.errors import StoreError, TakenError
+from deemster.models.clock import Clock
 from deemster.records import MetricCard
 from deemster.runs._run_identity import identity_of, moment, run_id
 from deemster.runs._run_settings import facts_of
-from deemster.runs.clock import Clock
 from deemster.runs.evaluation_job import Job
 from deemster.store import Lease, RunFacts, SampleFacts, Store
 

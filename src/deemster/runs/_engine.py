@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from deemster.models.clock import Clock
 from deemster.models.worker_threads import Threads
 from deemster.records import Execution
 from deemster.runs import stop_request as stopping
@@ -14,7 +15,6 @@ from deemster.runs._execution_batch import Answer, Batch, Work, executions_of, w
 from deemster.runs._judge_pool import Judging
 from deemster.runs._pending_answers import Handing, Hold, Sink
 from deemster.runs._target_calls import BATCH, Calling
-from deemster.runs.clock import Clock
 from deemster.runs.play_scripts import Ask
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop, deadline

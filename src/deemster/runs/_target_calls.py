@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from deemster.errors.user_code_guard import Caught
+from deemster.models.clock import Clock
 from deemster.models.worker_threads import Threads
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.runs._execution_batch import Answer, Batch, Work
 from deemster.runs._hide_secrets import hidden_answer
-from deemster.runs.clock import Clock
 from deemster.runs.run_plan import LiveTarget, Plan
 from deemster.runs.stop_request import Stop, until_done
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
+from deemster.models.clock import Clock
 from deemster.report import Report, redacted
 from deemster.results import Aggregator
-from deemster.runs.clock import Clock
 from deemster.runs.evaluation_job import DELTA, job_of
 from deemster.runs.run_job import run
 from deemster.runs.run_sync import run_sync

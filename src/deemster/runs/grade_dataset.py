@@ -15,10 +15,10 @@ from deemster.errors import ConfigurationError, counted
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.metrics.metric_contract import shown
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._criterion_metrics import checks_of_rubrics
 from deemster.runs._grading_pool import Workload
-from deemster.runs.clock import Clock, clock_of_environment
 from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import opened_docket, terms_of
 from deemster.runs.model_access import Asking, asking_of, completed, opened
@@ -151,7 +151,7 @@ async def graded(
     known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     checks = checks_of(known)
     asking = completed(asking, [grader, *checks.values()])
-    stop, clock = stop or Stop(), clock or clock_of_environment()
+    stop, clock = stop or Stop(), clock or clock_from_environment()
     if keeping is None:
         work = Workload(known, grader, checks, stop=stop, progress=progress)
         return await _graded(work, asking, clock=clock, warn=warn)

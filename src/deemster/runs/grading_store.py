@@ -16,10 +16,10 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, StoreError
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading, ItemGrading, Vote
+from deemster.models.clock import Clock
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import differences, model_identity, moment, source_of
-from deemster.runs.clock import Clock
 from deemster.runs.model_access import Asking
 from deemster.runs.run_writer import Keeping
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, Writer

@@ -22,12 +22,12 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, counted
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.metrics.metric_contract import shown
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, Target, Try
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._improvement_log import Trail
 from deemster.runs._train_test_split import divided
-from deemster.runs.clock import Clock, clock_of_environment
 from deemster.runs.grading_store import digest
 from deemster.runs.improvement_judging import (
     ALPHA,
@@ -129,7 +129,7 @@ async def improved(
     asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, asking)
     with Trail(path, identity=identity, resume=resume) as trail:
-        clock, spent = clock or clock_of_environment(), trail.spent
+        clock, spent = clock or clock_from_environment(), trail.spent
         async with opened(asking, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
             parts = dict(zip((TRAIN, HELD_OUT), halves, strict=True))
             hearing = Hearing(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)

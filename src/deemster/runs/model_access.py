@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from deemster.errors import ConfigurationError, Issue
 from deemster.models import Budget, Cache, Gateway, Role, missing_role, read_models, role_of
 from deemster.models.budget import Most
+from deemster.models.clock import Clock
 from deemster.records import Output, Sample
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
-from deemster.runs.clock import Clock
 from deemster.runs.play_scripts import Ask, played, played_together, repeated
 from deemster.runs.run_plan import Plan
 
@@ -158,7 +158,7 @@ async def opened(
             asking.roles,
             cache=cache,
             budget=budget,
-            clock=clock,  # type: ignore[arg-type]
+            clock=clock,
             seed=seed,
             offline=asking.offline,
             dry_run=dry_run,
@@ -168,8 +168,8 @@ async def opened(
         )
         async with gateway:
             yield gateway
-        if gateway.issue is not None:
-            raise gateway.issue
+        if gateway.configuration_error is not None:
+            raise gateway.configuration_error
     finally:
         if cache is not None:
             cache.close()

@@ -21,8 +21,8 @@ import msgspec
 
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import Caught
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Usage
-from deemster.runs.clock import Clock, clock_of_environment
 from deemster.runs.recording_writer import Record, Shelf
 
 LARGEST = 8 * 1024 * 1024
@@ -100,7 +100,7 @@ class Recorder:
             if type(length) is not int or length < 1:
                 raise ConfigurationError(f"`{name}` is a number of records of at least 1, not {length!r}.")
         self._rate, self._redact, self._length = float(rate), redact, queue
-        self._clock = clock or clock_of_environment()
+        self._clock = clock or clock_from_environment()
         self._draw = random.Random(seed).random  # noqa: S311 - a share of calls, no secret
         self._shelf = functools.partial(Shelf, dataset, store=store, clock=self._clock, rate=self._rate, records=rotate)
         self.restart()

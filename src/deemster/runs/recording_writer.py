@@ -14,8 +14,8 @@ import msgspec
 from deemster import __version__
 from deemster.datasets.fingerprint import row_hash
 from deemster.errors.user_code_guard import Caught
+from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
-from deemster.runs.clock import Clock
 from deemster.store import Lease, RunFacts, SampleFacts, Store, Writer, open_store
 from deemster.targets.python_target import output_of
 

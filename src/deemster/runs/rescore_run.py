@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, StoreError
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
@@ -14,7 +15,6 @@ from deemster.runs._engine import perform
 from deemster.runs._execution_batch import Work
 from deemster.runs._final_marks import settled, settles
 from deemster.runs._run_identity import marking_identity, moment
-from deemster.runs.clock import Clock, clock_of_environment
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import Asking, completed, opened
 from deemster.runs.progress import Counter, Progress
@@ -70,7 +70,7 @@ async def rescore(
         StoreError: There is no such run, it is in other hands, or the store fails.
         ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
     """
-    clock, stop = clock or clock_of_environment(), stop or Stop()
+    clock, stop = clock or clock_from_environment(), stop or Stop()
     with store.lease(_markable(store, run).id):
         row = store.run(run)
         job = _job(store, row, metrics, asking or Asking())

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Sample
 from deemster.report import Report
 from deemster.results import Tally, unknown_names
@@ -16,7 +17,6 @@ from deemster.runs._engine import Sink, perform
 from deemster.runs._final_marks import settles
 from deemster.runs._live_tally import LiveTally
 from deemster.runs._run_settings import spelt, terms_of
-from deemster.runs.clock import Clock, clock_of_environment
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import opened
 from deemster.runs.progress import Counter, Progress
@@ -49,7 +49,7 @@ async def run(
             a mark.
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
-    clock, stop = clock or clock_of_environment(), stop or Stop()
+    clock, stop = clock or clock_from_environment(), stop or Stop()
     job = with_secrets(job)
     tally, order = _surveyed(job, warn)
     live = LiveTally(tally, job.plan)

@@ -11,6 +11,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.errors import DeemsterError, StoreError
+from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Budget, Report, Samples
@@ -24,7 +25,6 @@ from deemster.runs._pending_answers import Hold
 from deemster.runs._resume_run import chosen, reconciled
 from deemster.runs._run_identity import identity_of, moment, run_id
 from deemster.runs._run_settings import facts_of, mixed_from, stopped_from
-from deemster.runs.clock import Clock
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import Backlog
 from deemster.runs.stored_run import Places, StoredSamples, report_of

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from deemster.errors import ConfigurationError
 from deemster.models.client_protocols import Trouble
+from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_roles import Role
 from deemster.models.retry_policy import Enough, Policy, Tries
 from deemster.records import Invocation, Output, TargetFailure, Usage
@@ -45,14 +45,12 @@ class Trying:
             raise ConfigurationError(str(error)) from None
         self._policy = Policy(retries, math.inf, math.inf, math.inf)
         self._halted = False
-        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-        self._elapsed_s: Callable[[], float | None] | None = None
+        self._clock: Clock = SystemClock()
 
-    def open(self, clock: Any) -> None:
-        """Begin a run, with its clock."""
+    def open(self, clock: Clock | None) -> None:
+        """Begin a run, with its clock; the machine's where there is none."""
         self._halted = False
-        self._sleep = getattr(clock, "sleep", asyncio.sleep)
-        self._elapsed_s = getattr(clock, "elapsed_s", None)
+        self._clock = clock or SystemClock()
 
     def halt(self) -> None:
         """Call nothing again."""
@@ -68,10 +66,10 @@ class Trying:
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
         tries = Tries(self._policy, seed=0, key=key)
         while True:
-            began = self._now()
+            began = self._clock.elapsed_s()
             answer = await call()
             if isinstance(answer, Output):
-                return timed(answer, began, self._now())
+                return timed(answer, began, self._clock.elapsed_s())
             if self._policy.retries == 0:
                 return answer
             step = tries.after(Trouble("transport", answer.message), elapsed_s=0.0)
@@ -79,10 +77,7 @@ class Trying:
                 return TargetFailure(step.message)
             if self._halted:
                 return answer
-            await self._sleep(step.wait_s)
-
-    def _now(self) -> float | None:
-        return None if self._elapsed_s is None else self._elapsed_s()
+            await self._clock.sleep(step.wait_s)
 
 
 def timed(output: Output, began: float | None, ended: float | None) -> Output:

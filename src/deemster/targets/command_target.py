@@ -14,6 +14,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
+from deemster.models.clock import Clock
 from deemster.models.secret_redaction import Secrets, is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.targets import _subprocess_talk as process
@@ -84,7 +85,7 @@ class CommandTarget:
     def __repr__(self) -> str:
         return f"CommandTarget({self.secrets.removed(repr(list(self._argv)))})"
 
-    async def open(self, *, clock: Any = None) -> None:
+    async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
 
         Args:

@@ -15,9 +15,9 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue, nearest
 from deemster.formats.json_values import kind_of, thawed
 from deemster.models.circuit_breaker import Circuit
+from deemster.models.clock import Clock, SystemClock
 from deemster.models.http_connection import Posted
 from deemster.models.http_endpoint import Endpoint
-from deemster.models.loop_clock import Clock, LoopClock
 from deemster.models.model_call import Caller, Failed, Reading
 from deemster.models.model_roles import CONCURRENCY, Role
 from deemster.models.secret_redaction import is_secret_name
@@ -131,7 +131,7 @@ class HttpTarget:
         self.concurrency: int | None = None if concurrency is None else self._role.bounds[1]
         self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
         self._circuit = Circuit(self._endpoint.url)
-        self._clock: Clock = LoopClock()
+        self._clock: Clock = SystemClock()
         # The limits wait in the event loop they were made in.
         self._callers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
 
@@ -148,7 +148,7 @@ class HttpTarget:
         """Why samples were not sent: the endpoint had stopped answering; or None."""
         return self._circuit.opened
 
-    async def open(self, *, clock: Any = None) -> None:
+    async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
 
         Args:
@@ -305,7 +305,7 @@ def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> Rules:
         cache=None,
         budget=None,
         elapsed_s=elapsed_s if measures else loop.time,
-        sleep=getattr(clock, "sleep", asyncio.sleep),
+        sleep=clock.sleep,
         measures=measures,
         seed=0,
         offline=False,

@@ -17,6 +17,7 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import Caught
 from deemster.formats.json_values import thawed
+from deemster.models.clock import Clock
 from deemster.models.worker_threads import Threads
 from deemster.records import Invocation, Output, TargetFailure, freeze
 from deemster.targets._target_retry import Trying
@@ -67,7 +68,7 @@ class PythonTarget:
         """The function's name and the digest of the file it is written in."""
         return identity_of(self.function)
 
-    async def open(self, *, clock: Any = None) -> None:
+    async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
 
         Args:

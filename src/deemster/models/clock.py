@@ -1,9 +1,11 @@
-"""Time, injected, so that a run can be repeated to the byte."""
+"""The clock of a run: the time of day, spans and waits, injected so that runs repeat to the byte."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -13,14 +15,18 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 class Clock(Protocol):
-    """Tells the time of day, and measures spans."""
+    """Tells the time of day, measures spans, and waits."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
         ...
 
     def elapsed_s(self) -> float | None:
-        """Seconds since some fixed moment; only differences mean anything. None where no time is measured."""
+        """Seconds since some fixed moment; only differences have a meaning. None where no time is measured."""
+        ...
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait in the running event loop."""
         ...
 
 
@@ -33,26 +39,30 @@ class SystemClock:
 
     def elapsed_s(self) -> float:
         """Seconds of the monotonic clock."""
-        return time.perf_counter()
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait in the running event loop."""
+        return asyncio.sleep(seconds)
 
 
-class FrozenClock:
-    """A clock that stands still."""
+class FrozenClock(SystemClock):
+    """A clock whose time of day stands still, and that measures no spans. Its waits are real."""
 
     def __init__(self, at: datetime) -> None:
         self._at = at
 
     def now(self) -> datetime:
-        """The moment it stands at."""
+        """The moment at which it stands."""
         return self._at
 
-    def elapsed_s(self) -> None:
-        """Nothing: a latency of 0 would be a made-up number."""
+    def elapsed_s(self) -> None:  # type: ignore[override]
+        """None: a latency of 0 would be a made-up number."""
         return
 
 
-def clock_of_environment() -> Clock:
-    """The system's clock, or one that stands at SOURCE_DATE_EPOCH where that is set.
+def clock_from_environment() -> Clock:
+    """The machine's clock, or one that stands at SOURCE_DATE_EPOCH where that variable is set.
 
     Raises:
         ConfigurationError: The variable is not a whole number of seconds.
