@@ -14,6 +14,7 @@ from deemster.errors import ConfigurationError as ConfigurationError
 from deemster.errors import DatasetError as DatasetError
 from deemster.errors import DeemsterError as DeemsterError
 from deemster.errors import InputError as InputError
+from deemster.errors import Issue as Issue
 from deemster.errors import LeaseError as LeaseError
 from deemster.errors import MissingExtraError as MissingExtraError
 from deemster.errors import OutputsError as OutputsError
@@ -89,11 +90,10 @@ from deemster.records import Invocation as Invocation
 from deemster.records import Message as Message
 from deemster.records import Metric as Metric
 from deemster.records import MetricScore as MetricScore
+from deemster.records import NoAnswer as NoAnswer
 from deemster.records import Output as Output
-from deemster.records import Problem as Problem
 from deemster.records import Sample as Sample
 from deemster.records import Scorer as Scorer
-from deemster.records import Silence as Silence
 from deemster.records import Token as Token
 from deemster.records import ToolCall as ToolCall
 from deemster.records import Trajectory as Trajectory

@@ -11,7 +11,7 @@ from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import case_of
 from deemster.judges.grading_judge import Judge
-from deemster.records import Silence
+from deemster.records import NoAnswer
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer, autorubric
 from tests.judges.make_grader import options_of, reply
@@ -47,7 +47,7 @@ def cast(its: dict, criteria: list[dict]):
         (place,) = [place for place, entry in enumerate(criteria) if f"\n{entry['requirement']}\n" in text]
         cell = its["votes"][ask.role][place]
         if isinstance(cell, dict):
-            return Silence(cause=CAUSES[cell["failure"]], message="No.")
+            return NoAnswer(cause=CAUSES[cell["failure"]], message="No.")
         shown = options_of(ask)
         return reply(ask, shown[-1] if shown and cell == "CANNOT_ASSESS" else cell)
 

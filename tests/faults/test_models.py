@@ -16,7 +16,7 @@ from deemster.models.answer_cache import Cache
 from deemster.models.gateway import Gateway
 from deemster.models.model_roles import Role
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
-from deemster.records import Answer, Ask, Embed, Message, MetricScore, Output, Sample, Silence, Unscored, Vectors
+from deemster.records import Answer, Ask, Embed, Message, MetricScore, NoAnswer, Output, Sample, Unscored, Vectors
 from deemster.runs.play_scripts import played
 from deemster.testing import FAULTS, ModelServer
 from tests.cli.workspace import FILES, written
@@ -90,36 +90,36 @@ def reply(server, faults, request=ASK, **settings):
 
 @pytest.mark.parametrize("fault", RETRIED)
 def test_a_transport_fault_is_four_requests_and_a_failed_model(server, fault):
-    silence = reply(server, [fault] * 9)
-    assert isinstance(silence, Silence)
-    assert silence.cause == "model_failed"
-    assert "4 attempts" in silence.message
+    no_answer = reply(server, [fault] * 9)
+    assert isinstance(no_answer, NoAnswer)
+    assert no_answer.cause == "model_failed"
+    assert "4 attempts" in no_answer.message
     assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("fault", LATE)
 def test_a_reply_that_never_ends_is_left_at_the_attempts_limit(server, fault):
-    silence = reply(server, [fault] * 9, timeout_s=0.1)
-    assert (silence.cause, len(server.requests)) == ("model_failed", 4)
-    assert "0.1 s" in silence.message
+    no_answer = reply(server, [fault] * 9, timeout_s=0.1)
+    assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
+    assert "0.1 s" in no_answer.message
 
 
 @pytest.mark.parametrize("fault", ["429", "429=2", "retry-ms=1500", "retry-reset=3s"])
 def test_a_429_is_four_requests_and_rate_limited(server, fault):
-    silence = reply(server, [fault] * 9)
-    assert (silence.cause, len(server.requests)) == ("rate_limited", 4)
+    no_answer = reply(server, [fault] * 9)
+    assert (no_answer.cause, len(server.requests)) == ("rate_limited", 4)
 
 
 @pytest.mark.parametrize("fault", MISSHAPEN)
 def test_a_reply_of_the_wrong_shape_is_asked_for_again_once(server, fault):
-    silence = reply(server, [fault] * 9)
-    assert (silence.cause, len(server.requests)) == ("unreadable", 2)
+    no_answer = reply(server, [fault] * 9)
+    assert (no_answer.cause, len(server.requests)) == ("unreadable", 2)
 
 
 @pytest.mark.parametrize("fault", REFUSED)
 def test_a_refusal_is_one_request(server, fault):
-    silence = reply(server, [fault] * 9)
-    assert (silence.cause, len(server.requests)) == ("model_failed", 1)
+    no_answer = reply(server, [fault] * 9)
+    assert (no_answer.cause, len(server.requests)) == ("model_failed", 1)
 
 
 @pytest.mark.parametrize("fault", [*RETRIED, "429", *MISSHAPEN])
@@ -132,7 +132,7 @@ def test_one_fault_costs_one_more_request_and_nothing_else(server, fault):
 
 @pytest.mark.parametrize("fault", [*RETRIED, "429", *MISSHAPEN, *REFUSED])
 def test_no_retries_are_none(server, fault):
-    assert isinstance(reply(server, [fault] * 9, retries=0), Silence)
+    assert isinstance(reply(server, [fault] * 9, retries=0), NoAnswer)
     assert len(server.requests) == 1
 
 
@@ -168,29 +168,29 @@ def test_no_request_is_earlier_than_asked(server, fault):
 @pytest.mark.parametrize("fault", ["429=61", "429=99999999999999999999", "retry-ms=61000", "429=1h", "503=3600"])
 def test_a_wait_above_the_cap_ends_rate_limited_without_sleeping(server, fault):
     clock = HandClock()
-    silence = reply(server, [fault] * 9, clock=clock)
-    assert (silence.cause, len(server.requests), clock.waits) == ("rate_limited", 1, [])
+    no_answer = reply(server, [fault] * 9, clock=clock)
+    assert (no_answer.cause, len(server.requests), clock.waits) == ("rate_limited", 1, [])
 
 
 def test_a_date_to_wait_for_is_measured_from_the_replys_own_date(server):
     clock = HandClock()
-    silence = reply(server, ["429=Fri, 31 Dec 2100 23:59:59 GMT"], clock=clock)
-    assert (silence.cause, clock.waits) == ("rate_limited", [])
+    no_answer = reply(server, ["429=Fri, 31 Dec 2100 23:59:59 GMT"], clock=clock)
+    assert (no_answer.cause, clock.waits) == ("rate_limited", [])
     server.forget()
     assert isinstance(reply(server, ["429=Fri, 31 Dec 1999 23:59:59 GMT"], clock=clock), Answer)
     assert clock.at < 1
 
 
 def test_kinds_of_trouble_share_one_count_of_attempts(server):
-    silence = reply(server, ["500", "429", "reset", "half", "ok"])
-    assert (silence.cause, len(server.requests)) == ("model_failed", 4)
+    no_answer = reply(server, ["500", "429", "reset", "half", "ok"])
+    assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
 
 
 @pytest.mark.parametrize("fault", [*BAD_VECTORS, *BAD_BATCHES])
 def test_vectors_that_cannot_be_used_are_asked_for_again_once(server, fault):
     request = Embed(texts=("one", "two", "three"))
-    silence = reply(server, [fault] * 9, request)
-    assert (silence.cause, len(server.requests)) == ("unreadable", 2)
+    no_answer = reply(server, [fault] * 9, request)
+    assert (no_answer.cause, len(server.requests)) == ("unreadable", 2)
     server.forget()
     vectors = reply(server, [fault], request)
     assert isinstance(vectors, Vectors)
@@ -205,8 +205,8 @@ def test_a_batch_that_is_refused_for_what_it_holds_is_sent_in_halves(server, sta
 
 
 def test_a_vector_with_nan_is_no_json_and_so_four_requests(server):
-    silence = reply(server, ["nan"] * 9, Embed(texts=("one",)))
-    assert (silence.cause, len(server.requests)) == ("model_failed", 4)
+    no_answer = reply(server, ["nan"] * 9, Embed(texts=("one",)))
+    assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
 
 
 @pytest.mark.parametrize("fault", ["shuffled", "no-index"])
@@ -222,7 +222,7 @@ def test_errors_are_never_cached_and_a_hit_makes_no_request(server, tmp_path):
         found = replies(server, [ASK] * 4, cache=cache)
     finally:
         cache.close()
-    assert [type(each) for each in found] == [Silence, Silence, Answer, Answer]
+    assert [type(each) for each in found] == [NoAnswer, NoAnswer, Answer, Answer]
     assert len(server.requests) == 4 + 2 + 1
     assert (found[3].usage.calls, found[3].usage.cached_calls, found[3].text) == (0, 1, found[2].text)
 
@@ -277,9 +277,9 @@ def test_a_healthy_model_leaves_a_score(server):
 
 
 def test_what_a_useless_reply_used_is_counted(server):
-    silence = reply(server, ["null-content"] * 9)
-    assert silence.usage.calls == 2
-    assert silence.usage.prompt_tokens == 2 * 3
+    no_answer = reply(server, ["null-content"] * 9)
+    assert no_answer.usage.calls == 2
+    assert no_answer.usage.prompt_tokens == 2 * 3
 
 
 def test_many_calls_against_a_flaky_server_all_end_and_are_counted():
@@ -334,7 +334,7 @@ def test_a_key_reaches_nothing_that_is_written_or_shown(server, tmp_path, capfd,
         shown = asyncio.run(every())
     finally:
         cache.close()
-    assert [type(each) for each in shown[0]] == [Silence, Answer, Answer, Answer, Silence, Silence, Answer, Silence]
+    assert [type(each) for each in shown[0]] == [NoAnswer, Answer, Answer, Answer, NoAnswer, NoAnswer, Answer, NoAnswer]
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) == 2
     assert all(written)

@@ -24,7 +24,7 @@ from deemster.models._retry_after import LONGEST_S, retry_after_s
 from deemster.models.answer_cache import Cache
 from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Answer, Ask, Message, MetricScore, Output, Sample, Silence, Unscored
+from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.report import load_report
 from deemster.results import aggregator_of, read_gate
 from deemster.rubrics import Rubric
@@ -217,9 +217,9 @@ def _hearing(_: Path, data: bytes) -> bool:
             break
     assert len(found) == 4
     for heard in found:
-        assert isinstance(heard, (Heard, Silence))
-        assert isinstance(heard, Silence) or 0 <= heard.code < 3
-        (heard.message if isinstance(heard, Silence) else heard.reason).encode()
+        assert isinstance(heard, (Heard, NoAnswer))
+        assert isinstance(heard, NoAnswer) or 0 <= heard.code < 3
+        (heard.message if isinstance(heard, NoAnswer) else heard.reason).encode()
     return any(isinstance(heard, Heard) for heard in found)
 
 

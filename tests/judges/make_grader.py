@@ -70,7 +70,7 @@ def reply(ask, label, *, reason="Because.", usage=None, thinking=None):
 
 
 def says(verdicts, **more):
-    """Judges that say a label about each criterion: one for all, or one for each judge; a reply or silence as it is."""
+    """Judges that say a label about each criterion: one for all, or one for each judge; a reply is sent as it is."""
 
     def answer(ask):
         said = verdicts[subject(ask)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from deemster.records import Answer, Output, Sample, Silence, Usage
+from deemster.records import Answer, NoAnswer, Output, Sample, Usage
 
 QUESTION = "What is the capital of France?"
 SAMPLE = Sample("s", {"question": QUESTION}, "Paris", {})
 OUTPUT = Output("It is Paris.")
-DOWN = Silence(cause="model_failed", message="The server answered 500.")
+DOWN = NoAnswer(cause="model_failed", message="The server answered 500.")
 
 
 def said(text=None, *, model="m-1", usage=None, tokens=None, finish=None, **entries):

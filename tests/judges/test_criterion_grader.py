@@ -16,7 +16,7 @@ from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import case_of
 from deemster.judges.grading_judge import Judge
 from deemster.judges.grading_result import Grading, JudgeGrading, failure_of
-from deemster.records import Answer, MetricScore, Silence, Unscored, Usage
+from deemster.records import Answer, MetricScore, NoAnswer, Unscored, Usage
 from deemster.records.marks import CAUSES
 from deemster.rubrics import LengthPenalty
 from tests.judges.make_grader import (
@@ -207,7 +207,7 @@ def test_every_cause_of_a_failure_has_its_category(cause):
     ],
 )
 def test_a_failure_abstains_unless_nobody_knows_its_cause_then_it_is_the_worst_case(cause, verdict):
-    said = {"facts": each("MET", Silence(cause=cause, message="No."))}
+    said = {"facts": each("MET", NoAnswer(cause=cause, message="No."))}
     item = graded(said, judges="ab", rubric=only(FACTS))
     assert finals(item) == [verdict]
     lost = item.criteria[0].votes[1]
@@ -563,7 +563,7 @@ LABELS = {
     "depth": ["poor", "fair", "good", "n-a"],
     "tone": ["curt", "warm", "cold", "Cannot assess / not applicable"],
 }
-SILENCES = [DOWN, Silence(cause="unreadable", message="No."), Silence(cause="no_usage", message="What?")]
+NO_ANSWERS = [DOWN, NoAnswer(cause="unreadable", message="No."), NoAnswer(cause="no_usage", message="What?")]
 RULES = st.fixed_dictionaries(
     {
         "aggregation": st.sampled_from(["majority", "weighted", "unanimous", "any"]),
@@ -583,7 +583,7 @@ def test_verdicts_and_scores_are_those_that_the_votes_come_to(rules, data):
     items = dataset({"submission": "one two three", "id": "x"}, {"submission": "four", "id": "y"})
 
     def answer(ask):
-        said = data.draw(st.one_of(st.sampled_from(LABELS[subject(ask)]), st.sampled_from(SILENCES)))
+        said = data.draw(st.one_of(st.sampled_from(LABELS[subject(ask)]), st.sampled_from(NO_ANSWERS)))
         return reply(ask, said) if isinstance(said, str) else said
 
     found = [answered(panel.script(case_of(items, place)), answer)[0] for place in range(2)]

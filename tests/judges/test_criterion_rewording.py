@@ -8,7 +8,7 @@ import pytest
 
 from deemster.judges.criterion_rewording import LONGEST, Exemplar, rewording
 from deemster.judges.judge_script import Silent
-from deemster.records import Answer, Silence
+from deemster.records import Answer, NoAnswer
 from deemster.rubrics import Criterion, Option
 
 CRITERION = Criterion("The tone is nice.", name="tone", weight=-3)
@@ -24,7 +24,7 @@ def played(*replies, exemplars=EXEMPLARS, criterion=CRITERION, **options):
     script = rewording(criterion, exemplars, role="writer", **options)
     asked = [next(script)]
     for reply in replies:
-        answer = reply if isinstance(reply, (Answer, Silence)) else Answer(text=reply)
+        answer = reply if isinstance(reply, (Answer, NoAnswer)) else Answer(text=reply)
         try:
             asked.append(script.send([answer]))
         except StopIteration as stop:
@@ -74,7 +74,7 @@ def test_words_that_cannot_be_used_are_refused(requirement, message):
 
 def test_a_writer_that_does_not_answer_is_not_asked_again():
     with pytest.raises(Silent, match="gone"):
-        played(Silence(cause="model_failed", message="gone"))
+        played(NoAnswer(cause="model_failed", message="gone"))
 
 
 def test_what_is_not_the_authors_stands_in_blocks_that_it_cannot_leave():

@@ -15,7 +15,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_judge import Judge
 from deemster.judges.grading_result import Vote
 from deemster.judges.judge_cascade import Cascade, probability
-from deemster.records import Answer, Silence, Token
+from deemster.records import Answer, NoAnswer, Token
 from deemster.rubrics import Criterion, Option
 from tests.judges.make_grader import DEPTH, FACTS, RUBRIC, case, finals, reply, subject
 from tests.judges.play import answered
@@ -179,7 +179,7 @@ def test_a_cheap_judge_that_is_sure_of_everything_is_the_only_one_asked():
     assert item.judge_scores["one"] is None
 
 
-@pytest.mark.parametrize("said", [("MET", 0.7), "MET", "CANNOT_ASSESS", Silence(cause="model_failed", message="No.")])
+@pytest.mark.parametrize("said", [("MET", 0.7), "MET", "CANNOT_ASSESS", NoAnswer(cause="model_failed", message="No.")])
 def test_where_it_is_unsure_abstains_or_fails_the_strong_panel_decides_and_both_are_kept(said):
     item, asked = played({**SURE, "facts": said}, STRONG)
     assert finals(item) == ["UNMET", "UNMET", "fair", "warm"]
@@ -195,7 +195,7 @@ def test_the_cheap_judge_has_no_vote_where_others_decide():
 
 
 def test_strong_judges_that_all_fail_leave_the_criterion_without_a_verdict():
-    lost = Silence(cause="model_failed", message="No.")
+    lost = NoAnswer(cause="model_failed", message="No.")
     item, _ = played({**SURE, "facts": ("MET", 0.5)}, {**STRONG, "facts": lost})
     assert finals(item) == [None, "UNMET", "fair", "warm"]
     assert item.criteria[0].failed

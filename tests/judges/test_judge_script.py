@@ -4,7 +4,7 @@ import pytest
 
 from deemster.judges.judge_script import Silent, Told, asked, asked_all
 from deemster.judges.reply_parser import Unreadable
-from deemster.records import Ask, Message, Silence, Vectors
+from deemster.records import Ask, Message, NoAnswer, Vectors
 from tests.judges.play import DOWN, play, said, used
 
 ASKS = [Ask(messages=(Message("user", text),)) for text in "abc"]
@@ -33,15 +33,15 @@ def test_an_unreadable_reply_is_asked_for_once_more_and_both_are_paid():
 def test_two_unreadable_replies_are_a_silence():
     with pytest.raises(Silent) as caught:
         play(asked(ASKS[0], number), [said("?", usage=used(3))], [said("!", usage=used(4))])
-    silence = caught.value.silence
-    assert (silence.cause, silence.message, silence.usage.calls) == ("unreadable", "`!` is no number.", 2)
+    no_answer = caught.value.no_answer
+    assert (no_answer.cause, no_answer.message, no_answer.usage.calls) == ("unreadable", "`!` is no number.", 2)
 
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
 def test_a_silence_is_not_asked_again(cause):
     with pytest.raises(Silent) as caught:
-        play(asked(ASKS[0], number), [Silence(cause=cause, message="No.")])
-    assert (caught.value.silence.cause, caught.value.silence.message) == (cause, "No.")
+        play(asked(ASKS[0], number), [NoAnswer(cause=cause, message="No.")])
+    assert (caught.value.no_answer.cause, caught.value.no_answer.message) == (cause, "No.")
 
 
 def test_of_several_only_the_unreadable_ones_are_asked_again():

@@ -8,7 +8,7 @@ import pytest
 from deemster.errors import ConfigurationError
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.metrics.metric_spec import parse_spec
-from deemster.records import MetricScore, Output, Sample, Silence, Token, Unscored
+from deemster.records import MetricScore, NoAnswer, Output, Sample, Token, Unscored
 from tests.judges.play import DOWN, OUTPUT, QUESTION, SAMPLE, play, said, scored
 
 
@@ -75,8 +75,8 @@ def test_what_cannot_be_shown_is_never_asked(sample, output, cause):
 
 
 def test_a_sample_without_expected_output_is_a_problem_before_the_run():
-    (problem,) = LlmAsJudge().check(Sample("s", {}, None))
-    assert not problem.malformed
+    (issue,) = LlmAsJudge().check(Sample("s", {}, None))
+    assert issue.warning
     assert LlmAsJudge().check(SAMPLE) == ()
 
 
@@ -102,7 +102,7 @@ def test_a_second_unreadable_reply_is_unscored_and_never_a_number():
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
 def test_a_silent_judge_leaves_the_pair_unscored_with_its_cause(cause):
-    mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [Silence(cause=cause, message="No.")])
+    mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [NoAnswer(cause=cause, message="No.")])
     assert mark == Unscored(cause, "No.")
     assert len(rounds) == 1
 

@@ -5,7 +5,7 @@ import pytest
 from deemster.errors import ConfigurationError
 from deemster.judges.pairwise import Pairwise
 from deemster.metrics.metric_spec import parse_spec
-from deemster.records import Output, Sample, Silence
+from deemster.records import NoAnswer, Output, Sample
 from tests.judges.play import DOWN, OUTPUT, SAMPLE, play, said
 
 BASED = Sample("s", {"question": "q"}, "Paris", {"baseline_output": "Lyon"})
@@ -108,7 +108,7 @@ def test_a_panel_compares_in_both_orders_each():
 
 def test_a_member_silent_in_one_order_is_left_out():
     judge = Pairwise(models=["a", "b", "c"])
-    silent = Silence(cause="rate_limited", message="Later.")
+    silent = NoAnswer(cause="rate_limited", message="Later.")
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [won("A"), won("A"), won("B"), won("B"), silent, won("A")])
     assert mark.score == 0.5
     assert mark.details["members"] == 2

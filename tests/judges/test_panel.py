@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from deemster.judges._panel import combined, spread_of
 from deemster.judges.llm_as_judge import LlmAsJudge
-from deemster.records import MetricScore, Silence, Unscored
+from deemster.records import MetricScore, NoAnswer, Unscored
 from tests.judges.play import DOWN, OUTPUT, SAMPLE, play, said, scored
 
-LATE = Silence(cause="not_run", message="The budget is spent.")
+LATE = NoAnswer(cause="not_run", message="The budget is spent.")
 votes = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0]), min_size=1, max_size=7)
 
 

@@ -49,8 +49,8 @@ def test_an_expectation_that_is_no_boolean_is_a_bad_sample(value):
 def test_an_absent_expectation_is_a_bad_sample_and_a_warning_before_the_run():
     mark, _ = play(RefusalQuality().script(sample(), OUTPUT))
     assert mark.cause == "bad_sample"
-    (problem,) = RefusalQuality().check(sample())
-    assert not problem.malformed
+    (issue,) = RefusalQuality().check(sample())
+    assert issue.warning
 
 
 @pytest.mark.parametrize("policy", [7, ["no locks"], True])

@@ -250,8 +250,8 @@ def test_a_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
         assert mark.threshold == metric.threshold
     assert metric.score(sample, output) == mark
     assert catalog.parse(str(metric)).score(sample, output) == mark
-    for problem in metric.check(sample):
-        assert problem.message
+    for issue in metric.check(sample):
+        assert issue.message
         assert isinstance(mark, Unscored)
 
 
@@ -267,9 +267,9 @@ def test_numbers_that_nothing_can_hold_are_marked_or_refused_like_any_other(alia
     for value in immense(10**digits):
         metadata = [{key: value} for key in KEYS] + [{"trajectory": {key: value}} for key in expectations]
         for sample in (Sample("s", {}, value), *(Sample("s", {}, "a", entry) for entry in metadata)):
-            problems = metric.check(sample)
-            assert all(problem.message for problem in problems)
-            assert isinstance(metric.score(sample, output), Unscored if problems else (MetricScore, Unscored))
+            issues = metric.check(sample)
+            assert all(issue.message for issue in issues)
+            assert isinstance(metric.score(sample, output), Unscored if issues else (MetricScore, Unscored))
 
 
 @every
@@ -355,7 +355,7 @@ def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, outp
     options = {"scale": ["low", "high"]} if alias == "ordinal-distance" else {}
     metric = made(alias, options)
     assert metric.score(Sample("s", {}), output).cause == "no_expected"
-    assert not any(problem.malformed for problem in metric.check(Sample("s", {})))
+    assert all(issue.warning for issue in metric.check(Sample("s", {})))
 
 
 @pytest.mark.parametrize("alias", [alias for alias in PLAIN if hasattr(made(alias), "score_many")])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import LABELS, RefusalQuality
-from deemster.records import CAUSES, Answer, MetricScore, Output, Sample, Silence, Unscored
+from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Sample, Unscored
 
 SIZES = (1, 2, 3, 5)
 SAMPLE = Sample("s", {"question": "q"}, "yes", {"refusal_expected": False, "baseline_output": "no"})
@@ -22,8 +22,8 @@ JUDGES = {
 }
 few = settings(max_examples=20, deadline=None)
 
-silences = st.builds(
-    Silence,
+no_answers = st.builds(
+    NoAnswer,
     cause=st.sampled_from(["model_failed", "rate_limited", "not_run", "unreadable"]),
     message=st.text(max_size=9),
 )
@@ -57,7 +57,7 @@ def good(judge, score=0.5):
 @few
 @given(data=st.data())
 def test_whatever_is_replied_a_judge_ends_with_a_mark_after_at_most_two_rounds(judge, data):
-    mark, rounds = played(judge, lambda _: data.draw(answers | silences))
+    mark, rounds = played(judge, lambda _: data.draw(answers | no_answers))
     assert rounds <= 2
     assert isinstance(mark, (MetricScore, Unscored))
     if isinstance(mark, MetricScore):
@@ -70,7 +70,7 @@ def test_whatever_is_replied_a_judge_ends_with_a_mark_after_at_most_two_rounds(j
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
 def test_a_panel_of_silence_is_unscored_and_never_a_zero(judge, cause):
-    mark, rounds = played(judge, lambda _: Silence(cause=cause, message="No."))
+    mark, rounds = played(judge, lambda _: NoAnswer(cause=cause, message="No."))
     alone = len(judge.models) == 1 or cause == "not_run"
     assert mark.cause == (cause if alone else "no_quorum")
     assert rounds == 1
@@ -83,7 +83,9 @@ def test_a_score_needs_more_than_half_of_the_panel(judge):
         voices = set(judge.models[:speaking])
         mark, _ = played(
             judge,
-            lambda ask, voices=voices: good(judge) if ask.role in voices else Silence(cause="model_failed", message=""),
+            lambda ask, voices=voices: (
+                good(judge) if ask.role in voices else NoAnswer(cause="model_failed", message="")
+            ),
         )
         assert isinstance(mark, MetricScore) == (2 * speaking > size)
 

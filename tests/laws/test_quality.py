@@ -12,7 +12,7 @@ from deemster.judges._score_bands import bands
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
 from deemster.judges.geval_definition import presets
-from deemster.records import CAUSES, Answer, MetricScore, Output, Sample, Silence, Token, Unscored
+from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Sample, Token, Unscored
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")
 OUTPUT = Output("maybe")
@@ -25,7 +25,9 @@ replies = st.one_of(
     st.fixed_dictionaries({"claims": st.lists(st.text(st.characters(exclude_categories=["Cs"])))}).map(json.dumps),
     st.fixed_dictionaries({"steps": st.lists(st.text(st.characters(exclude_categories=["Cs"])))}).map(json.dumps),
 )
-silences = st.builds(Silence, cause=st.sampled_from(["model_failed", "rate_limited", "not_run"]), message=st.just("m"))
+no_answers = st.builds(
+    NoAnswer, cause=st.sampled_from(["model_failed", "rate_limited", "not_run"]), message=st.just("m")
+)
 METRICS = {
     **{name: GEval(preset=name) for name in presets()},
     "criteria": GEval(criteria="c"),
@@ -56,7 +58,7 @@ def scored(value, *, tokens=None):
 @few
 @given(data=st.data())
 def test_whatever_is_replied_there_is_a_mark_within_bounds_or_a_listed_cause(metric, data):
-    answers = st.builds(Answer, text=replies) | silences
+    answers = st.builds(Answer, text=replies) | no_answers
     mark = played(metric, lambda _: data.draw(answers))
     if isinstance(mark, Unscored):
         assert mark.cause in CAUSES

@@ -70,19 +70,19 @@ def test_evidence_decides_where_both_keys_are_present():
     ],
 )
 def test_blank_and_odd_entries_stop_the_run(metadata):
-    (problem,) = CitationGroundedness().check(Sample("s", {}, None, metadata))
-    assert problem.malformed
+    (issue,) = CitationGroundedness().check(Sample("s", {}, None, metadata))
+    assert not issue.warning
     assert marked("x", **metadata).cause == "bad_sample"
 
 
 def test_an_unknown_key_of_evidence_is_named_with_the_nearest():
-    (problem,) = CitationGroundedness().check(
+    (issue,) = CitationGroundedness().check(
         Sample("s", {}, None, {"citation_evidence": [{"citation": "[1]", "qoute": "x"}]})
     )
-    assert problem.message == "`metadata.citation_evidence[0]` has the unknown key `qoute`. Did you mean `quote`?"
+    assert issue.message == "`metadata.citation_evidence[0]` has the unknown key `qoute`. Did you mean `quote`?"
 
 
 def test_neither_key_is_a_warning_and_unscored():
-    (problem,) = CitationGroundedness().check(Sample("s", {}))
-    assert not problem.malformed
+    (issue,) = CitationGroundedness().check(Sample("s", {}))
+    assert issue.warning
     assert marked("x").cause == "bad_sample"

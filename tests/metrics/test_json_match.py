@@ -155,8 +155,8 @@ def test_values_that_are_not_json_are_refused():
     deep = []
     for _ in range(300):
         deep = [deep]
-    (problem,) = JsonMatch().check(Sample("s", {}, deep))
-    assert problem.malformed
+    (issue,) = JsonMatch().check(Sample("s", {}, deep))
+    assert not issue.warning
     for odd in ([float("nan")], {1: 2}, [object()]):
         assert marked(odd, "[]").cause == "bad_sample"
 

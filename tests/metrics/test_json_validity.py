@@ -134,9 +134,9 @@ def test_the_draft_is_2020_12_unless_the_schema_names_another():
 )
 def test_a_remote_reference_stops_the_run_and_is_named(reference):
     schema = {"properties": {"a": {"$ref": reference}}}
-    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
-    assert problem.malformed
-    assert f"`{reference}`" in problem.message
+    (issue,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert not issue.warning
+    assert f"`{reference}`" in issue.message
     with pytest.raises(ConfigurationError, match="outside the schema"):
         JsonSchema(schema=schema)
 
@@ -158,8 +158,8 @@ def test_a_remote_reference_stops_the_run_and_is_named(reference):
     ],
 )
 def test_what_is_no_schema_stops_the_run(schema):
-    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
-    assert problem.malformed
+    (issue,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert not issue.warning
     with pytest.raises(ConfigurationError):
         JsonSchema(schema=schema)
 
@@ -168,8 +168,8 @@ def test_a_schema_nested_without_end_is_an_error_not_a_crash():
     schema = {}
     for _ in range(5000):
         schema = {"items": schema}
-    (problem,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
-    assert problem.malformed
+    (issue,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
+    assert not issue.warning
 
 
 def test_references_within_the_schema_are_followed():

@@ -40,12 +40,12 @@ def test_without_a_record_there_is_no_score(metric, other):
 
 @pytest.mark.parametrize(("metric", "key"), [(LatencyBelow(), "max_latency_ms"), (CostBelow(), "max_cost_usd")])
 def test_no_limit_is_a_warning_and_a_wrong_one_stops_the_run(metric, key):
-    (problem,) = metric.check(Sample("s", {}))
-    assert not problem.malformed
+    (issue,) = metric.check(Sample("s", {}))
+    assert issue.warning
     for wrong in (-1, "5", True, float("nan"), float("inf"), 10**400, [1]):
-        (problem,) = metric.check(Sample("s", {}, None, {key: wrong}))
-        assert problem.malformed
-        assert key in problem.message
+        (issue,) = metric.check(Sample("s", {}, None, {key: wrong}))
+        assert not issue.warning
+        assert key in issue.message
 
 
 def test_a_cost_no_float_can_hold_is_still_marked():

@@ -102,8 +102,8 @@ def test_whole_options_have_a_largest_that_a_spec_can_carry():
             RetrievalHitAtK(k=wrong)
         with pytest.raises(ConfigurationError, match="`max` of length-within"):
             LengthWithin(max=wrong)
-        (problem,) = RetrievalHitAtK().check(Sample("s", {}, ["a"], {"k": wrong}))
-        assert problem.malformed
-        assert f"at most {LARGEST}" in problem.message
+        (issue,) = RetrievalHitAtK().check(Sample("s", {}, ["a"], {"k": wrong}))
+        assert not issue.warning
+        assert f"at most {LARGEST}" in issue.message
     with pytest.raises(ConfigurationError, match="from 1 to 9, not a number"):
         whole(ENDLESS, least=1, most=9, option="o", metric="m")

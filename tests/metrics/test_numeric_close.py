@@ -41,8 +41,8 @@ def test_an_output_without_a_number_scores_zero(text):
 @pytest.mark.parametrize("expected", [True, "abc", "", "inf", float("nan"), float("inf"), [1], {"a": 1}, "1_000"])
 def test_an_expected_output_that_is_no_number_is_unscored_and_only_a_warning(expected):
     assert marked(expected, "1").cause == "bad_sample"
-    (problem,) = NumericClose().check(Sample("s", {}, expected))
-    assert not problem.malformed
+    (issue,) = NumericClose().check(Sample("s", {}, expected))
+    assert issue.warning
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_the_scale_of_the_sample_comes_before_the_option():
 def test_an_invalid_scale_stops_the_run(scale):
     with pytest.raises(ConfigurationError, match="`scale` of ordinal-distance"):
         OrdinalDistance(scale=scale)
-    (problem,) = OrdinalDistance().check(Sample("s", {}, "a", {"ordinal_scale": scale}))
-    assert problem.malformed
-    assert "ordinal_scale" in problem.message
+    (issue,) = OrdinalDistance().check(Sample("s", {}, "a", {"ordinal_scale": scale}))
+    assert not issue.warning
+    assert "ordinal_scale" in issue.message
     assert marked("a", "a", metadata={"ordinal_scale": scale}).cause == "bad_sample"
 
 
@@ -65,8 +65,8 @@ def test_labels_that_normalizing_makes_equal_are_the_same_label():
 @pytest.mark.parametrize(("expected", "cause"), [("huge", "bad_sample"), (2, "bad_sample"), (None, "no_expected")])
 def test_an_expected_label_that_is_not_on_the_scale_is_unscored_and_only_a_warning(expected, cause):
     assert marked(expected, "low", scale=URGENCY).cause == cause
-    (problem,) = OrdinalDistance(scale=URGENCY).check(Sample("s", {}, expected))
-    assert not problem.malformed
+    (issue,) = OrdinalDistance(scale=URGENCY).check(Sample("s", {}, expected))
+    assert issue.warning
 
 
 def test_no_scale_at_all_is_unscored():

@@ -11,7 +11,7 @@ def marked(metric, expected, text):
     return metric.score(Sample("s", {}, expected), Output(text))
 
 
-def problem(metric, expected):
+def issue(metric, expected):
     (found,) = metric.check(Sample("s", {}, expected))
     return found
 
@@ -66,14 +66,14 @@ def test_syntax_settles_doubts():
     assert marked(Regex(syntax="plain"), "/usr/s", "cd /usr/s").score == 1
     assert marked(Regex(), "/usr/s", "usr").score == 1
     assert marked(Regex(syntax="plain"), "/usr/s", "usr").score == 0
-    assert problem(Regex(syntax="delimited"), "usr").malformed
-    assert problem(Regex(syntax="delimited"), "/usr/b").malformed
+    assert not issue(Regex(syntax="delimited"), "usr").warning
+    assert not issue(Regex(syntax="delimited"), "/usr/b").warning
 
 
 @pytest.mark.parametrize("flag", "xAXJn")
 def test_flags_without_a_meaning_in_re2_are_errors(flag):
-    found = problem(Regex(), f"/x/{flag}")
-    assert found.malformed
+    found = issue(Regex(), f"/x/{flag}")
+    assert not found.warning
     assert f"`{flag}`" in found.message
 
 
@@ -100,8 +100,8 @@ def test_flags_without_a_meaning_in_re2_are_errors(flag):
     ],
 )
 def test_what_re2_does_not_know_is_an_error_that_names_it(pattern, name):
-    found = problem(Regex(), pattern)
-    assert found.malformed
+    found = issue(Regex(), pattern)
+    assert not found.warning
     assert name in found.message
     assert marked(Regex(), pattern, "a").cause == "bad_sample"
     with pytest.raises(ConfigurationError, match="pattern"):
@@ -123,13 +123,13 @@ def test_the_option_pattern_stands_for_all_samples():
 def test_expected_outputs_that_are_no_text():
     assert marked(Regex(), None, "a").cause == "no_expected"
     assert marked(Regex(), 3, "a").cause == "bad_sample"
-    assert not problem(Regex(), 3).malformed
+    assert issue(Regex(), 3).warning
     assert marked(Regex(), "a", "\udc00").cause == "bad_output"
 
 
 def test_a_pattern_that_explodes_elsewhere_takes_linear_time_and_says_nothing(capfd):
     assert marked(Regex(), "(a*)*b", "a" * 20_000).score == 0
-    problem(Regex(), "a(?=b)")
+    issue(Regex(), "a(?=b)")
     assert capfd.readouterr() == ("", "")
 
 

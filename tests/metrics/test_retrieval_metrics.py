@@ -38,7 +38,7 @@ def marked(metric, retrieved, relevant, **metadata):
     return metric.score(Sample("s", {}, relevant, metadata), Output("", retrieved))
 
 
-def problem(metric, relevant, **metadata):
+def issue(metric, relevant, **metadata):
     (found,) = metric.check(Sample("s", {}, relevant, metadata))
     return found
 
@@ -125,8 +125,8 @@ def test_metrics_of_the_whole_list_do_not_read_the_k_of_the_sample(metric, k):
 @pytest.mark.parametrize("k", [0, -1, 2.0, "3", True, None, [3]])
 @pytest.mark.parametrize("kind", [RetrievalHitAtK, RetrievalNdcgAtK, AnswerContainmentAtK])
 def test_a_wrong_k_is_an_error_and_never_ignored(kind, k):
-    found = problem(kind(), "[1]", k=k)
-    assert found.malformed
+    found = issue(kind(), "[1]", k=k)
+    assert not found.warning
     assert "metadata.k" in found.message
     if k is not None:
         with pytest.raises(ConfigurationError):
@@ -209,32 +209,32 @@ def test_a_bad_entry_is_found_however_deep_it_lies():
 @pytest.mark.parametrize("metric", [kind() for kind in BY_ID])
 def test_nothing_relevant_is_a_bad_sample_and_a_warning(metric, relevant):
     assert marked(metric, ["a"], relevant).cause == "bad_sample"
-    assert not problem(metric, relevant).malformed
+    assert issue(metric, relevant).warning
 
 
 @pytest.mark.parametrize("gain", [-1, -0.5, math.nan, math.inf, "1", True, None, pytest.param(10**400, id="huge")])
 @pytest.mark.parametrize("metric", [kind() for kind in BY_ID])
 def test_a_gain_that_is_no_finite_number_from_zero_is_malformed(metric, gain):
-    assert problem(metric, {"a": 1, "b": gain}).malformed
-    assert problem(metric, {"b": gain, "a": 1}).malformed
+    assert not issue(metric, {"a": 1, "b": gain}).warning
+    assert not issue(metric, {"b": gain, "a": 1}).warning
 
 
 def test_numbers_too_long_to_be_written_are_refused_without_being_written():
     endless = -(10**5000)
-    assert problem(RetrievalHitAtK(), ["a"], k=endless).malformed
-    assert problem(RetrievalHitAtK(), {"a": endless}).malformed
-    assert problem(RetrievalHitAtK(), {endless: -1}).malformed
-    assert not problem(RetrievalHitAtK(), [endless]).malformed
+    assert not issue(RetrievalHitAtK(), ["a"], k=endless).warning
+    assert not issue(RetrievalHitAtK(), {"a": endless}).warning
+    assert not issue(RetrievalHitAtK(), {endless: -1}).warning
+    assert issue(RetrievalHitAtK(), [endless]).warning
 
 
 def test_an_id_given_twice_with_gains_is_malformed():
-    assert problem(RetrievalHitAtK(), {"3": 1, 3: 2}).malformed
+    assert not issue(RetrievalHitAtK(), {"3": 1, 3: 2}).warning
 
 
 def test_gains_that_cannot_be_added_are_malformed_for_ndcg_only():
     huge = {"a": 1.7e308, "b": 1.7e308}
-    assert problem(RetrievalNdcgAtK(), huge).malformed
-    assert problem(RetrievalNdcgAtK(gain="exponential"), {"a": 2000}).malformed
+    assert not issue(RetrievalNdcgAtK(), huge).warning
+    assert not issue(RetrievalNdcgAtK(gain="exponential"), {"a": 2000}).warning
     assert marked(RetrievalHitAtK(), ["a"], huge).score == 1
 
 

@@ -10,7 +10,7 @@ from deemster.errors import ConfigurationError
 from deemster.metrics import _vector_matching as matching
 from deemster.metrics._text_normalization import text_words, words
 from deemster.metrics.semantic_similarity import BertscoreLike, CosineEmbedding
-from deemster.records import Answer, Embed, MetricScore, Output, Sample, Silence, Unscored, Vectors
+from deemster.records import Answer, Embed, MetricScore, NoAnswer, Output, Sample, Unscored, Vectors
 
 TABLE = {
     "e": (1, 0),
@@ -233,7 +233,7 @@ def test_words_in_place_of_vectors_are_unreadable():
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "unreadable", "not_run"])
 def test_silence_of_the_model_is_the_cause_of_the_mark(cause):
-    mark = marked(CosineEmbedding(), "cat", "dog", lambda _: [Silence(cause=cause, message="Why.")])
+    mark = marked(CosineEmbedding(), "cat", "dog", lambda _: [NoAnswer(cause=cause, message="Why.")])
     assert (mark.cause, mark.message) == (cause, "Why.")
 
 
@@ -260,7 +260,7 @@ def test_one_text_without_a_direction_costs_one_mark():
 def test_one_text_that_the_model_refuses_costs_one_mark():
     def reply(requests):
         return [
-            Silence(cause="model_failed", message="Refused.") if "car" in request.texts else answered([request])[0]
+            NoAnswer(cause="model_failed", message="Refused.") if "car" in request.texts else answered([request])[0]
             for request in requests
         ]
 
@@ -272,7 +272,7 @@ def test_one_text_that_the_model_refuses_costs_one_mark():
 @pytest.mark.parametrize("cause", ["rate_limited", "not_run"])
 def test_silence_that_lies_in_no_text_is_not_asked_about_again(cause):
     marks, rounds = together(
-        CosineEmbedding(), [("cat", "dog"), ("cat", "car")], lambda _: [Silence(cause=cause, message="Why.")]
+        CosineEmbedding(), [("cat", "dog"), ("cat", "car")], lambda _: [NoAnswer(cause=cause, message="Why.")]
     )
     assert [mark.cause for mark in marks] == [cause, cause]
     assert len(rounds) == 1

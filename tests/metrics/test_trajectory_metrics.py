@@ -2,7 +2,7 @@
 
 import pytest
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, Issue
 from deemster.metrics._expected_trajectory import fits
 from deemster.metrics.trajectory_metrics import (
     ApprovalGated,
@@ -57,8 +57,8 @@ def test_names_repeat_only_in_an_order():
     assert marked(ToolCallOrder(), {"order": ["pay", "pay"]}, tool_calls=["pay", "pay"]).score == 1.0
     for metric, key in NAMED:
         if key != "order":
-            (problem,) = metric().check(Sample("s", {}, None, {"trajectory": {key: ["pay", "pay"]}}))
-            assert problem.malformed
+            (issue,) = metric().check(Sample("s", {}, None, {"trajectory": {key: ["pay", "pay"]}}))
+            assert not issue.warning
             with pytest.raises(ConfigurationError, match="names `pay` twice"):
                 metric(**{key: ["pay", "pay"]})
 
@@ -134,8 +134,8 @@ def test_no_expectation_is_no_silent_success(metric, key):
     assert marked(metric()).cause == "bad_sample"
     assert marked(metric(), {}).cause == "bad_sample"
     assert marked(metric(), {key: None}).cause == "bad_sample"
-    (problem,) = metric().check(Sample("s", {}))
-    assert not problem.malformed
+    (issue,) = metric().check(Sample("s", {}))
+    assert issue.warning
 
 
 @pytest.mark.parametrize(("metric", "key"), [*NAMED, (ToolCalledWith, "tool_arguments")])
@@ -160,18 +160,18 @@ def test_any_other_key_stops_the_run_with_the_nearest(metric, key):
         ("max_step", "max_steps"),
         ("require_approval", "requires_approval"),
     ]:
-        (problem,) = metric().check(Sample("s", {}, None, {"trajectory": {word: []}}))
-        assert problem == (f"`metadata.trajectory` has the unknown key `{word}`. Did you mean `{near}`?", True)
-    (problem,) = metric().check(Sample("s", {}, None, {"trajectory": ["pay"]}))
-    assert problem.malformed
+        (issue,) = metric().check(Sample("s", {}, None, {"trajectory": {word: []}}))
+        assert issue == Issue(f"`metadata.trajectory` has the unknown key `{word}`. Did you mean `{near}`?")
+    (issue,) = metric().check(Sample("s", {}, None, {"trajectory": ["pay"]}))
+    assert not issue.warning
 
 
 @pytest.mark.parametrize(("metric", "key"), NAMED)
 @pytest.mark.parametrize("wrong", ["", " ", [""], [1], 5, {"a": 1}, [["a"]], True])
 def test_what_is_no_name_stops_the_run(metric, key, wrong):
-    (problem,) = metric().check(Sample("s", {}, None, {"trajectory": {key: wrong}}))
-    assert problem.malformed
-    assert key in problem.message
+    (issue,) = metric().check(Sample("s", {}, None, {"trajectory": {key: wrong}}))
+    assert not issue.warning
+    assert key in issue.message
     with pytest.raises(ConfigurationError, match=key):
         metric(**{key: wrong})
 
@@ -191,16 +191,16 @@ def test_what_is_no_name_stops_the_run(metric, key, wrong):
     ],
 )
 def test_what_is_no_expected_call_stops_the_run(wrong):
-    (problem,) = ToolCalledWith().check(Sample("s", {}, None, {"trajectory": {"tool_arguments": wrong}}))
-    assert problem.malformed
+    (issue,) = ToolCalledWith().check(Sample("s", {}, None, {"trajectory": {"tool_arguments": wrong}}))
+    assert not issue.warning
     with pytest.raises(ConfigurationError, match="tool_arguments"):
         ToolCalledWith(tool_arguments=wrong)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "3", [3]])
 def test_a_limit_of_steps_is_a_whole_number_of_at_least_one(wrong):
-    (problem,) = StepsBelow().check(Sample("s", {}, None, {"trajectory": {"max_steps": wrong}}))
-    assert problem.malformed
+    (issue,) = StepsBelow().check(Sample("s", {}, None, {"trajectory": {"max_steps": wrong}}))
+    assert not issue.warning
     with pytest.raises(ConfigurationError, match="max_steps"):
         StepsBelow(max_steps=wrong)
 

@@ -18,7 +18,7 @@ from deemster.models import Cache, FakeEmbedding, Price, Trouble
 from deemster.models._cache_keys import ask_key, prefix_of, text_key
 from deemster.models._stored_answers import stored_vector
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
-from deemster.records import Answer, Ask, Embed, Message, Silence, Token, Usage
+from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Token, Usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
 
@@ -196,7 +196,7 @@ def test_errors_are_never_kept(tmp_path):
         return failed, answered
 
     failed, answered = run(work())
-    assert isinstance(failed, Silence)
+    assert isinstance(failed, NoAnswer)
     assert answered.usage.calls == 1
 
 

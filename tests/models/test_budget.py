@@ -14,7 +14,7 @@ from deemster.models import Budget, FakeChat, Gateway, Price, Role, Trouble
 from deemster.models._chat_role import UNLIMITED, weight_of
 from deemster.models.budget import Most
 from deemster.models.openai_client import OpenAIChat
-from deemster.records import Answer, Silence, Usage
+from deemster.records import Answer, NoAnswer, Usage
 from tests.models.fake_clock import VirtualClock, run
 from tests.models.make_requests import Remote, gateway, question
 
@@ -57,7 +57,7 @@ def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_to
     assert client.used <= tokens
     assert budget.spent.tokens <= tokens
     assert budget.held == Most()
-    not_run = [reply for reply in replies if isinstance(reply, Silence) and reply.cause == "not_run"]
+    not_run = [reply for reply in replies if isinstance(reply, NoAnswer) and reply.cause == "not_run"]
     assert bool(not_run) == (budget.exhausted is not None)
     assert len(replies) == len(plan)
 
@@ -104,7 +104,7 @@ def test_an_exhausted_budget_says_so_once_and_everything_after_is_not_run():
     reasons, replies, small, exhausted, sent = run(work())
     # 1,041 may be taken by each call, and each takes 15: the first fits, the second (15 + 1,041) does not.
     assert sent == 1
-    assert [type(reply) for reply in replies] == [Answer] + [Silence] * 5
+    assert [type(reply) for reply in replies] == [Answer] + [NoAnswer] * 5
     assert {reply.cause for reply in replies[1:]} == {"not_run"}
     assert small.cause == "not_run"
     assert reasons == [exhausted]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.models import Budget, FakeEmbedding, Price, Trouble
-from deemster.records import Embed, Silence, Usage, Vectors
+from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added
 from tests.models.fake_clock import run
 from tests.models.make_requests import gateway
@@ -153,7 +153,7 @@ def test_a_text_that_is_embedded_oddly_does_not_spoil_those_of_others():
             return [[float("nan") if text == "" else 1.0] for text in texts]
 
     replies, _ = embedded(Odd(), ("a",), ("",), ("b",))
-    assert [type(reply) for reply in replies] == [Vectors, Silence, Vectors]
+    assert [type(reply) for reply in replies] == [Vectors, NoAnswer, Vectors]
 
 
 def test_a_dimension_that_changes_between_batches_is_unreadable():
@@ -182,7 +182,7 @@ class Picky:
 def test_one_refused_text_does_not_cost_the_others_their_vectors(status):
     client = Picky("f", Trouble("refused", "too long", status=status))
     replies, _ = embedded(client, *[(letter,) for letter in "abcdefgh"])
-    assert [type(reply) for reply in replies] == [Vectors] * 5 + [Silence] + [Vectors] * 2
+    assert [type(reply) for reply in replies] == [Vectors] * 5 + [NoAnswer] + [Vectors] * 2
     assert replies[5].cause == "model_failed"
     assert len(client.asked) == 7
 
@@ -216,7 +216,7 @@ def test_a_failed_text_is_tried_again_by_the_next_who_asks():
             return first, second
 
     first, second = run(work())
-    assert isinstance(first, Silence)
+    assert isinstance(first, NoAnswer)
     assert isinstance(second, Vectors)
 
 

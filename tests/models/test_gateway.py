@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, Price, Role, Trouble
 from deemster.models.clock import FrozenClock
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Answer, Embed, Message, Silence, Token, Usage
+from deemster.records import Answer, Embed, Message, NoAnswer, Token, Usage
 from tests.models.fake_clock import VirtualClock, run
 from tests.models.make_requests import Remote, gateway, question
 
@@ -112,7 +112,7 @@ def test_a_failure_that_is_shared_is_counted_once():
 
     first, second = run(work())
     assert first.usage.calls == 2
-    assert second == Silence(cause="unreadable", message=first.message)
+    assert second == NoAnswer(cause="unreadable", message=first.message)
 
 
 def test_a_method_that_is_no_coroutine_runs_in_a_thread():
@@ -187,9 +187,9 @@ def test_what_is_no_answer_is_asked_for_once_more_and_then_unreadable(reply):
         async with gateway(client) as opened:
             return client, (await opened.answers([question()]))[0]
 
-    client, silence = run(work())
+    client, no_answer = run(work())
     assert len(client.sent) == 2
-    assert silence.cause == "unreadable"
+    assert no_answer.cause == "unreadable"
 
 
 def test_a_key_that_the_server_echoes_is_not_in_the_answer():
@@ -427,7 +427,7 @@ def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counte
 
     client, replies, opened = run(work())
     answered = [reply for reply in replies if isinstance(reply, Answer)]
-    by_cause = [reply for reply in replies if isinstance(reply, Silence)]
+    by_cause = [reply for reply in replies if isinstance(reply, NoAnswer)]
     assert len(answered) + len(by_cause) == count
     assert {reply.cause for reply in by_cause} <= {"model_failed", "rate_limited", "unreadable", "not_run"}
     # Every attempt here may have cost, so what was sent, what was reported and what the gateway added up agree.
@@ -461,7 +461,7 @@ def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
 
     sent, replies, end, limits = run(work())
     assert sent == [0.0, 15.0]
-    assert [type(reply) for reply in replies] == [Answer] * 2 + [Silence] * 5
+    assert [type(reply) for reply in replies] == [Answer] * 2 + [NoAnswer] * 5
     assert {(reply.cause, reply.message) for reply in replies[2:]} == {("not_run", "Interrupted.")}
     assert end == 16.0
     assert limits["judge"].under_way == 0

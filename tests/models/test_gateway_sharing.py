@@ -9,7 +9,7 @@ import pytest
 
 from deemster.models import Budget, Cache, FakeEmbedding, Price, Trouble
 from deemster.models.budget import Most
-from deemster.records import Embed, Silence, Usage, Vectors
+from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
@@ -46,7 +46,7 @@ def test_the_same_question_is_the_same_call_for_all_who_ask_it(together, keeps, 
 
 def test_a_call_that_failed_is_nobodys_to_share():
     replies = asked(Remote(Trouble("refused", "400", may_cost=True)), [question("a"), question("a")], together=True)
-    assert [isinstance(reply, Silence) for reply in replies] == [True, True]
+    assert [isinstance(reply, NoAnswer) for reply in replies] == [True, True]
     assert [reply.usage is None for reply in replies] == [False, True]
 
 

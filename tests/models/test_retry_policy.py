@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deemster.models import Trouble
 from deemster.models.retry_policy import Again, Enough, Policy, Tries
-from deemster.records import Answer, Silence, Usage
+from deemster.records import Answer, NoAnswer, Usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
 
@@ -40,7 +40,7 @@ def shape():
 def test_retries_say_exactly_how_often_a_request_is_repeated(trouble, cause, retries):
     reply, client = outcome(*[trouble() for _ in range(20)], retries=retries)
     assert len(client.sent) == retries + 1
-    assert isinstance(reply, Silence)
+    assert isinstance(reply, NoAnswer)
     assert reply.cause == cause
 
 
@@ -123,7 +123,7 @@ def test_the_last_attempt_ends_with_the_call():
             return reply, opened._rules.elapsed_s()
 
     reply, end = run(work())
-    assert isinstance(reply, Silence)
+    assert isinstance(reply, NoAnswer)
     assert end == pytest.approx(100.0)
 
 

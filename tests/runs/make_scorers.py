@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import deemster as dm
-from deemster.records import Answer, Ask, Message, MetricScore, Silence, Usage
+from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Usage
 
 SAMPLE = dm.Sample("s", {"n": 1}, "yes")
 OUTPUT = dm.Output("yes")
-DOWN = Silence(cause="model_failed", message="The server answered 500.", usage=Usage(prompt_tokens=1))
+DOWN = NoAnswer(cause="model_failed", message="The server answered 500.", usage=Usage(prompt_tokens=1))
 
 
 def question(text, **options):
@@ -39,7 +39,7 @@ class Together(Scripted):
 def rated(sample, output):
     """Ask once about one output, and take the answer for the score."""
     (reply,) = yield [question(f"{sample.id}: {output.text}")]
-    if isinstance(reply, Silence):
+    if isinstance(reply, NoAnswer):
         return dm.Unscored(reply.cause, reply.message)
     return MetricScore(float(reply.text), {"said": reply.text})
 

@@ -90,7 +90,7 @@ class Asking:
 
     def script(self, sample, output):
         (reply,) = yield [dm.Ask(role="judge", messages=(dm.Message("user", sample.id),))]
-        if isinstance(reply, dm.Silence):
+        if isinstance(reply, dm.NoAnswer):
             return dm.Unscored(reply.cause, reply.message)
         return MetricScore(json.loads(reply.text)["score"])
 

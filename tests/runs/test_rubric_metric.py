@@ -10,7 +10,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.judges.grading_judge import Judge
 from deemster.models import FakeChat, Trouble
-from deemster.records import MetricScore, Output, Sample, Silence, Unscored
+from deemster.records import MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.rubric_metric import RubricMetric
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, reply, says, subject
@@ -70,15 +70,15 @@ def test_reasons_stand_in_details_that_are_named_as_quotes():
     ("cause", "expected"), [("model_failed", "model_failed"), ("rate_limited", "rate_limited"), ("not_run", "not_run")]
 )
 def test_a_mark_without_a_verdict_has_the_cause_of_its_failures(cause, expected):
-    mark, _ = marked(lambda _: Silence(cause=cause, message="Gone."))
+    mark, _ = marked(lambda _: NoAnswer(cause=cause, message="Gone."))
     assert isinstance(mark, Unscored)
     assert (mark.cause, "Gone." in mark.message) == (expected, True)
 
 
 def test_one_criterion_that_was_not_asked_leaves_no_score_and_one_that_failed_abstains():
-    lost = marked({**GOOD, "depth": Silence(cause="not_run", message="The budget is spent.")})[0]
+    lost = marked({**GOOD, "depth": NoAnswer(cause="not_run", message="The budget is spent.")})[0]
     assert (lost.cause, lost.message) == ("not_run", "depth: The budget is spent.")
-    failed = marked({**GOOD, "depth": Silence(cause="model_failed", message="No.")})[0]
+    failed = marked({**GOOD, "depth": NoAnswer(cause="model_failed", message="No.")})[0]
     assert failed.score == 1.0
     assert failed.details["criteria"]["depth"]["failed"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deemster as dm
-from deemster.errors import ConfigurationError
-from deemster.records import Problem
+from deemster.errors import ConfigurationError, Issue
 from deemster.runs.run_plan import Plan, survey
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -41,7 +40,7 @@ def test_every_sample_is_noted_with_its_position():
 
 
 def test_malformed_samples_of_every_metric_are_listed_at_once():
-    first, second = (Checking(lambda sample: [Problem(f"{sample.id} is wrong.")]) for _ in range(2))
+    first, second = (Checking(lambda sample: [Issue(f"{sample.id} is wrong.")]) for _ in range(2))
     with pytest.raises(ConfigurationError) as caught:
         surveyed(first, second)
     assert [(fault.sample, fault.message) for fault in caught.value.issues] == [
@@ -51,12 +50,12 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
 
 
 def test_something_absent_is_one_warning_with_a_count_and_the_first_sample():
-    metric = Checking(lambda sample: [Problem("No label.", malformed=False)])
+    metric = Checking(lambda sample: [Issue("No label.", warning=True)])
     assert surveyed(metric)[0] == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
 
 
 def test_strict_makes_something_absent_an_error():
-    metric = Checking(lambda sample: [Problem("No label.", malformed=False)])
+    metric = Checking(lambda sample: [Issue("No label.", warning=True)])
     with pytest.raises(ConfigurationError, match="sample `b`: checking: No label"):
         surveyed(metric, strict=True)
 

@@ -15,7 +15,7 @@ from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import Unreadable, json_object
 from deemster.models import Gateway, Role, missing_role
 from deemster.models.clock import Clock
-from deemster.records import Answer, Ask, Embed, Message, Reply, Silence, Usage, Vectors
+from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
 from deemster.runs.suite import Suite
 
@@ -113,7 +113,7 @@ async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) 
     # A model of this process bills nothing with its vectors; what it took is worth seeing here.
     usage = reply.usage or gateway.spent.get(name)
     finding = Finding(name, model, usage=usage, is_free=role.is_local)
-    if isinstance(reply, Silence):
+    if isinstance(reply, NoAnswer):
         address = str((role.identity or {}).get("base_url", ""))
         told = advice(reply.message, entry, address=address, timeout_s=role.timeout_s)
         return finding._replace(issue=reply.message, advice=told)
@@ -125,9 +125,9 @@ async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) 
 async def _chatted(gateway: Gateway, ask: Ask) -> Reply:
     """The reply to a question; one that fails is put again without asking for log-probabilities, which few need."""
     (reply,) = await gateway.answers([ask])
-    if isinstance(reply, Silence) and status_of(reply.message) in (400, 422, 500):
+    if isinstance(reply, NoAnswer) and status_of(reply.message) in (400, 422, 500):
         (plain,) = await gateway.answers([msgspec.structs.replace(ask, logprobs=0)])
-        return reply if isinstance(plain, Silence) else plain
+        return reply if isinstance(plain, NoAnswer) else plain
     return reply
 
 

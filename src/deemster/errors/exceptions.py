@@ -29,11 +29,14 @@ class Issue(NamedTuple):
         message: What is wrong and what was expected, as one sentence.
         where: ``file:line``, ``file`` or a JSON pointer.
         sample: The id of the sample concerned.
+        warning: Whether the input can be used all the same. A metric's ``check`` says so of a sample that it will leave
+            unscored; any other issue stops the run before it starts.
     """
 
     message: str
     where: str | None = None
     sample: str | None = None
+    warning: bool = False
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""

@@ -13,7 +13,7 @@ from deemster.judges._verdict_probability import Traces
 from deemster.judges.grading_result import Vote
 from deemster.judges.judge_script import Asking
 from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, whole_number, words
-from deemster.records import Answer, Ask, Call, Reply, Silence
+from deemster.records import Answer, Ask, Call, NoAnswer, Reply
 from deemster.records.shared_call_cost import reply_calls
 from deemster.rubrics.verdicts import VERDICTS
 
@@ -64,7 +64,7 @@ class Said(NamedTuple):
         calls: The calls that the replies come from, with what each used.
     """
 
-    found: list[Heard | Silence]
+    found: list[Heard | NoAnswer]
     calls: list[Call]
 
 
@@ -93,11 +93,11 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
     first = yield [question.ask for question in questions]
     found = [_read(question, reply) for question, reply in zip(questions, first, strict=True)]
     spent = [[*reply_calls([reply])] for reply in first]
-    # A silence that comes from the gateway was asked again there, as often as makes sense.
+    # The gateway has already asked again, as often as makes sense, where it says that no answer came.
     again = [
         place
         for place, reply in enumerate(first)
-        if isinstance(reply, Answer) and any(isinstance(each, Silence) for each in found[place])
+        if isinstance(reply, Answer) and any(isinstance(each, NoAnswer) for each in found[place])
     ]
     if again:
         asks = [questions[place].ask for place in again]
@@ -105,18 +105,18 @@ def heard_all(questions: Sequence[Question]) -> Asking[list[Said]]:
         for place, reply in zip(again, second, strict=True):
             fresh = _read(questions[place], reply)
             found[place] = [
-                new if isinstance(old, Silence) else old for old, new in zip(found[place], fresh, strict=True)
+                new if isinstance(old, NoAnswer) else old for old, new in zip(found[place], fresh, strict=True)
             ]
             spent[place] += reply_calls([reply])
     return [Said(each, calls) for each, calls in zip(found, spent, strict=True)]
 
 
-def _read(question: Question, reply: Reply) -> list[Heard | Silence]:
-    if isinstance(reply, Silence):
+def _read(question: Question, reply: Reply) -> list[Heard | NoAnswer]:
+    if isinstance(reply, NoAnswer):
         return [reply] * len(question.exhibits)
     if not isinstance(reply, Answer):
         message = "The model sent vectors where an answer was expected."
-        return [Silence(cause="unreadable", message=message)] * len(question.exhibits)
+        return [NoAnswer(cause="unreadable", message=message)] * len(question.exhibits)
     try:
         if not question.whole:
             (exhibit,) = question.exhibits
@@ -130,7 +130,7 @@ def _read(question: Question, reply: Reply) -> list[Heard | Silence]:
         return [_unread(error.message)] * len(question.exhibits)
 
 
-def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[Heard | Silence]:
+def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[Heard | NoAnswer]:
     """What a reply says about every criterion of a rubric.
 
     Raises:
@@ -155,11 +155,11 @@ def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[Heard | Silen
 
 
 def _weighed(
-    found: Sequence[Heard | Silence], exhibits: Sequence[Exhibit], answer: Answer, names: Sequence[str]
-) -> list[Heard | Silence]:
+    found: Sequence[Heard | NoAnswer], exhibits: Sequence[Exhibit], answer: Answer, names: Sequence[str]
+) -> list[Heard | NoAnswer]:
     """What was heard, with how likely each verdict was."""
     traces = Traces(answer)
-    weighed: list[Heard | Silence] = []
+    weighed: list[Heard | NoAnswer] = []
     for exhibit, heard in zip(exhibits, found, strict=True):
         entry = traces.entry_of(exhibit.criterion.name, names)
         if isinstance(heard, Heard) and entry is not None:
@@ -170,7 +170,7 @@ def _weighed(
     return weighed
 
 
-def _entry(entries: Sequence[Any], exhibit: Exhibit, answer: Answer, strange: Sequence[str]) -> Heard | Silence:
+def _entry(entries: Sequence[Any], exhibit: Exhibit, answer: Answer, strange: Sequence[str]) -> Heard | NoAnswer:
     name = visible(exhibit.criterion.name, limit=60)
     if len(entries) != 1:
         count = f"{len(entries)} entries" if entries else "no entry"
@@ -202,8 +202,8 @@ def _verdict(entries: dict[str, Any], exhibit: Exhibit, answer: Answer) -> Heard
     return Heard(code, _storable(reason), None if answer.thinking is None else _storable(cut(answer.thinking)))
 
 
-def _unread(message: str) -> Silence:
-    return Silence(cause="unreadable", message=message)
+def _unread(message: str) -> NoAnswer:
+    return NoAnswer(cause="unreadable", message=message)
 
 
 def _storable(text: str) -> str:

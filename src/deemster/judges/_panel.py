@@ -13,7 +13,7 @@ from deemster.errors import ConfigurationError, did_you_mean, visible
 from deemster.judges.judge_script import Asking, Judged, Silent, Told, asked_all
 from deemster.metrics.metric_contract import shown
 from deemster.metrics.option_checks import is_amount, one_of, whole
-from deemster.records import Answer, Ask, Mark, Message, MetricScore, Silence, Usage
+from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer, Usage
 from deemster.records.model_requests import JUDGE
 from deemster.records.usage import added
 
@@ -41,7 +41,7 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         reason: Why, in the member's words.
         model: The model that says it answered.
         label: The vote in a word, where the judge has words for it.
-        silence: Why there is no vote.
+        no_answer: Why there is no vote.
         usage: What it used.
     """
 
@@ -50,14 +50,14 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str | None = None
     model: str | None = None
     label: str | None = None
-    silence: Silence | None = None
+    no_answer: NoAnswer | None = None
     usage: Usage | None = None
 
     def detail(self) -> dict[str, Any]:
         """The vote as a detail of a mark."""
         seat = {"role": self.member.role, "sample": self.member.sample}
-        if self.silence is not None:
-            return {**seat, "cause": self.silence.cause, "message": visible(self.silence.message, limit=300)}
+        if self.no_answer is not None:
+            return {**seat, "cause": self.no_answer.cause, "message": visible(self.no_answer.message, limit=300)}
         said: dict[str, Any] = {"score": self.value, "reason": self.reason, "model": self.model}
         return {**seat, **said} if self.label is None else {**seat, **said, "label": self.label}
 
@@ -176,7 +176,7 @@ class Panelled(Judged, frozen=True, kw_only=True):
         schema: Mapping[str, Any],
         read: Callable[[Answer], T],
         logprobs: int = 0,
-    ) -> Asking[list[tuple[Member, Told[T] | Silence]]]:
+    ) -> Asking[list[tuple[Member, Told[T] | NoAnswer]]]:
         """Put one question to all members at once.
 
         Args:
@@ -238,20 +238,20 @@ def spoken_of(votes: Sequence[Vote], *, needed: int) -> list[Vote]:
     """The votes of those who spoke, where they are enough.
 
     Raises:
-        Silent: They are fewer than needed. A panel of one keeps the cause of its silence; where the budget or an
+        Silent: They are fewer than needed. A panel of one keeps the cause of its missing answer; where the budget or an
             interruption came before enough could speak the cause is `not_run`, else `no_quorum`.
     """
-    spoken = [vote for vote in votes if vote.silence is None]
-    silences = [vote.silence for vote in votes if vote.silence is not None]
+    spoken = [vote for vote in votes if vote.no_answer is None]
+    no_answers = [vote.no_answer for vote in votes if vote.no_answer is not None]
     if len(spoken) >= needed:
         return spoken
     usage = added(vote.usage for vote in votes if vote.usage is not None)
     if len(votes) == 1:
-        raise Silent(silences[0])
-    unasked = any(silence.cause == "not_run" for silence in silences)
-    first = f"{silences[0].cause}, {visible(silences[0].message, limit=160)}"
+        raise Silent(no_answers[0])
+    unasked = any(no_answer.cause == "not_run" for no_answer in no_answers)
+    first = f"{no_answers[0].cause}, {visible(no_answers[0].message, limit=160)}"
     raise Silent(
-        Silence(
+        NoAnswer(
             cause="not_run" if unasked else "no_quorum",
             message=f"{len(spoken)} of {len(votes)} members of the panel spoke; {needed} are needed. First: {first}",
             usage=usage,

@@ -14,7 +14,7 @@ from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, wo
 from deemster.judges.sample_context import passages_of, question_of, sample_passages
 from deemster.metrics.metric_contract import UnscoredError, shown, text_of
 from deemster.metrics.option_checks import one_of, whole
-from deemster.records import Answer, Ask, Message, Output, Sample, Script, Silence, freeze
+from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script, freeze
 from deemster.records.model_requests import JUDGE
 
 VERDICTS = ("supported", "contradicted", "open")
@@ -134,7 +134,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         )
         findings = []
         for claim, found in zip(claims, heard, strict=True):
-            if isinstance(found, Silence):
+            if isinstance(found, NoAnswer):
                 raise Silent(found)
             findings.append({"claim": cut(claim), "verdict": found.value.verdict, "reason": found.value.reason})
         counts = {verdict: sum(entry["verdict"] == verdict for entry in findings) for verdict in VERDICTS}

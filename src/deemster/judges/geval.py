@@ -37,7 +37,7 @@ from deemster.judges.reply_parser import Unreadable, cut, entries_of, whole_numb
 from deemster.judges.sample_context import passages_of, question_of, reference_of, sample_passages
 from deemster.metrics.metric_contract import text_of
 from deemster.metrics.option_checks import flag, one_of
-from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script, Silence
+from deemster.records import Answer, Ask, Mark, MetricScore, NoAnswer, Output, Sample, Script
 
 SCORINGS = ("integer", "logprobs", "samples")
 AUTO = "auto"
@@ -377,9 +377,9 @@ def refusal_quality(quality: Quality) -> Quality:
     return Quality(about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info)
 
 
-def _vote_of(member: Member, told: Told[Verdict] | Silence) -> Vote:
-    if isinstance(told, Silence):
-        return Vote(member=member, silence=told, usage=told.usage)
+def _vote_of(member: Member, told: Told[Verdict] | NoAnswer) -> Vote:
+    if isinstance(told, NoAnswer):
+        return Vote(member=member, no_answer=told, usage=told.usage)
     return Vote(
         member=member, value=told.value.value, reason=told.value.reason, model=told.answer.model, usage=told.usage
     )

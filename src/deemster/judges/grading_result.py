@@ -48,7 +48,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def failure_of(cause: Cause, message: str, *, tries: int = 0) -> Failure:
-    """The failure that a silence of some cause is.
+    """The failure that a missing answer of some cause is.
 
     Args:
         cause: The engine's word for it.

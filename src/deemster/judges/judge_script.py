@@ -10,7 +10,7 @@ import msgspec
 from deemster.judges.prompt_templates import text_hash
 from deemster.judges.reply_parser import Unreadable
 from deemster.metrics.metric_contract import Measure, UnscoredError
-from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Script, Silence, Unscored, Usage
+from deemster.records import Answer, Ask, NoAnswer, Output, Reply, Request, Sample, Script, Unscored, Usage
 from deemster.records.model_requests import JUDGE
 from deemster.records.usage import added
 
@@ -22,12 +22,12 @@ class Silent(Exception):  # noqa: N818 - it never leaves this room: it becomes a
     """A judge gave no answer that can be used.
 
     Attributes:
-        silence: Why.
+        no_answer: Why no answer came.
     """
 
-    def __init__(self, silence: Silence) -> None:
-        super().__init__(silence.message)
-        self.silence = silence
+    def __init__(self, no_answer: NoAnswer) -> None:
+        super().__init__(no_answer.message)
+        self.no_answer = no_answer
 
 
 class Told(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -55,12 +55,12 @@ def asked(ask: Ask, read: Callable[[Answer], T]) -> Asking[Told[T]]:
         Silent: No answer came, or the second one cannot be read either.
     """
     (told,) = yield from asked_all((ask,), read)
-    if isinstance(told, Silence):
+    if isinstance(told, NoAnswer):
         raise Silent(told)
     return told
 
 
-def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Told[T] | Silence]]:
+def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Told[T] | NoAnswer]]:
     """Ask all in one round, and in a second round once more those whose reply cannot be read.
 
     Args:
@@ -72,9 +72,11 @@ def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[T
     """
     first = yield asks
     found = [_heard(reply, read) for reply in first]
-    # A silence that comes from the gateway was asked again there, as often as makes sense.
+    # The gateway has already asked again, as often as makes sense, where it says that no answer came.
     again = [
-        place for place, told in enumerate(found) if isinstance(told, Silence) and not isinstance(first[place], Silence)
+        place
+        for place, told in enumerate(found)
+        if isinstance(told, NoAnswer) and not isinstance(first[place], NoAnswer)
     ]
     if again:
         replies = yield [msgspec.structs.replace(asks[place], again=1) for place in again]
@@ -85,15 +87,15 @@ def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[T
     return found
 
 
-def _heard(reply: Reply, read: Callable[[Answer], T]) -> Told[T] | Silence:
+def _heard(reply: Reply, read: Callable[[Answer], T]) -> Told[T] | NoAnswer:
     if isinstance(reply, Answer):
         try:
             return Told(read(reply), reply, reply.usage)
         except Unreadable as error:
-            return Silence(cause="unreadable", message=error.message, usage=reply.usage)
-    if isinstance(reply, Silence):
+            return NoAnswer(cause="unreadable", message=error.message, usage=reply.usage)
+    if isinstance(reply, NoAnswer):
         return reply
-    return Silence(cause="unreadable", message="The model sent vectors where an answer was expected.")
+    return NoAnswer(cause="unreadable", message="The model sent vectors where an answer was expected.")
 
 
 class Judged(Measure, frozen=True, kw_only=True):
@@ -142,6 +144,6 @@ class Judged(Measure, frozen=True, kw_only=True):
         except UnscoredError as error:
             return Unscored(error.cause, error.message)
         except Silent as silent:
-            return Unscored(silent.silence.cause, silent.silence.message)
+            return Unscored(silent.no_answer.cause, silent.no_answer.message)
         except Unreadable as error:
             return Unscored("unreadable", error.message)

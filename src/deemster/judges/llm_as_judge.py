@@ -16,7 +16,7 @@ from deemster.judges.reply_parser import entries_of, number, whole_number, words
 from deemster.judges.sample_context import question_of, reference_of
 from deemster.metrics.metric_contract import text_of
 from deemster.metrics.option_checks import flag
-from deemster.records import Answer, Output, Sample, Script, Silence, freeze
+from deemster.records import Answer, NoAnswer, Output, Sample, Script, freeze
 
 KEYS = ("reason", "score")
 PLACES = ("question", "expected_output", "actual_output")
@@ -142,10 +142,10 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
         return found if fallback is None else {**found, "fallback": fallback}
 
 
-def vote_of(member: Member, told: Told[Verdict] | Silence) -> Vote:
+def vote_of(member: Member, told: Told[Verdict] | NoAnswer) -> Vote:
     """What a member said, as its vote."""
-    if isinstance(told, Silence):
-        return Vote(member=member, silence=told, usage=told.usage)
+    if isinstance(told, NoAnswer):
+        return Vote(member=member, no_answer=told, usage=told.usage)
     return Vote(
         member=member, value=told.value.score, reason=told.value.reason, model=told.answer.model, usage=told.usage
     )

@@ -13,9 +13,9 @@ from deemster.judges.judge_script import Asking, Told, asked_all
 from deemster.judges.prompt_templates import Prompt, checked_template, checked_text, filled, prompt
 from deemster.judges.reply_parser import choice, entries_of, words
 from deemster.judges.sample_context import question_of, reference_of, whole
-from deemster.metrics.metric_contract import absent, kind, text_of
+from deemster.metrics.metric_contract import kind, text_of, unscorable_sample
 from deemster.metrics.option_checks import one_of
-from deemster.records import Answer, Mark, Message, MetricScore, Output, Sample, Script, Silence, freeze
+from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script, freeze
 from deemster.records.usage import added
 
 KEYS = ("reason", "winner")
@@ -110,7 +110,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
             return Rival(question, reference_of(sample), "expected")
         if not isinstance(baseline, str):
             found = kind(baseline) if "baseline_output" in sample.metadata else "absent"
-            raise absent(f"`metadata.baseline_output` is text; here it is {found}.")
+            raise unscorable_sample(f"`metadata.baseline_output` is text; here it is {found}.")
         return Rival(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
 
     def trial(self, sample: Sample, output: Output) -> Script:
@@ -127,7 +127,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
             return self.mark(TIE, {**fixed, "preference": "tie", "consistent": True, "identical": True})
         votes = yield from self.compared(rival.question, text, rival.text)
         score, details = self.verdict(votes)
-        spoken = next(vote for vote in votes if vote.silence is None)
+        spoken = next(vote for vote in votes if vote.no_answer is None)
         found = {"preference": preferred(score), "judge_reason": spoken.reason, "model": spoken.model, **details}
         return self.mark(score, {**fixed, **_orders(votes), **found})
 
@@ -192,7 +192,7 @@ def verdict_of(answer: Answer) -> Verdict:
     return Verdict(choice(entries, "winner", WINNERS), words(entries, "reason"))
 
 
-def vote_of(member: Member, ahead: Told[Verdict] | Silence, behind: Told[Verdict] | Silence) -> Vote:
+def vote_of(member: Member, ahead: Told[Verdict] | NoAnswer, behind: Told[Verdict] | NoAnswer) -> Vote:
     """One member's two replies as its vote.
 
     Args:
@@ -201,10 +201,10 @@ def vote_of(member: Member, ahead: Told[Verdict] | Silence, behind: Told[Verdict
         behind: Its reply with the first text shown second.
     """
     usage = added(told.usage for told in (ahead, behind) if told.usage is not None)
-    if isinstance(ahead, Silence):
-        return Vote(member=member, silence=ahead, usage=usage)
-    if isinstance(behind, Silence):
-        return Vote(member=member, silence=behind, usage=usage)
+    if isinstance(ahead, NoAnswer):
+        return Vote(member=member, no_answer=ahead, usage=usage)
+    if isinstance(behind, NoAnswer):
+        return Vote(member=member, no_answer=behind, usage=usage)
     words_of = {"A": ("win", "loss"), "B": ("loss", "win"), "tie": ("tie", "tie")}
     one, other = words_of[ahead.value.winner][0], words_of[behind.value.winner][1]
     value = {("win", "win"): WIN, ("loss", "loss"): LOSS}.get((one, other), TIE)

@@ -10,8 +10,8 @@ from deemster.judges.judge_script import Asking, Told, asked
 from deemster.judges.prompt_templates import Prompt, checked_template, prompt
 from deemster.judges.reply_parser import Unreadable, choice, entries_of, number, words
 from deemster.judges.sample_context import question_of, reference_of, whole
-from deemster.metrics.metric_contract import absent, kind, text_of
-from deemster.records import Answer, Ask, Output, Sample, Script, Silence, freeze
+from deemster.metrics.metric_contract import kind, text_of, unscorable_sample
+from deemster.records import Answer, Ask, NoAnswer, Output, Sample, Script, freeze
 
 SCHEMA: Any = freeze(
     {
@@ -43,7 +43,7 @@ def reference_declines(sample: Sample, *, role: str, max_tokens: int) -> Asking[
     said = sample.metadata.get("refusal_expected")
     if said is not None:
         if type(said) is not bool:
-            raise absent(f"`metadata.refusal_expected` is true or false; here it is {kind(said)}.")
+            raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {kind(said)}.")
         return said
     values, nonce = blocks({"question": question_of(sample), "expected_output": reference_of(sample)})
     ask = Ask(
@@ -154,11 +154,11 @@ class RefusalQuality(Panelled, frozen=True, kw_only=True):
         refusal = sample.metadata.get("refusal_expected")
         if type(refusal) is not bool:
             found = kind(refusal) if "refusal_expected" in sample.metadata else "absent"
-            raise absent(f"`metadata.refusal_expected` is true or false; here it is {found}.")
+            raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {found}.")
         policy = sample.metadata.get("refusal_policy")
         if policy is not None:
             if not isinstance(policy, str):
-                raise absent(f"`metadata.refusal_policy` is text, not {kind(policy)}.")
+                raise unscorable_sample(f"`metadata.refusal_policy` is text, not {kind(policy)}.")
             policy = whole(policy, called="`metadata.refusal_policy`") if policy.strip() else None
         return Expected(question_of(sample), refusal, policy)
 
@@ -215,10 +215,10 @@ def commonest(labels: list[str]) -> str:
     return max(LABELS, key=lambda label: (labels.count(label), -LABELS.index(label)))
 
 
-def vote_of(member: Member, told: Told[Verdict] | Silence) -> Vote:
+def vote_of(member: Member, told: Told[Verdict] | NoAnswer) -> Vote:
     """What a member said, as its vote."""
-    if isinstance(told, Silence):
-        return Vote(member=member, silence=told, usage=told.usage)
+    if isinstance(told, NoAnswer):
+        return Vote(member=member, no_answer=told, usage=told.usage)
     said = told.value
     return Vote(
         member=member,

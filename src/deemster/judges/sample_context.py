@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.formats.canonical_json import json_text
-from deemster.metrics.metric_contract import UnscoredError, absent, kind, no_expected
+from deemster.metrics.metric_contract import UnscoredError, kind, no_expected, unscorable_sample
 from deemster.records import Output, Sample
 
 
@@ -49,7 +49,7 @@ def as_text(value: Any, *, called: str) -> str:
         written = json_text(value)
     except (TypeError, ValueError, RecursionError):
         # An integer of more than 4,300 digits, nesting without end, or what no JSON file can hold.
-        raise absent(f"{called} cannot be written as JSON.") from None
+        raise unscorable_sample(f"{called} cannot be written as JSON.") from None
     return whole(written, called=called)
 
 
@@ -67,7 +67,7 @@ def whole(text: str, *, called: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise absent(f"{called} is not valid Unicode at character {error.start}.") from None
+            raise unscorable_sample(f"{called} is not valid Unicode at character {error.start}.") from None
     return text
 
 
@@ -93,7 +93,9 @@ def passages_of(sample: Sample, output: Output) -> tuple[str, ...]:
             return tuple(_retrieved(text) for text in texts)
     found = sample_passages(sample)
     if found is None:
-        raise absent(f"There is no context: it is read from {PLACES[0]}, else {PLACES[1]}, else {PLACES[2]}.")
+        raise unscorable_sample(
+            f"There is no context: it is read from {PLACES[0]}, else {PLACES[1]}, else {PLACES[2]}."
+        )
     return found
 
 
@@ -113,14 +115,14 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
             name = called.strip("`")
             return tuple(_passage(entry, called=f"`{name}[{place}]`") for place, entry in enumerate(value))
         what = "empty" if isinstance(value, (str, list, tuple)) else kind(value)
-        raise absent(f"{called} is a text or a list of texts; here it is {what}.")
+        raise unscorable_sample(f"{called} is a text or a list of texts; here it is {what}.")
     return None
 
 
 def _passage(entry: Any, *, called: str) -> str:
     text = entry.get("text") if isinstance(entry, Mapping) else entry
     if not isinstance(text, str):
-        raise absent(f"{called} is a text or a map with a `text`, not {kind(entry)}.")
+        raise unscorable_sample(f"{called} is a text or a map with a `text`, not {kind(entry)}.")
     return whole(text, called=called)
 
 

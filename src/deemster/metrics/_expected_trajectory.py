@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.metrics.metric_contract import Scored, UnscoredError, absent, kind, malformed, shown
+from deemster.metrics.metric_contract import Scored, UnscoredError, invalid_sample, kind, shown, unscorable_sample
 from deemster.metrics.numeric_close import number_of
 from deemster.records import Output, Sample, Trajectory
 
@@ -84,10 +84,10 @@ def expectations(sample: Sample) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise malformed(f"`metadata.trajectory` is a map, not {kind(given)}.")
+        raise invalid_sample(f"`metadata.trajectory` is a map, not {kind(given)}.")
     for key in given:
         if key not in KEYS:
-            raise malformed(f"`metadata.trajectory` has the unknown key `{_name(key)}`. {_nearest(_name(key))}")
+            raise invalid_sample(f"`metadata.trajectory` has the unknown key `{_name(key)}`. {_nearest(_name(key))}")
     return given
 
 
@@ -111,7 +111,7 @@ def expectation(sample: Sample, key: str, *, given: Any) -> tuple[Any, str]:
     if value is not None:
         return value, f"metadata.trajectory.{key}"
     if given is None:
-        raise absent(f"The sample has no `metadata.trajectory.{key}`, and the metric was given no `{key}`.")
+        raise unscorable_sample(f"The sample has no `metadata.trajectory.{key}`, and the metric was given no `{key}`.")
     return given, key
 
 
@@ -125,7 +125,7 @@ def expected_names(sample: Sample, key: str, *, given: Any, distinct: bool = Tru
     try:
         return _names(value, distinct=distinct)
     except ValueError as error:
-        raise malformed(f"`{where}` {error}.") from None
+        raise invalid_sample(f"`{where}` {error}.") from None
 
 
 def settle_names(metric: Scored, option: str, *, distinct: bool = True) -> None:

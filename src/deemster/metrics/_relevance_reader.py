@@ -10,7 +10,14 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.metric_contract import UnscoredError, absent, kind, malformed, no_expected, text_of
+from deemster.metrics.metric_contract import (
+    UnscoredError,
+    invalid_sample,
+    kind,
+    no_expected,
+    text_of,
+    unscorable_sample,
+)
 from deemster.metrics.option_checks import LARGEST, whole
 from deemster.records import Output, Sample
 
@@ -147,15 +154,15 @@ def relevance(sample: Sample) -> Mapping[str, float]:
         except (msgspec.DecodeError, RecursionError):
             lacking = "" if place == "metadata.relevant" else "The sample has no `metadata.relevant`, and its "
             wanted = "a list of ids or a map of ids to gains"
-            raise absent(f"{lacking}`{place}` is text that is not JSON; {wanted} is expected.") from None
+            raise unscorable_sample(f"{lacking}`{place}` is text that is not JSON; {wanted} is expected.") from None
     if isinstance(given, Mapping):
         gains = _gains(given, place)
     elif isinstance(given, (list, tuple)):
         gains = dict.fromkeys(_ids(given, place), 1)
     else:
-        raise absent(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind(given)}.")
+        raise unscorable_sample(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind(given)}.")
     if not gains:
-        raise absent(f"`{place}` names nothing relevant.")
+        raise unscorable_sample(f"`{place}` names nothing relevant.")
     return gains
 
 
@@ -168,7 +175,7 @@ def depth(sample: Sample) -> int:
     k = sample.metadata.get("k", DEFAULT_K)
     if type(k) is not int or not 1 <= k <= LARGEST:
         most = f" and at most {LARGEST}" if type(k) is int and k > 0 else ""
-        raise malformed(f"`metadata.k` is a whole number of at least 1{most}, not {_number(k)}.")
+        raise invalid_sample(f"`metadata.k` is a whole number of at least 1{most}, not {_number(k)}.")
     return k
 
 
@@ -186,12 +193,16 @@ def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:
     gains: dict[str, float] = {}
     for key, gain in given.items():
         if type(gain) not in _NUMBERS:
-            raise malformed(f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind(gain)}.")
+            raise invalid_sample(
+                f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind(gain)}."
+            )
         if not 0 <= gain <= _LARGEST:
-            raise malformed(f"The gain of `{_shown(key)}` in `{place}` is finite and at least 0, not {_number(gain)}.")
+            raise invalid_sample(
+                f"The gain of `{_shown(key)}` in `{place}` is finite and at least 0, not {_number(gain)}."
+            )
         name = _ids([key], place)[0]
         if name in gains:
-            raise malformed(f"`{place}` gives the id `{_shown(name)}` twice.")
+            raise invalid_sample(f"`{place}` gives the id `{_shown(name)}` twice.")
         gains[name] = gain
     return {name: gain for name, gain in gains.items() if gain > 0}
 
@@ -201,7 +212,7 @@ def _ids(given: Iterable[Any], place: str) -> list[str]:
     for value in given:
         found = _id(value)
         if found is None:
-            raise absent(f"`{place}` holds something that is no id: {_not_an_id(value)}.")
+            raise unscorable_sample(f"`{place}` holds something that is no id: {_not_an_id(value)}.")
         ids.append(found)
     return ids
 

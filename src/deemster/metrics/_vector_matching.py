@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deemster.metrics.metric_contract import UnscoredError
-from deemster.records import Embed, Reply, Silence, Vectors
+from deemster.records import Embed, NoAnswer, Reply, Vectors
 
 PAIRS, TEXTS = 512, 16_384
 # Multiplications up to which OpenBLAS keeps to one thread.
@@ -133,7 +133,7 @@ def directions(reply: Reply, *, count: int) -> Directions:
     Directions(values=array([[0.6, 0.8],
            [0. , 0. ]]), lost=frozenset({1}))
     """
-    if isinstance(reply, Silence):
+    if isinstance(reply, NoAnswer):
         raise UnscoredError(reply.cause, reply.message)
     wrong = UnscoredError("unreadable", "The model's vectors are not lists of numbers of one length above 0.")
     try:

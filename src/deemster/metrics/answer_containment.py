@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from deemster.metrics._relevance_reader import check_k, depth, entries_of, entry_id
 from deemster.metrics._text_normalization import loose
-from deemster.metrics.metric_contract import Scored, UnscoredError, absent, expected_text, kind, text_of
+from deemster.metrics.metric_contract import Scored, UnscoredError, expected_text, kind, text_of, unscorable_sample
 from deemster.metrics.option_checks import flag
 from deemster.records import Mark, Output, Sample
 
@@ -47,7 +47,7 @@ class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
         """
         wanted = loose(expected_text(sample), fold=not self.case_sensitive)
         if not wanted:
-            raise absent("The expected text is blank, and every passage would hold it.")
+            raise unscorable_sample("The expected text is blank, and every passage would hold it.")
         return wanted, self.k or depth(sample)
 
     def read(self, output: Output) -> Sequence[Any]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from deemster.errors import did_you_mean
 from deemster.metrics._text_normalization import loose
-from deemster.metrics.metric_contract import Scored, absent, kind, malformed, shown
+from deemster.metrics.metric_contract import Scored, invalid_sample, kind, shown, unscorable_sample
 from deemster.records import MetricScore, Sample
 
 _ENTRY_KEYS = ("citation", "quote", "quotes")
@@ -42,11 +42,13 @@ class CitationGroundedness(Scored, frozen=True, kw_only=True):
         evidence = sample.metadata.get("citation_evidence")
         if evidence is not None:
             if not isinstance(evidence, (list, tuple)) or not evidence:
-                raise malformed(f"`metadata.citation_evidence` is a list of one or more maps, not {_shape(evidence)}.")
+                raise invalid_sample(
+                    f"`metadata.citation_evidence` is a list of one or more maps, not {_shape(evidence)}."
+                )
             return tuple(_evidence(entry, place=index) for index, entry in enumerate(evidence))
         citations = sample.metadata.get("citations")
         if citations is None:
-            raise absent("The sample has neither `metadata.citations` nor `metadata.citation_evidence`.")
+            raise unscorable_sample("The sample has neither `metadata.citations` nor `metadata.citation_evidence`.")
         return tuple(dict.fromkeys(_texts(citations, key="metadata.citations")))
 
     def grade(self, expected: tuple[_Evidence, ...] | tuple[str, ...], actual: str) -> MetricScore:
@@ -74,11 +76,11 @@ class CitationGroundedness(Scored, frozen=True, kw_only=True):
 def _evidence(entry: Any, *, place: int) -> _Evidence:
     key = f"metadata.citation_evidence[{place}]"
     if not isinstance(entry, Mapping):
-        raise malformed(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind(entry)}.")
+        raise invalid_sample(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind(entry)}.")
     for name in entry:
         if name not in _ENTRY_KEYS:
             word = name if isinstance(name, str) else shown(name)
-            raise malformed(f"`{key}` has the unknown key `{word}`. {did_you_mean(word, _ENTRY_KEYS)}")
+            raise invalid_sample(f"`{key}` has the unknown key `{word}`. {did_you_mean(word, _ENTRY_KEYS)}")
     marker = _text(entry.get("citation"), key=f"{key}.citation")
     quotes: list[str] = []
     if entry.get("quote") is not None:
@@ -86,7 +88,7 @@ def _evidence(entry: Any, *, place: int) -> _Evidence:
     if entry.get("quotes") is not None:
         quotes += _texts(entry["quotes"], key=f"{key}.quotes")
     if not quotes:
-        raise malformed(f"`{key}` has neither `quote` nor `quotes`.")
+        raise invalid_sample(f"`{key}` has neither `quote` nor `quotes`.")
     return _Evidence(marker, tuple(loose(quote) for quote in quotes))
 
 
@@ -94,16 +96,16 @@ def _texts(value: Any, *, key: str) -> list[str]:
     if isinstance(value, str):
         return [_text(value, key=key)]
     if not isinstance(value, (list, tuple)) or not value:
-        raise malformed(f"`{key}` is text or a list of one or more texts, not {_shape(value)}.")
+        raise invalid_sample(f"`{key}` is text or a list of one or more texts, not {_shape(value)}.")
     return [_text(entry, key=f"{key}[{index}]") for index, entry in enumerate(value)]
 
 
 def _text(value: Any, *, key: str) -> str:
     if not isinstance(value, str):
-        raise malformed(f"`{key}` is text, not {kind(value)}.")
+        raise invalid_sample(f"`{key}` is text, not {kind(value)}.")
     trimmed = value.strip()
     if not trimmed:
-        raise malformed(f"`{key}` is blank.")
+        raise invalid_sample(f"`{key}` is blank.")
     return trimmed
 
 

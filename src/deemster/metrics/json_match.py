@@ -12,7 +12,15 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.metrics._text_normalization import normalized, normalizer
 from deemster.metrics.json_validity import DEEPEST, Json, NotJson, not_json, read_json
-from deemster.metrics.metric_contract import Scored, absent, malformed, no_expected, pointer, quoted, shown
+from deemster.metrics.metric_contract import (
+    Scored,
+    invalid_sample,
+    no_expected,
+    pointer,
+    quoted,
+    shown,
+    unscorable_sample,
+)
 from deemster.metrics.option_checks import amount, flag, one_of
 from deemster.records import MetricScore, Output, Sample
 
@@ -82,13 +90,15 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
             read = read_json(value)
             if isinstance(read, NotJson):
                 place = f"line {read.line}, column {read.column}"
-                raise absent(f"`expected_output` is a JSON value or JSON text here; this text is not JSON at {place}.")
+                raise unscorable_sample(
+                    f"`expected_output` is a JSON value or JSON text here; this text is not JSON at {place}."
+                )
             value = read.value
         else:
             value = _plain(value)
         value = self._kept(value)
         if next(_leaves(value, ()), None) is None:
-            raise absent("`ignore` leaves nothing of `expected_output` to compare.")
+            raise unscorable_sample("`ignore` leaves nothing of `expected_output` to compare.")
         return value
 
     def read(self, output: Output) -> Json | NotJson:
@@ -296,13 +306,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return value
     if not isinstance(value, (Mapping, list, tuple)):
         odd = value if isinstance(value, float) else type(value).__name__
-        raise absent(f"`expected_output` is JSON here, which cannot hold {odd}.")
+        raise unscorable_sample(f"`expected_output` is JSON here, which cannot hold {odd}.")
     if depth == DEEPEST:
-        raise malformed(f"`expected_output` is nested more than {DEEPEST} deep.")
+        raise invalid_sample(f"`expected_output` is nested more than {DEEPEST} deep.")
     if not isinstance(value, Mapping):
         return [_plain(entry, depth + 1) for entry in value]
     if not all(isinstance(key, str) for key in value):
-        raise absent("`expected_output` is JSON here, so its keys are text.")
+        raise unscorable_sample("`expected_output` is JSON here, so its keys are text.")
     return {key: _plain(entry, depth + 1) for key, entry in value.items()}
 
 

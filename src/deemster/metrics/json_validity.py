@@ -14,7 +14,7 @@ import jsonschema_rs
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.metric_contract import Scored, absent, kind, malformed, pointer, quoted
+from deemster.metrics.metric_contract import Scored, invalid_sample, kind, pointer, quoted, unscorable_sample
 from deemster.metrics.option_checks import flag
 from deemster.records import MetricScore, Output, Sample, freeze
 
@@ -230,12 +230,14 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         given = sample.metadata.get("json_schema")
         if given is None:
             if self.schema is None:
-                raise absent("The sample has no `metadata.json_schema`, and the metric was given no `schema`.")
+                raise unscorable_sample(
+                    "The sample has no `metadata.json_schema`, and the metric was given no `schema`."
+                )
             return _validator_of(self.schema, formats=self.formats)
         try:
             return _validator_of(given, formats=self.formats)
         except ValueError as error:
-            raise malformed(f"`metadata.json_schema` {error}.") from None
+            raise invalid_sample(f"`metadata.json_schema` {error}.") from None
 
     def read(self, output: Output) -> Json | NotJson:
         """The JSON value of the output's text, or where it stops being one.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.metric_contract import Scored, UnscoredError, absent, malformed, shown
+from deemster.metrics.metric_contract import Scored, UnscoredError, invalid_sample, shown, unscorable_sample
 from deemster.metrics.option_checks import amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
@@ -117,8 +117,8 @@ def _limit(sample: Sample, key: str, *, given: float | None, option: str) -> flo
     limit: Any = sample.metadata.get(key)
     if limit is None:
         if given is None:
-            raise absent(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
+            raise unscorable_sample(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
         return given
     if not is_amount(limit):
-        raise malformed(f"`metadata.{key}` is a number of at least 0, not {shown(limit)}.")
+        raise invalid_sample(f"`metadata.{key}` is a number of at least 0, not {shown(limit)}.")
     return float(limit)

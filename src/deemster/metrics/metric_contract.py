@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, Issue
 from deemster.metrics.metric_spec import spec_of
-from deemster.records import Cause, Mark, MetricScore, Output, Problem, Sample, Unscored
+from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored
 
 SHOWN = 20
 
@@ -48,24 +48,24 @@ class UnscoredError(Exception):
     Attributes:
         cause: The cause of the unscored mark.
         message: What was wrong and what was expected.
-        malformed: Whether the run stops before it starts, where the error lies in the sample.
+        stops_run: Whether the run must not start; else the mark is unscored.
     """
 
-    def __init__(self, cause: Cause, message: str, *, malformed: bool = False) -> None:
+    def __init__(self, cause: Cause, message: str, *, stops_run: bool = False) -> None:
         super().__init__(message)
         self.cause: Cause = cause
         self.message = message
-        self.malformed = malformed
+        self.stops_run = stops_run
 
 
-def absent(message: str) -> UnscoredError:
-    """A sample lacks what the metric reads: a warning, then an unscored mark."""
+def unscorable_sample(message: str) -> UnscoredError:
+    """The error of a sample that lacks what the metric reads: a warning, then an unscored mark."""
     return UnscoredError("bad_sample", message)
 
 
-def malformed(message: str) -> UnscoredError:
-    """A sample holds something no metric can read: the run does not start."""
-    return UnscoredError("bad_sample", message, malformed=True)
+def invalid_sample(message: str) -> UnscoredError:
+    """The error of a sample that no run should start with."""
+    return UnscoredError("bad_sample", message, stops_run=True)
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,12 +135,12 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         """
         return text_of(output)
 
-    def check(self, sample: Sample) -> Sequence[Problem]:
-        """Problems of a sample, found before anything runs."""
+    def check(self, sample: Sample) -> Sequence[Issue]:
+        """Find what is wrong with a sample, before anything runs."""
         try:
             self.expect(sample)
         except UnscoredError as error:
-            return (Problem(error.message, error.malformed),)
+            return (Issue(error.message, warning=not error.stops_run),)
         return ()
 
     def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
@@ -198,7 +198,7 @@ def expected_text(sample: Sample) -> str:
         return expected
     if expected is None:
         raise no_expected()
-    raise absent(f"`expected_output` is text here, not {kind(expected)}.{_quote_hint(expected)}")
+    raise unscorable_sample(f"`expected_output` is text here, not {kind(expected)}.{_quote_hint(expected)}")
 
 
 def no_expected() -> UnscoredError:
@@ -237,10 +237,10 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
     if not isinstance(expected, (list, tuple)):
         return (expected_text(sample),)
     if not expected:
-        raise absent("`expected_output` is an empty list; at least one text is needed.")
+        raise unscorable_sample("`expected_output` is an empty list; at least one text is needed.")
     for index, entry in enumerate(expected):
         if not isinstance(entry, str):
-            raise absent(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
+            raise unscorable_sample(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
     return tuple(expected)
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.metric_contract import Scored, absent, kind, no_expected
+from deemster.metrics.metric_contract import Scored, kind, no_expected, unscorable_sample
 from deemster.metrics.option_checks import amount, one_of
 from deemster.records import MetricScore, Output, Sample
 
@@ -64,7 +64,7 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         number = number_of(expected)
         if number is None:
             shown = "text that is none" if isinstance(expected, str) else kind(expected)
-            raise absent(f"`expected_output` is a number or numeric text here, not {shown}.")
+            raise unscorable_sample(f"`expected_output` is a number or numeric text here, not {shown}.")
         return number
 
     def read(self, output: Output) -> Decimal | None:

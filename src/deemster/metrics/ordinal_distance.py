@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError
 from deemster.metrics._text_normalization import normalized, normalizer
-from deemster.metrics.metric_contract import Scored, absent, expected_text, malformed
+from deemster.metrics.metric_contract import Scored, expected_text, invalid_sample, unscorable_sample
 from deemster.metrics.option_checks import one_of
 from deemster.records import MetricScore, Sample
 
@@ -71,13 +71,13 @@ class OrdinalDistance(Scored, frozen=True, kw_only=True):
         try:
             positions = _positions_of(self.scale if given is None else given, steps=self._steps)
         except ValueError as error:
-            raise malformed(f"`metadata.ordinal_scale` {error}.") from None
+            raise invalid_sample(f"`metadata.ordinal_scale` {error}.") from None
         label = expected_text(sample)
         if positions is None:
-            raise absent("The sample has no `metadata.ordinal_scale`, and the metric was given no `scale`.")
+            raise unscorable_sample("The sample has no `metadata.ordinal_scale`, and the metric was given no `scale`.")
         index = positions.get(normalized(label, self._steps))
         if index is None:
-            raise absent("`expected_output` is not a label of the scale.")
+            raise unscorable_sample("`expected_output` is not a label of the scale.")
         return _Place(positions, index)
 
     def grade(self, expected: _Place, actual: str) -> MetricScore:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import re2
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.metric_contract import Scored, expected_text, malformed, shown
+from deemster.metrics.metric_contract import Scored, expected_text, invalid_sample, shown
 from deemster.metrics.option_checks import flag, one_of
 from deemster.records import Mark, Sample
 
@@ -81,7 +81,7 @@ class Regex(Scored, frozen=True, kw_only=True):
         try:
             return compiled(pattern, self.syntax)
         except PatternError as error:
-            raise malformed(str(error)) from None
+            raise invalid_sample(str(error)) from None
 
     def grade(self, expected: Any, actual: str) -> Mark:
         """Search the text, or match the whole of it."""

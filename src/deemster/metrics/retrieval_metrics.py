@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deemster.metrics._relevance_reader import check_k, depth
 from deemster.metrics.batch_ranking import WHOLE, Columns, Depths, Hits, Pairs, Ranked, place_within
-from deemster.metrics.metric_contract import malformed
+from deemster.metrics.metric_contract import invalid_sample
 from deemster.metrics.option_checks import one_of
 from deemster.records import Sample
 
@@ -230,7 +230,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         """
         largest = max(gains.values())
         if largest > (LARGEST_EXPONENT if self.gain == "exponential" else sys.float_info.max / len(gains)):
-            raise malformed(f"A gain of {largest:g} is too large to be added up.")
+            raise invalid_sample(f"A gain of {largest:g} is too large to be added up.")
         return self.own_k or depth(sample)
 
     def is_even(self, pairs: Pairs) -> bool:

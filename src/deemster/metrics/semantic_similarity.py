@@ -10,7 +10,7 @@ from deemster.metrics._text_normalization import text_words
 from deemster.metrics._vector_matching import Block, Pair, Placed, blocks, cosines, directions, nearest, partners
 from deemster.metrics.metric_contract import Measure, UnscoredError
 from deemster.metrics.option_checks import flag, one_of, whole
-from deemster.records import Mark, Output, Reply, Request, Sample, Script, Scripts, Silence, Unscored
+from deemster.records import Mark, NoAnswer, Output, Reply, Request, Sample, Script, Scripts, Unscored
 from deemster.records.model_requests import EMBEDDING
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Semantic(Measure, frozen=True, kw_only=True):
 
     def _play(self, block: Block, marks: dict[int, Mark]) -> Generator[Sequence[Request], Sequence[Reply], None]:
         (reply,) = yield (block.embed(),)
-        if not isinstance(reply, Silence) or reply.cause not in _OF_A_TEXT or len(block.placed) == 1:
+        if not isinstance(reply, NoAnswer) or reply.cause not in _OF_A_TEXT or len(block.placed) == 1:
             self._mark(block, reply, marks)
             return
         alone = [Block() for _ in block.placed]

@@ -13,13 +13,13 @@ from deemster.metrics._text_normalization import normalized, normalizer, words
 from deemster.metrics.metric_contract import (
     Scored,
     UnscoredError,
-    absent,
     expected_text,
     expected_texts,
     kind,
     no_expected,
     quoted,
     text_of,
+    unscorable_sample,
 )
 from deemster.metrics.option_checks import flag, one_of, positive, whole
 from deemster.records import Mark, Output, Sample
@@ -60,7 +60,9 @@ class ExactMatch(Scored, frozen=True, kw_only=True):
         if expected is None:
             raise no_expected()
         if not isinstance(expected, (list, tuple)):
-            raise absent(f"`expected_output` is a list of accepted texts with `any_of`, not {kind(expected)}.")
+            raise unscorable_sample(
+                f"`expected_output` is a list of accepted texts with `any_of`, not {kind(expected)}."
+            )
         return tuple(normalized(text, self.normalize) for text in expected_texts(sample))
 
     def read(self, output: Output) -> str:
@@ -336,5 +338,5 @@ class LengthWithin(Scored, frozen=True, kw_only=True):
 def _filled(text: str, steps: tuple[str, ...]) -> str:
     text = normalized(text, steps)
     if not text:
-        raise absent("The expected text is empty, and every output would hold it.")
+        raise unscorable_sample("The expected text is empty, and every output would hold it.")
     return text

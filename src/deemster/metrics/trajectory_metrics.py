@@ -22,7 +22,7 @@ from deemster.metrics._expected_trajectory import (
     tools_called,
     trajectory_of,
 )
-from deemster.metrics.metric_contract import Scored, malformed, quoted, shown
+from deemster.metrics.metric_contract import Scored, invalid_sample, quoted, shown
 from deemster.metrics.option_checks import flag, one_of
 from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
 
@@ -167,7 +167,7 @@ class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
         try:
             return calls_of(value)
         except ValueError as error:
-            raise malformed(f"`{where}` {error}.") from None
+            raise invalid_sample(f"`{where}` {error}.") from None
 
     def grade(self, expected: tuple[Call, ...], actual: Trajectory) -> MetricScore:
         """Count the expectations that a call meets."""
@@ -257,7 +257,7 @@ class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
         """
         limit, where = expectation(sample, "max_steps", given=self.max_steps)
         if not is_limit(limit):
-            raise malformed(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
+            raise invalid_sample(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
         return int(limit)
 
     def grade(self, expected: int, actual: Trajectory) -> MetricScore:

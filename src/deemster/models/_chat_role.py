@@ -17,7 +17,7 @@ from deemster.models.client_protocols import Trouble
 from deemster.models.model_call import WEIGHTLESS, Answered, Caller, Reading, Weight, checked_usage
 from deemster.models.secret_redaction import NO_SECRETS, cleaned
 from deemster.models.usage_account import Planned, Rules
-from deemster.records import Answer, Ask, Call, Silence
+from deemster.records import Answer, Ask, Call, NoAnswer
 
 # What an answer whose length nobody limits is counted at, where the most it may use is asked for.
 UNLIMITED = 32_768
@@ -80,9 +80,9 @@ class ChatDesk:
         self._secrets = NO_SECRETS if _is_clean(caller.role.client) else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._weighs = caller.weighs
-        self._flying: dict[bytes, list[asyncio.Future[Answer | Silence | None]]] = {}
+        self._flying: dict[bytes, list[asyncio.Future[Answer | NoAnswer | None]]] = {}
 
-    async def reply(self, ask: Ask) -> Answer | Silence:
+    async def reply(self, ask: Ask) -> Answer | NoAnswer:
         """The answer to a question, or why there is none.
 
         Args:
@@ -94,9 +94,9 @@ class ChatDesk:
         try:
             key = ask_key(self._prefix, ask)
         except UnicodeEncodeError:
-            return Silence(cause="model_failed", message="The question holds a lone surrogate, which is no character.")
+            return NoAnswer(cause="model_failed", message="The question holds a lone surrogate, which is no character.")
         while (waiting := self._flying.get(key)) is not None:
-            waiter: asyncio.Future[Answer | Silence | None] = asyncio.get_running_loop().create_future()
+            waiter: asyncio.Future[Answer | NoAnswer | None] = asyncio.get_running_loop().create_future()
             waiting.append(waiter)
             # None comes where whoever asked was cancelled: then another must ask.
             if (found := await waiter) is not None:
@@ -104,11 +104,11 @@ class ChatDesk:
         if (held := self._held(ask, key)) is not None:
             return held
         waiters = self._flying[key] = []
-        reply: Answer | Silence | None = None
+        reply: Answer | NoAnswer | None = None
         try:
             weight = self._weight(ask) if self._weighs else WEIGHTLESS
             done = await self.caller.call(ask, key=key, weight=weight)
-            reply = self._kept(ask, key, done) if isinstance(done, Answered) else done.silence
+            reply = self._kept(ask, key, done) if isinstance(done, Answered) else done.no_answer
             return reply
         finally:
             del self._flying[key]
@@ -116,7 +116,7 @@ class ChatDesk:
                 if not each.done():
                     each.set_result(reply)
 
-    def _held(self, ask: Ask, key: bytes) -> Answer | Silence | None:
+    def _held(self, ask: Ask, key: bytes) -> Answer | NoAnswer | None:
         """The reply to a question that no model need or may be asked; None where it must be."""
         recorded = None if self._recording is None else self._recording.answer(ask)
         if (kept := self._cache.answer(key)) is not None:
@@ -130,7 +130,7 @@ class ChatDesk:
             if key not in self._rehearsed:
                 self._rehearsed.add(key)
                 self._plan(self._weight(ask))
-            return Silence(cause="not_run", message="This is a dry run: no model is asked.")
+            return NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
         return None if self._may_call else self._missing(ask)
 
     def _kept(self, ask: Ask, key: bytes, done: Answered[Answer]) -> Answer:
@@ -154,20 +154,20 @@ class ChatDesk:
                 self._rules.refuse(str(error))
         return answer
 
-    def _missing(self, ask: Ask) -> Silence:
+    def _missing(self, ask: Ask) -> NoAnswer:
         if self.caller.role.client is None or self._recording is not None:
             message = f"There is no recording of the request {request_name(ask)}. Record it first."
         else:
             message = f"`{self._name}` needs the network, and this run is offline: the request {request_name(ask)}."
         self._rules.refuse(message)
-        return Silence(cause="not_run", message=message)
+        return NoAnswer(cause="not_run", message=message)
 
     def _hit(self, kept: Answer, call: Call | None = None) -> Answer:
         answer = as_hit(kept, call)
         self.caller.account.add(answer.usage)
         return answer
 
-    def _shared(self, reply: Answer | Silence) -> Answer | Silence:
+    def _shared(self, reply: Answer | NoAnswer) -> Answer | NoAnswer:
         """The reply for one more that asked the same: what it used is counted once."""
         if isinstance(reply, Answer):
             return self._hit(reply, reply.call)

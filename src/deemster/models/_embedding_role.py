@@ -19,7 +19,7 @@ from deemster.models._stored_answers import stored_vector
 from deemster.models.client_protocols import Trouble
 from deemster.models.model_call import OF_THE_REQUEST, Answered, Caller, Failed, Reading, Weight, checked_usage
 from deemster.models.usage_account import Planned, Rules
-from deemster.records import Call, Embed, Silence, Usage, Vectors
+from deemster.records import Call, Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added, cached, divided
 
 KEPT_BYTES = 128 << 20
@@ -57,14 +57,14 @@ def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
 class _Batch:
     """Texts that go in one request, and what came of it."""
 
-    __slots__ = ("calls", "done", "lost", "model", "owners", "shares", "silences", "texts", "vectors")
+    __slots__ = ("calls", "done", "lost", "model", "no_answers", "owners", "shares", "texts", "vectors")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.owners: list[object] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.vectors: dict[str, Rows] = {}
-        self.silences: dict[str, Silence] = {}
+        self.no_answers: dict[str, NoAnswer] = {}
         self.shares: dict[int, Usage | None] = {}
         self.calls: dict[str, Call] = {}
         self.lost: dict[int, Usage | None] = {}
@@ -116,7 +116,7 @@ class EmbeddingDesk:
         self._open: _Batch | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def reply(self, embed: Embed) -> Vectors | Silence:
+    async def reply(self, embed: Embed) -> Vectors | NoAnswer:
         """The vectors of texts, or why there are none.
 
         Args:
@@ -125,7 +125,7 @@ class EmbeddingDesk:
         if not embed.texts:
             return Vectors(values=np.empty((0, self._dimensions or 0), dtype=np.float32), model=self._model)
         if any(not text.isascii() and SURROGATE.search(text) for text in embed.texts):
-            return Silence(cause="model_failed", message="A text holds a lone surrogate, which is no character.")
+            return NoAnswer(cause="model_failed", message="A text holds a lone surrogate, which is no character.")
         owner = object()
         vectors: dict[str, Rows] = {}
         calls: dict[str, Call] = {}
@@ -148,8 +148,8 @@ class EmbeddingDesk:
                 await asyncio.shield(batch.done)
         usage = self._usage(batches, owner)
         for text, batch in awaited.items():
-            if (silence := batch.silences.get(text)) is not None:
-                return msgspec.structs.replace(silence, usage=usage)
+            if (no_answer := batch.no_answers.get(text)) is not None:
+                return msgspec.structs.replace(no_answer, usage=usage)
             vectors[text] = batch.vectors[text]
             if self._counts:
                 calls[text] = batch.calls[text]
@@ -234,8 +234,8 @@ class EmbeddingDesk:
             batch.lost = dict(zip(owners, divided(added(lost), len(owners)), strict=True))
             for text in batch.texts:
                 del self._flying[text]
-                if text not in batch.vectors and text not in batch.silences:
-                    batch.silences[text] = Silence(cause="not_run", message="The request was cancelled.")
+                if text not in batch.vectors and text not in batch.no_answers:
+                    batch.no_answers[text] = NoAnswer(cause="not_run", message="The request was cancelled.")
             if not batch.done.done():
                 batch.done.set_result(None)
 
@@ -247,8 +247,8 @@ class EmbeddingDesk:
         weight = _weight(texts) if self.caller.weighs or self._rules.dry_run else Weight()
         if self._rules.dry_run:
             self._plan(weight)
-            silence = Silence(cause="not_run", message="This is a dry run: no model is asked.")
-            batch.silences.update(dict.fromkeys(texts, silence))
+            no_answer = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
+            batch.no_answers.update(dict.fromkeys(texts, no_answer))
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
         done = await self.caller.call(texts, key=key, weight=weight)
@@ -256,14 +256,14 @@ class EmbeddingDesk:
             spent.append(done.usage)
             self._keep(batch, texts, done)
             return
-        if done.silence.usage is not None:
-            lost.append(done.silence.usage)
+        if done.no_answer.usage is not None:
+            lost.append(done.no_answer.usage)
         if len(texts) > 1 and _may_be_of_one(done, batch):
             middle = len(texts) // 2
             await self._fill(batch, texts[:middle], spent, lost)
             await self._fill(batch, texts[middle:], spent, lost)
         else:
-            batch.silences.update(dict.fromkeys(texts, msgspec.structs.replace(done.silence, usage=None)))
+            batch.no_answers.update(dict.fromkeys(texts, msgspec.structs.replace(done.no_answer, usage=None)))
 
     def _keep(self, batch: _Batch, texts: list[str], done: Answered[Rows]) -> None:
         rows, model = done.value, done.usage.model
@@ -276,7 +276,7 @@ class EmbeddingDesk:
                 batch.calls[text] = call
             if kept is None:
                 message = f"A vector has {len(row)} parts where others have {self._dimensions}."
-                batch.silences[text] = Silence(cause="unreadable", message=message)
+                batch.no_answers[text] = NoAnswer(cause="unreadable", message=message)
                 continue
             batch.vectors[text] = kept
             self._record(text, kept, model)
@@ -284,14 +284,14 @@ class EmbeddingDesk:
                 stored = stored_vector(kept, model, call=call, run=self._rules.run)
                 self._cache.keep(text_key(self._prefix, text), stored)
 
-    def _missing(self, text: str) -> Silence:
+    def _missing(self, text: str) -> NoAnswer:
         if self.caller.role.client is None or self._recording is not None:
             message = f"There is no recording of the request {text_name(self._name, text)}. Record it first."
         else:
             name = text_name(self._name, text)
             message = f"`{self._name}` needs the network, and this run is offline: the request {name}."
         self._rules.refuse(message)
-        return Silence(cause="not_run", message=message)
+        return NoAnswer(cause="not_run", message=message)
 
     def _plan(self, weight: Weight) -> None:
         self.planned.calls += 1

@@ -24,7 +24,7 @@ from deemster.models.model_roles import Role, missing_role
 from deemster.models.rate_limiter import Live
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.usage_account import Planned, Rules
-from deemster.records import Ask, Reply, Request, Silence, Usage
+from deemster.records import Ask, NoAnswer, Reply, Request, Usage
 
 
 class Gateway:
@@ -124,7 +124,7 @@ class Gateway:
     async def answers(self, requests: Sequence[Request]) -> list[Reply]:
         """Answer one round of requests.
 
-        A model's failure is a ``Silence``, never raised.
+        A model's failure is a ``NoAnswer``, never raised.
 
         Args:
             requests: What a script asks at once.
@@ -137,7 +137,7 @@ class Gateway:
         return list(await asyncio.gather(*map(self._reply, requests)))
 
     def halt(self, reason: str) -> None:
-        """Send nothing further: what waits is answered with silence (`not_run`), what is under way goes on.
+        """Send nothing further: what waits gets no answer (`not_run`), what is under way goes on.
 
         Args:
             reason: Why, for a person.
@@ -215,12 +215,12 @@ class Gateway:
             return desk.reply(request)
         return self._misdirected(request)
 
-    async def _misdirected(self, request: Request) -> Silence:
+    async def _misdirected(self, request: Request) -> NoAnswer:
         if self._rules is None:
             raise RuntimeError("The gateway is not open: use `async with Gateway(...) as gateway`.")
         message = missing_role(request.role, self._roles, embeds=not isinstance(request, Ask))
         self._rules.refuse(message)
-        return Silence(cause="not_run", message=message)
+        return NoAnswer(cause="not_run", message=message)
 
     def _desk(self, name: str) -> ChatDesk | EmbeddingDesk | None:
         """The desk of a role, made when it is first asked: a model may read its weights to say what it is."""

@@ -22,7 +22,7 @@ from deemster.models.retry_policy import Again, Enough, Tries
 from deemster.models.secret_redaction import Secrets
 from deemster.models.usage_account import Account, Rules
 from deemster.models.worker_threads import Threads
-from deemster.records import Silence, Usage
+from deemster.records import NoAnswer, Usage
 from deemster.records.usage import added, tokens_of
 
 _V = TypeVar("_V")
@@ -59,7 +59,7 @@ class Answered(msgspec.Struct, Generic[_V], frozen=True, gc=False):
 class Failed(NamedTuple):
     """A call that was not, and what its last attempt came to, where there was one."""
 
-    silence: Silence
+    no_answer: NoAnswer
     trouble: Trouble | None = None
 
 
@@ -281,7 +281,7 @@ class Caller(Generic[_V]):
     def _failed(self, call: _Call, cause: Any, message: str) -> Failed:
         usage = added(call.spent)
         self.account.add(usage)
-        return Failed(Silence(cause=cause, message=message, usage=usage), call.trouble)
+        return Failed(NoAnswer(cause=cause, message=message, usage=usage), call.trouble)
 
     def _threaded(self, method: Callable[[Any], Any], workers: int) -> Callable[[Any], Awaitable[Any]]:
         """A method that is not a coroutine, run in threads of the role's own."""

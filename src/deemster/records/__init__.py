@@ -8,18 +8,18 @@ from deemster.records.model_requests import (
     Ask,
     Embed,
     Message,
+    NoAnswer,
     Reply,
     Request,
     Scorer,
     Script,
     Scripts,
-    Silence,
     Token,
     Vectors,
 )
 from deemster.records.output import Output
 from deemster.records.sample import Sample
-from deemster.records.scorer_protocols import Metric, MetricCard, Problem
+from deemster.records.scorer_protocols import Metric, MetricCard
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Call, Usage
 
@@ -39,15 +39,14 @@ __all__ = [
     "Metric",
     "MetricCard",
     "MetricScore",
+    "NoAnswer",
     "Output",
-    "Problem",
     "Reply",
     "Request",
     "Sample",
     "Scorer",
     "Script",
     "Scripts",
-    "Silence",
     "TargetFailure",
     "Token",
     "ToolCall",

@@ -122,7 +122,7 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     calls: tuple[Call, ...] = ()
 
 
-class Silence(msgspec.Struct, frozen=True, kw_only=True):
+class NoAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """No answer came.
 
     Attributes:
@@ -137,7 +137,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = Ask | Embed
-Reply: TypeAlias = Answer | Vectors | Silence
+Reply: TypeAlias = Answer | Vectors | NoAnswer
 Script: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Mark]
 Scripts: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Sequence[Mark]]
 

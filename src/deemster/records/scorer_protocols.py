@@ -9,18 +9,6 @@ from deemster.records.output import Output
 from deemster.records.sample import Sample
 
 
-class Problem(NamedTuple):
-    """What a metric finds wrong with a sample before anything runs.
-
-    Attributes:
-        message: What is wrong and what was expected.
-        malformed: True stops the run; False is a warning, and the mark will be unscored.
-    """
-
-    message: str
-    malformed: bool = True
-
-
 class MetricCard(NamedTuple):
     """What reports say of a metric beside its numbers.
 
@@ -49,10 +37,14 @@ class MetricCard(NamedTuple):
 class Metric(Protocol):
     """Scores an output without a judge.
 
-    A metric may also have ``score_many(samples, outputs)``, which equals ``score`` pair by pair; ``check(sample)``,
-    which returns problems before anything runs; ``version``, part of its identity; ``quotes``, the names of details
-    that may repeat text of a sample or output; and ``parts``, the names of criteria that its marks tell of in the
-    detail `criteria`: a map of each to its `value`, `agreement`, `abstained` and `failed`.
+    A metric may also have:
+
+    - ``score_many(samples, outputs)``, which equals ``score`` pair by pair;
+    - ``check(sample)``, which returns the issues of a sample before anything runs (``errors.Issue``);
+    - ``version``, part of its identity;
+    - ``quotes``, the names of details that may repeat text of a sample or output;
+    - ``parts``, the names of criteria. Its marks then have the detail `criteria`: a map of each name to its `value`,
+      `agreement`, `abstained` and `failed`.
     """
 
     @property

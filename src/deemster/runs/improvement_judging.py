@@ -244,9 +244,9 @@ class Hearing:
             told = await result_of(script, self._gateway.answers, heard)
             facts |= told.value._asdict()
         except Silent as silent:
-            if silent.silence.cause != "unreadable":
-                raise Stopped(f"the writer failed: {silent.silence.message.rstrip('.')}") from None
-            facts["message"] = silent.silence.message
+            if silent.no_answer.cause != "unreadable":
+                raise Stopped(f"the writer failed: {silent.no_answer.message.rstrip('.')}") from None
+            facts["message"] = silent.no_answer.message
         usages = self._usages(heard)
         reply = Reply(**facts, usage=added(usages), tokens=_tokens(usages))
         self._trail.keep(reply)

@@ -10,7 +10,7 @@ from deemster.errors import ConfigurationError, Issue, listing, nearest, visible
 from deemster.errors.user_code_guard import Caught
 from deemster.metrics.metric_contract import Measure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.records import Invocation, Metric, Output, Problem, Sample, TargetFailure
+from deemster.records import Invocation, Metric, Output, Sample, TargetFailure
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -110,11 +110,11 @@ def survey(
         note(position, sample)
         keys.update(sample.metadata)
         for name, check in checks:
-            for problem in check(sample):
-                if problem.malformed or strict:
-                    issues.setdefault((sample.id, problem.message), []).append(name)
+            for issue in check(sample):
+                if strict or not issue.warning:
+                    issues.setdefault((sample.id, issue.message), []).append(name)
                 else:
-                    first = absences.setdefault(name, _Absence(sample.id, problem.message))
+                    first = absences.setdefault(name, _Absence(sample.id, issue.message))
                     first.count += 1
     if issues:
         where = plan.dataset.path
@@ -126,18 +126,18 @@ def survey(
     return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
 
 
-def _check(metric: Any) -> Callable[[Sample], Sequence[Problem]]:
-    """A metric's check; that of user code may raise or return anything, and that is a problem then."""
+def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
+    """A metric's check; that of user code may raise or return anything, and that is an issue then."""
     if isinstance(metric, Measure):
         return metric.check
 
-    def guarded(sample: Sample) -> Sequence[Problem]:
+    def guarded(sample: Sample) -> Sequence[Issue]:
         with Caught() as caught:
-            problems = tuple(metric.check(sample) or ())
-            if all(isinstance(problem, Problem) for problem in problems):
-                return problems
-            return (Problem("its check failed: it returns a list of `Problem`s."),)
-        return (Problem(f"its check failed with {caught.message}"),)
+            found = tuple(metric.check(sample) or ())
+            if all(isinstance(issue, Issue) for issue in found):
+                return found
+            return (Issue("its check failed: it returns a list of `Issue`s."),)
+        return (Issue(f"its check failed with {caught.message}"),)
 
     return guarded
 

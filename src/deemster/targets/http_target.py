@@ -185,8 +185,8 @@ class HttpTarget:
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
         answered = await self._line().caller.call(request, key=key)
         if isinstance(answered, Failed):
-            silence = answered.silence
-            return None if silence.cause == "not_run" else TargetFailure(silence.message or "")
+            no_answer = answered.no_answer
+            return None if no_answer.cause == "not_run" else TargetFailure(no_answer.message or "")
         return _timed(answered.value, answered.usage.latency_ms)
 
     def _request(self, invocation: Invocation) -> Request:
