@@ -33,7 +33,7 @@ from deemster.models.model_roles import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.models.price import Price
 from deemster.records import Output, Sample
-from deemster.runs.play_scripts import played
+from deemster.runs.play_scripts import play_script
 
 HERE = Path(__file__).parent
 CONCURRENCY = 64
@@ -138,7 +138,7 @@ async def judged(url, given, folder):
 
     def function(gateway):
         async def mark(case):
-            return await played(judge, *case, ask=gateway.answers)
+            return await play_script(judge, *case, ask=gateway.answers)
 
         return mark
 

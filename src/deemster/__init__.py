@@ -37,7 +37,7 @@ _ROOMS = {
         "StoreError",
         "VotesError",
     ),
-    "runs": ("evaluate", "evaluate_async"),
+    "runs.evaluate_dataset": ("evaluate", "evaluate_async"),
     "runs.grade_dataset": ("grade", "grade_async"),
     "runs.improve_rubric": ("improve_rubric",),
     "runs.recorder": ("Recorder",),

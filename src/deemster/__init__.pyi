@@ -119,8 +119,8 @@ from deemster.rubrics import Rubric as Rubric
 from deemster.rubrics import Scoring as Scoring
 from deemster.rubrics import Section as Section
 from deemster.rubrics import rubric_score as rubric_score
-from deemster.runs import evaluate as evaluate
-from deemster.runs import evaluate_async as evaluate_async
+from deemster.runs.evaluate_dataset import evaluate as evaluate
+from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.runs.grade_dataset import grade as grade
 from deemster.runs.grade_dataset import grade_async as grade_async
 from deemster.runs.improve_rubric import improve_rubric as improve_rubric

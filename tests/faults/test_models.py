@@ -17,7 +17,7 @@ from deemster.models.gateway import Gateway
 from deemster.models.model_roles import Role
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, NoAnswer, Output, Sample, Unscored, Vectors
-from deemster.runs.play_scripts import played
+from deemster.runs.play_scripts import play_script
 from deemster.testing import FAULTS, ModelServer
 from tests.cli.workspace import FILES, written
 
@@ -232,7 +232,7 @@ def mark(server, faults, **settings):
 
     async def judged():
         async with Gateway(roles(server, **settings), clock=HandClock()) as gateway:
-            return await played(LlmAsJudge(), SAMPLE, Output("A month."), ask=gateway.answers)
+            return await play_script(LlmAsJudge(), SAMPLE, Output("A month."), ask=gateway.answers)
 
     server.play(faults)
     return asyncio.run(judged())

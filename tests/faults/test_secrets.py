@@ -9,7 +9,7 @@ import pytest
 
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
-from deemster.runs._hide_secrets import hidden_answer
+from deemster.runs._hide_secrets import redact_answer
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 
@@ -78,12 +78,12 @@ def test_a_key_that_a_target_or_a_metric_tells_reaches_nothing(tmp_path, monkeyp
 
 @pytest.mark.parametrize("answer", [Output("plain", usage=Usage(cost_usd=Decimal("0.1"))), Output("bad \ud800")])
 def test_an_answer_without_a_secret_stays_the_very_same(answer):
-    assert hidden_answer(answer, Secrets([KEY])) == answer
+    assert redact_answer(answer, Secrets([KEY])) == answer
 
 
 def test_what_looks_like_a_key_goes_from_failures_and_stays_in_answers():
     said = "sk-abcdefghijklmnop"
     assert (
-        hidden_answer(TargetFailure(f"Incorrect API key: {said}"), Secrets()).message == "Incorrect API key: [removed]"
+        redact_answer(TargetFailure(f"Incorrect API key: {said}"), Secrets()).message == "Incorrect API key: [removed]"
     )
-    assert hidden_answer(Output(said), Secrets([KEY])).text == said
+    assert redact_answer(Output(said), Secrets([KEY])).text == said

@@ -10,7 +10,9 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.runs import _judge_pool as judging
-from deemster.runs import job_of, run, run_sync
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.report.make_reports import CLOCK
@@ -38,13 +40,13 @@ def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
     samples = [dm.Sample(f"s{n}", {"q": n}, f"answer {n}") for n in range(COUNT)]
     with ModelServer(answer=answer) as server:
         role = Role(client=OpenAIChat(server.url, "m"), concurrency=CONCURRENCY)
-        job = job_of(
+        job = build_job(
             dm.Dataset(samples, name="d"),
             outputs={sample.id: f"output {sample.id}" for sample in samples},
             metrics=["llm-as-judge"],
             models={"judge": role},
         )
-        report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
+        report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
         release.set()
         # Those that were on their way when it was asked may still arrive.
         assert BEFORE <= len(server.requests) <= BEFORE + CONCURRENCY

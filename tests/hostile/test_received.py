@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import DeemsterError
-from deemster.runs import report_of
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from deemster.store.run_import import import_runs
 from tests.cli.workspace import FILES, called, written
@@ -59,7 +59,7 @@ def test_a_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
             store.remove(run.id)
         try:
             (run,) = import_runs(store, path)
-            report = report_of(store, run.id)
+            report = stored_report(store, run.id)
         except DeemsterError as error:
             text = str(error)
         else:

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Role, Trouble
 from deemster.records import Answer
-from deemster.runs import Keeping, job_of, run, run_sync
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
@@ -71,7 +74,7 @@ def job(outcomes, stop, at, *, concurrency, repetitions):
         dm.Sample(f"s{n}", {"goes": goes}, None if goes == "absent" else f"expected {n}")
         for n, goes in enumerate(outcomes)
     ]
-    return job_of(
+    return build_job(
         dm.Dataset(samples, name="d"),
         target=answer,
         metrics=["exact-match", Own(), {"llm-as-judge": {"name": "judge"}}],
@@ -106,8 +109,8 @@ def test_every_mark_is_scored_unscored_for_a_cause_or_not_run(outcomes, stops, c
         for turn, at in enumerate([*stops, None]):
             stop = Stop()
             again = job(outcomes, stop, at, concurrency=concurrency, repetitions=repetitions)
-            keeping = Keeping(store, resume=True if turn else None)
-            report = run_sync(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=keeping))
+            keeping = RunStorage(store, resume=True if turn else None)
+            report = run_sync(run_job(again, clock=CLOCK, stop=stop, warn=[].append, storage=keeping))
             for name, found in counted(report).items():
                 figures = report.metrics[name]
                 assert sum(found.values()) == figures.n == total

@@ -14,7 +14,9 @@ from rich.console import Console
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redacted
 from deemster.report.terminal_report import show
-from deemster.runs import job_of, run, run_sync
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
 from tests.report.make_reports import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False
@@ -189,7 +191,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         },
     }
     trajectory = {"tool_calls": [{"name": said, "arguments": {said: said}, "result": found}], "finish_reason": said}
-    job = job_of(
+    job = build_job(
         dm.Dataset([dm.Sample("a", given, expected, metadata), dm.Sample("b", given, said, {})], name="planted"),
         outputs=[
             {"id": "a", "output": f"{said} [{said}]", "retrieved": found, "trajectory": trajectory},
@@ -197,7 +199,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         ],
         metrics=[*BUILT_IN, _Leaky()],
     )
-    report = run_sync(run(job, clock=CLOCK, warn=[].append))
+    report = run_sync(run_job(job, clock=CLOCK, warn=[].append))
     safe = redacted(report, level="publish-safe", quotes=lambda _: None)
     assert CANARY not in everything(safe)
 

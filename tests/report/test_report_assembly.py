@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.report import redacted
 from deemster.report.report_assembly import LONGEST, cut, shortened
-from deemster.runs import report_of
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK, small_report
 
@@ -105,7 +105,7 @@ def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same
     assert len(shown["samples"][0]["expected_output"]) == LONGEST
     with open_store(tmp_path / "runs.db") as store:
         assert dm.evaluate(samples, store=store, **given).to_json() == text
-        assert redacted(report_of(store, "latest"), quotes=lambda _: None).to_json() == text
+        assert redacted(stored_report(store, "latest"), quotes=lambda _: None).to_json() == text
 
 
 def test_what_is_short_is_left_as_it_is():

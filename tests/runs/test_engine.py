@@ -10,9 +10,12 @@ import pytest
 
 import deemster as dm
 from deemster.models.clock import SystemClock
-from deemster.runs import job_of, run, run_sync
-from deemster.runs._engine import BATCH, perform, work_of
+from deemster.runs._engine import BATCH, execute_plan
+from deemster.runs._execution_batch import planned_work
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
 from deemster.runs.run_plan import Plan
+from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from tests.report.make_reports import CLOCK
@@ -292,7 +295,7 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
     limit = 16
     target = PythonTarget(coroutine if kind == "async" else function)
     plan = Plan(samples, target, (dm.ExactMatch(),), concurrency=limit)
-    asyncio.run(perform(plan, sink=sink, clock=SystemClock(), stop=Stop()))
+    asyncio.run(execute_plan(plan, sink=sink, clock=SystemClock(), stop=Stop()))
     assert done == 20_000
     # A full queue, three batches of at most that size, and one sample in the hand of each caller.
     assert ahead <= 3 * BATCH + limit
@@ -300,7 +303,8 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
 
 def test_work_is_the_whole_dataset_repetition_by_repetition():
     plan = Plan(dataset(2), PythonTarget(lambda asked: ""), (dm.ExactMatch(),), repetitions=2)
-    assert [(work.sample.id, work.repetition) for work in work_of(plan)] == [("s0", 0), ("s1", 0), ("s0", 1), ("s1", 1)]
+    found = [(work.sample.id, work.repetition) for work in planned_work(plan)]
+    assert found == [("s0", 0), ("s1", 0), ("s0", 1), ("s1", 1)]
 
 
 def test_a_stop_lets_what_is_under_way_finish_and_leaves_the_rest_not_run():
@@ -311,8 +315,8 @@ def test_a_stop_lets_what_is_under_way_finish_and_leaves_the_rest_not_run():
             stop.request("enough")
         return str(asked["n"])
 
-    job = job_of(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
-    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = build_job(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
+    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
     assert (report.run.status, report.run.reason) == ("incomplete", "47 of 50 marks were not run (enough)")
     assert (report.totals.scored, report.totals.not_run) == (3, 47)
     assert report.metrics["exact-match"].n == 50
@@ -323,8 +327,8 @@ def test_a_stop_lets_what_is_under_way_finish_and_leaves_the_rest_not_run():
 def test_a_stop_before_the_first_call_runs_nothing():
     stop = Stop()
     stop.request("at once")
-    job = job_of(dataset(), target=lambda asked: "never", metrics=["exact-match"])
-    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = build_job(dataset(), target=lambda asked: "never", metrics=["exact-match"])
+    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
     assert report.metrics["exact-match"].mean is None
 
@@ -337,8 +341,8 @@ def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
         stop.request("enough")
         await asyncio.Event().wait()
 
-    job = job_of(dataset(), target=answer, metrics=["exact-match"], concurrency=2)
-    report = run_sync(run(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = build_job(dataset(), target=answer, metrics=["exact-match"], concurrency=2)
+    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
 
 
@@ -348,7 +352,7 @@ def test_what_a_sink_raises_is_told_as_itself():
 
     plan = Plan(dataset(), PythonTarget(lambda asked: ""), (dm.ExactMatch(),))
     with pytest.raises(OSError, match="No space left"):
-        asyncio.run(perform(plan, sink=sink, clock=CLOCK, stop=Stop()))
+        asyncio.run(execute_plan(plan, sink=sink, clock=CLOCK, stop=Stop()))
 
 
 def test_the_time_a_target_takes_is_recorded_unless_it_measured_that_itself():

@@ -9,8 +9,8 @@ import pytest
 
 import deemster as dm
 from deemster.runs import _judge_pool as judging
-from deemster.runs._engine import perform
-from deemster.runs._execution_batch import Work
+from deemster.runs._engine import execute_plan
+from deemster.runs._execution_batch import WorkItem
 from deemster.runs._target_calls import BATCH
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan
@@ -73,13 +73,13 @@ def performed(target, *, asks):
     def works():
         for n in range(COUNT):
             sink.read += 1
-            yield Work(n, dm.Sample(f"s{n}", {"n": n}, "x"), 0)
+            yield WorkItem(n, dm.Sample(f"s{n}", {"n": n}, "x"), 0)
 
     async def work():
         sink.loop = asyncio.get_running_loop()
         metrics = resolve_all([Scripted(rated) if asks else "exact-match"])
         plan = Plan(dm.Dataset([dm.Sample("s", {}, "x")], name="n"), target, metrics, concurrency=CONCURRENCY)
-        await perform(plan, sink=sink, clock=CLOCK, stop=Stop(), ask=Model(), works=works())
+        await execute_plan(plan, sink=sink, clock=CLOCK, stop=Stop(), ask=Model(), works=works())
 
     asyncio.run(work())
     return sink

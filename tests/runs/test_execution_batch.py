@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.records import Call, MetricScore, TargetFailure, Unscored, Usage
-from deemster.runs._engine import perform
-from deemster.runs._execution_batch import Work
+from deemster.runs._engine import execute_plan
+from deemster.runs._execution_batch import WorkItem
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
@@ -62,13 +62,13 @@ def target_of(kind, counting):
 def performed(works, metrics, *, kind="async", ask=None):
     counting, found = Counting(), []
     plan = Plan(dm.Dataset(SAMPLES, name="numbers"), target_of(kind, counting), resolve_all(metrics), concurrency=2)
-    asyncio.run(perform(plan, sink=found.extend, clock=CLOCK, stop=Stop(), ask=ask, works=works))
+    asyncio.run(execute_plan(plan, sink=found.extend, clock=CLOCK, stop=Stop(), ask=ask, works=works))
     return {each.id: each for each in found}, counting
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "saved"])
 def test_a_known_answer_is_not_asked_for_again(kind):
-    works = [Work(n, SAMPLES[n], 0, dm.Output(f"known {n}") if n % 2 else None) for n in range(COUNT)]
+    works = [WorkItem(n, SAMPLES[n], 0, dm.Output(f"known {n}") if n % 2 else None) for n in range(COUNT)]
     found, counting = performed(works, [Plain()], kind=kind)
     assert {name: each.answer.text for name, each in found.items()} == {
         f"s{n}": f"known {n}" if n % 2 else "said" for n in range(COUNT)
@@ -77,7 +77,7 @@ def test_a_known_answer_is_not_asked_for_again(kind):
 
 
 def test_only_the_work_that_is_given_is_done():
-    found, counting = performed([Work(4, SAMPLES[4], 0)], [Plain()])
+    found, counting = performed([WorkItem(4, SAMPLES[4], 0)], [Plain()])
     assert list(found) == counting.asked == ["s4"]
     assert found["s4"].position == 4
 
@@ -92,7 +92,7 @@ def test_a_known_failure_of_the_target_is_kept_with_its_known_marks(asks):
     metrics = [Plain("first"), Plain("second"), *([Scripted(rated)] if asks else [])]
     known = TargetFailure("broken")
     marks = (KEPT, None, None) if asks else (KEPT, None)
-    found, counting = performed([Work(0, SAMPLES[0], 0, known, marks)], metrics, ask=Model())
+    found, counting = performed([WorkItem(0, SAMPLES[0], 0, known, marks)], metrics, ask=Model())
     failed = Unscored("target_failed", "broken")
     assert found["s0"].marks == ((KEPT, failed, failed) if asks else (KEPT, failed))
     assert counting.asked == []
@@ -109,7 +109,9 @@ def test_only_the_marks_that_are_missing_are_made(known):
     plain, other = Plain("plain"), Plain("other")
     metrics = [Scripted(rated, "alone"), plain, Together(rated_together, "together"), other]
     works = [
-        Work(n, SAMPLES[n], 0, dm.Output("known"), None if row is None else tuple(KEPT if has else None for has in row))
+        WorkItem(
+            n, SAMPLES[n], 0, dm.Output("known"), None if row is None else tuple(KEPT if has else None for has in row)
+        )
         for n, row in enumerate(known)
     ]
     model = Model()
@@ -125,7 +127,7 @@ def test_only_the_marks_that_are_missing_are_made(known):
 
 def test_where_every_mark_is_known_no_model_is_asked():
     model = Model()
-    works = [Work(n, SAMPLES[n], 0, dm.Output("known"), (KEPT, KEPT)) for n in range(COUNT)]
+    works = [WorkItem(n, SAMPLES[n], 0, dm.Output("known"), (KEPT, KEPT)) for n in range(COUNT)]
     found, _ = performed(works, [Scripted(rated), Together(rated_together)], ask=model)
     assert model.rounds == []
     assert all(each.marks == (KEPT, KEPT) for each in found.values())

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
-from deemster.runs._final_marks import settled, settles
+from deemster.runs._final_marks import needs_settling, settle_marks
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
 
@@ -46,12 +50,12 @@ EVERY = [
 
 
 def test_only_a_metric_that_says_so_settles():
-    assert settles([Plain(), Late()])
-    assert not settles([Plain()])
+    assert needs_settling([Plain(), Late()])
+    assert not needs_settling([Plain()])
 
 
 def test_a_metric_that_settles_sees_all_marks_of_the_run_and_changes_no_others():
-    found = list(settled([Late(), Plain()], [*EVERY[:4], None, *EVERY[4:]]))
+    found = list(settle_marks([Late(), Plain()], [*EVERY[:4], None, *EVERY[4:]]))
     assert [(each.position, each.repetition) for each in found] == [(p, r) for p in range(6) for r in range(2)]
     ranks = [each.marks[0].score for each in found if each.position != 3 and each.repetition == 0]
     assert ranks == [0.0, 0.02, 0.04, 0.06, 0.08]
@@ -60,7 +64,7 @@ def test_a_metric_that_settles_sees_all_marks_of_the_run_and_changes_no_others()
 
 
 def test_what_was_paid_for_a_mark_stays_with_it():
-    found = list(settled([Late(), Plain()], EVERY))
+    found = list(settle_marks([Late(), Plain()], EVERY))
     assert [each.marks[0].calls for each in found] == [each.marks[0].calls for each in EVERY]
 
 
@@ -72,12 +76,12 @@ def test_it_sees_them_repetition_by_repetition():
             seen.extend(marks)
             return marks
 
-    list(settled([Noting(), Plain()], EVERY))
+    list(settle_marks([Noting(), Plain()], EVERY))
     assert seen == [mark(place) for _ in range(2) for place in range(6)]
 
 
 def test_a_run_without_executions_settles_nothing():
-    assert list(settled([Late()], [None, None])) == []
+    assert list(settle_marks([Late()], [None, None])) == []
 
 
 def test_a_run_that_settles_is_interrupted_and_resumed_to_the_same_bytes(tmp_path):
@@ -89,19 +93,19 @@ def test_a_run_that_settles_is_interrupted_and_resumed_to_the_same_bytes(tmp_pat
                 bot.request("enough")
             return "x"
 
-        return job_of(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
+        return build_job(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
 
     def ran(what, **more):
-        return run_sync(run(what, clock=CLOCK, warn=lambda _: None, **more))
+        return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, **more))
 
     expected = ran(job(Late())).to_json()
     with open_store(tmp_path / "runs.db") as store:
         stop = Stop()
-        partial = ran(job(Late(), stop), stop=stop, keeping=Keeping(store))
+        partial = ran(job(Late(), stop), stop=stop, storage=RunStorage(store))
         assert partial.totals.not_run == 4
         assert [each.marks["late"].score for each in partial.executions[:4]] == [0.0, 0.01, 0.02, 0.03]
         metric = Late()
-        report = ran(job(metric), keeping=Keeping(store, resume=True))
+        report = ran(job(metric), storage=RunStorage(store, resume=True))
         assert report.to_json() == expected
-        assert report_of(store, "latest").to_json() == expected
+        assert stored_report(store, "latest").to_json() == expected
         assert sorted(metric.seen) == ["s4", "s5", "s6", "s7"]

@@ -18,8 +18,8 @@ from deemster.judges.grading_judge import Judge
 from deemster.models import FakeChat, Price, Role, Trouble
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
-from deemster.runs.grade_dataset import grade, grade_async, graded
-from deemster.runs.model_access import asking_of
+from deemster.runs.grade_dataset import grade, grade_async, run_grading
+from deemster.runs.model_access import build_model_access
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, dataset, finals, grader, reply, subject
@@ -157,8 +157,8 @@ def test_whoever_asks_it_to_stop_gets_what_was_done():
         return truthful(ask)
 
     said = []
-    asking = asking_of({"a": Role(client=FakeChat(answer), concurrency=1)})
-    grading = asyncio.run(graded(items(1000), grader(), asking=asking, clock=CLOCK, stop=stop, warn=said.append))
+    asking = build_model_access({"a": Role(client=FakeChat(answer), concurrency=1)})
+    grading = asyncio.run(run_grading(items(1000), grader(), access=asking, clock=CLOCK, stop=stop, warn=said.append))
     assert len(grading) == 1000
     assert grading.halted == "interrupted"
     assert 0 < sum(item.score is not None for item in grading.items) < 1000

@@ -17,9 +17,9 @@ from deemster.judges.judge_cascade import Cascade
 from deemster.models import FakeChat, Price, Role, Trouble
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
-from deemster.runs.grade_dataset import grade, grade_async, graded
-from deemster.runs.model_access import asking_of
-from deemster.runs.run_writer import Keeping
+from deemster.runs.grade_dataset import grade, grade_async, run_grading
+from deemster.runs.model_access import build_model_access
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
@@ -66,9 +66,9 @@ def stopped_after(place, data, text, *, judges="a", roles=None):
 
     clients = roles or {name: Role(client=FakeChat(answer), concurrency=1) for name in judges}
     with open_store(place) as store:
-        asking = asking_of(clients)
-        work = graded(
-            data, grader(judges), asking=asking, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=Keeping(store)
+        asking = build_model_access(clients)
+        work = run_grading(
+            data, grader(judges), access=asking, clock=CLOCK, stop=stop, warn=lambda _: None, storage=RunStorage(store)
         )
         return asyncio.run(work)
 

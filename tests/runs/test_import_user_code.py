@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.runs.import_user_code import imported
+from deemster.runs.import_user_code import import_object
 
 
 def found(path, folder=None):
-    return imported(path, called="The target", search=folder)
+    return import_object(path, called="The target", search=folder)
 
 
 def test_a_path_names_a_module_and_what_is_in_it():

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import deemster as dm
-from deemster.runs import run_sync
-from deemster.runs._improvement_log import Reply
-from deemster.runs.improve_rubric import Work, reworded
-from deemster.runs.improvement_judging import HELD_OUT, TRAIN, Settings
+from deemster.runs._improvement_log import LoggedProposal
+from deemster.runs.improve_rubric import RubricImprovement, reword_rubric
+from deemster.runs.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings
+from deemster.runs.run_sync import run_sync
 from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
 
 WEAK = {"The facts are alright.": 0.6}
@@ -48,10 +48,10 @@ def test_nothing_but_the_words_of_an_accepted_criterion_changes():
 
 def test_sections_keep_their_criteria():
     rubric = dm.Rubric.parse("- { name: one, criteria: [{ name: a, requirement: A. }, { name: b, requirement: B. }] }")
-    new = reworded(rubric, {"b": "Better."})
+    new = reword_rubric(rubric, {"b": "Better."})
     assert [criterion.requirement for criterion in new.sections[0].criteria] == ["A.", "Better."]
     assert new.criteria == new.sections[0].criteria
-    assert reworded(rubric, {}) == rubric
+    assert reword_rubric(rubric, {}) == rubric
 
 
 def test_a_wording_that_is_worse_on_the_items_learnt_from_is_not_even_tested():
@@ -259,7 +259,7 @@ def test_labels_of_another_rubric_are_refused():
 
 
 def test_other_words_in_the_dataset_do_not_matter():
-    theirs = reworded(RUBRIC, {"facts": "Something else."})
+    theirs = reword_rubric(RUBRIC, {"facts": "Something else."})
     found = dm.improve_rubric(
         RUBRIC,
         dataset(20, rubric=theirs),
@@ -275,7 +275,7 @@ class NoHearing:
 
     def __init__(self, seed, *, items=200, criteria=3, rounds=3, change=0.4, truth=0.7):
         self.rubric = dm.Rubric(tuple(dm.Criterion(f"Wording {at}.", name=f"c{at}") for at in range(criteria)))
-        self.settings = Settings(GRADER, "writer", rounds=rounds, criteria=criteria)
+        self.settings = ImprovementSettings(GRADER, "writer", rounds=rounds, criteria=criteria)
         self.halves = {part: SimpleNamespace(cases=range(items), clusters=None) for part in (TRAIN, HELD_OUT)}
         self.usage, self._rng, self._known = None, np.random.default_rng(seed), {}
         self._items, self._change, self._truth = items, change, truth
@@ -293,19 +293,21 @@ class NoHearing:
         return [float(each) for each in self._known[key]]
 
     async def proposed(self, criterion, number, *, tried):
-        return Reply(criterion=criterion.name, number=number, requirement=f"Try {number}.", diagnosis="?")
+        return LoggedProposal(criterion=criterion.name, number=number, requirement=f"Try {number}.", diagnosis="?")
 
 
 @pytest.mark.parametrize("options", [{}, {"change": 1.0}, {"criteria": 1, "rounds": 1}, {"criteria": 1, "rounds": 6}])
 def test_wordings_that_are_no_better_are_accepted_in_at_most_five_of_a_hundred_works(options):
     runs = 300
-    accepted = sum(bool(run_sync(Work(NoHearing(seed, **options)).done()).accepted) for seed in range(runs))
+    accepted = sum(
+        bool(run_sync(RubricImprovement(NoHearing(seed, **options)).done()).accepted) for seed in range(runs)
+    )
     assert accepted / runs <= 0.05
 
 
 def test_a_wording_that_changes_nothing_is_never_accepted():
     for seed in range(50):
-        found = run_sync(Work(NoHearing(seed, change=0.0)).done())
+        found = run_sync(RubricImprovement(NoHearing(seed, change=0.0)).done())
         assert {each.decision for each in found.tries} == {"no better"}
 
 

@@ -13,7 +13,7 @@ import deemster as dm
 from deemster.models.clock import FrozenClock, SystemClock
 from deemster.records import MetricScore
 from deemster.runs import _judge_pool as judging
-from deemster.runs._engine import perform
+from deemster.runs._engine import execute_plan
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
@@ -39,7 +39,7 @@ def plan(metrics, *, count=4, target=None, repetitions=1, concurrency=4, thresho
 def judged(plan, model=None, *, stop=None, clock=CLOCK):
     """The executions of a plan, in the order in which they finish."""
     found = []
-    asyncio.run(perform(plan, sink=found.extend, clock=clock, stop=stop or Stop(), ask=model or Model()))
+    asyncio.run(execute_plan(plan, sink=found.extend, clock=clock, stop=stop or Stop(), ask=model or Model()))
     return found
 
 
@@ -198,7 +198,7 @@ def test_scripts_overlap():
             await gate.wait()
 
         model = Model(wait=wait)
-        await perform(plan([Scripted(rated)], count=30), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
+        await execute_plan(plan([Scripted(rated)], count=30), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
         return model.most
 
     assert asyncio.run(every()) == 30
@@ -281,7 +281,7 @@ def test_what_a_sink_raises_ends_the_run_as_itself():
         raise OSError("disk full")
 
     async def run():
-        await perform(plan([Scripted(rated)]), sink=sink, clock=CLOCK, stop=Stop(), ask=Model())
+        await execute_plan(plan([Scripted(rated)]), sink=sink, clock=CLOCK, stop=Stop(), ask=Model())
 
     with pytest.raises(OSError, match="disk full"):
         asyncio.run(run())
@@ -307,7 +307,7 @@ def test_cancelling_a_run_leaves_no_task_and_no_open_script():
         model = Model(wait=never)
         metrics = [Scripted(script, "alone"), Together(rated_together)]
         task = asyncio.create_task(
-            perform(plan(metrics, count=20), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
+            execute_plan(plan(metrics, count=20), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
         )
         await full.wait()
         task.cancel()
@@ -332,7 +332,7 @@ def test_executions_reach_the_sink_while_others_are_still_under_way():
 
         found = []
         task = asyncio.create_task(
-            perform(plan([Scripted(rated)]), sink=sink, clock=SystemClock(), stop=Stop(), ask=Model(wait=wait))
+            execute_plan(plan([Scripted(rated)]), sink=sink, clock=SystemClock(), stop=Stop(), ask=Model(wait=wait))
         )
         await asyncio.wait_for(first.wait(), 30)
         early = len(found)

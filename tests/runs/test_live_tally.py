@@ -11,9 +11,13 @@ import pytest
 import deemster as dm
 from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.results import MetricsAggregator
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import _build_report as deriving
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
 
@@ -53,11 +57,11 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **m
         return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7, **spent(n)))
 
     given = {"metrics": ["exact-match", "contains"], "repetitions": 2, "concurrency": 3}
-    return job_of(dm.Dataset(rows, name="d"), target=answer, **given | more)
+    return build_job(dm.Dataset(rows, name="d"), target=answer, **given | more)
 
 
 def ran(what, **more):
-    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, **more))
+    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, **more))
 
 
 @pytest.fixture
@@ -81,33 +85,33 @@ def store(tmp_path):
 
 
 def test_a_run_that_comes_to_its_end_is_not_read_again_to_be_counted(store, readings):
-    report = ran(job(failing={3, 5}), keeping=Keeping(store))
+    report = ran(job(failing={3, 5}), storage=RunStorage(store))
     assert readings == []
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
     assert len(readings) == 1
 
 
 def test_neither_is_one_that_is_not_stored(store, readings):
     report = ran(job())
     assert readings == []
-    assert report.to_json() == ran(job(), keeping=Keeping(store)).to_json()
+    assert report.to_json() == ran(job(), storage=RunStorage(store)).to_json()
 
 
 @pytest.mark.parametrize("failing", [frozenset(), {3, 650}])
 def test_neither_is_one_that_was_interrupted_and_resumed(store, readings, failing):
     stop = Stop()
-    ran(job(stop=stop, stop_at=600, failing=failing), stop=stop, keeping=Keeping(store))
+    ran(job(stop=stop, stop_at=600, failing=failing), stop=stop, storage=RunStorage(store))
     readings.clear()
-    report = ran(job(), keeping=Keeping(store, resume=True))
+    report = ran(job(), storage=RunStorage(store, resume=True))
     assert readings == []
-    assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json() == ran(job()).to_json()
 
 
 def test_one_that_was_stopped_is_counted_by_what_is_kept_of_it(store, readings):
     stop = Stop()
-    report = ran(job(stop=stop, stop_at=600), stop=stop, keeping=Keeping(store))
+    report = ran(job(stop=stop, stop_at=600), stop=stop, storage=RunStorage(store))
     assert len(readings) == 1
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
     assert report.totals.not_run > 0
 
 
@@ -120,23 +124,23 @@ def test_an_aggregator_is_asked_once_for_each_execution(store):
             return super().aggregate(results)
 
     aggregator = Counting()
-    report = ran(job(aggregator=aggregator), keeping=Keeping(store))
+    report = ran(job(aggregator=aggregator), storage=RunStorage(store))
     assert aggregator.asked == 1400
-    assert report.to_json() == report_of(store, "latest", aggregator=aggregator).to_json()
+    assert report.to_json() == stored_report(store, "latest", aggregator=aggregator).to_json()
 
 
 def test_a_resumed_run_with_an_aggregator_ends_in_the_same_report(store):
     stop = Stop()
-    ran(job(stop=stop, stop_at=600, aggregator="and"), stop=stop, keeping=Keeping(store))
-    report = ran(job(aggregator="and"), keeping=Keeping(store, resume=True))
+    ran(job(stop=stop, stop_at=600, aggregator="and"), stop=stop, storage=RunStorage(store))
+    report = ran(job(aggregator="and"), storage=RunStorage(store, resume=True))
     assert report.to_json() == ran(job(aggregator="and")).to_json()
 
 
 def test_a_call_that_marks_of_a_users_own_metric_share_is_paid_for_once(store):
-    report = ran(job(metrics=[Sharing()]), keeping=Keeping(store))
+    report = ran(job(metrics=[Sharing()]), storage=RunStorage(store))
     assert report.usage.scoring.calls == 1
     assert report.usage.scoring.cached_calls == 1399
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
 
 
 def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store):
@@ -145,22 +149,22 @@ def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store)
 
     metrics = [Marking(mark, parts=("clear",))]
     stop = Stop()
-    ran(job(metrics=metrics, stop=stop, stop_at=600), stop=stop, keeping=Keeping(store))
-    report = ran(job(metrics=metrics), keeping=Keeping(store, resume=True))
+    ran(job(metrics=metrics, stop=stop, stop_at=600), stop=stop, storage=RunStorage(store))
+    report = ran(job(metrics=metrics), storage=RunStorage(store, resume=True))
     assert report.metrics["own"].criteria["clear"].n == 1400
-    assert report.to_json() == report_of(store, "latest").to_json() == ran(job(metrics=metrics)).to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json() == ran(job(metrics=metrics)).to_json()
 
 
 def test_marks_of_both_directions_are_told_by_the_direction_of_their_metric(store):
     metrics = [Marking(lambda n: MetricScore(0.5, higher_is_better=n % 3 == 0))]
     metrics[0].higher_is_better = False
-    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    report = ran(job(metrics=metrics), storage=RunStorage(store))
     assert report.metrics["own"].higher_is_better is False
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
 
 
 def test_marks_of_one_direction_tell_that_of_their_metric(store):
-    report = ran(job(metrics=[Marking(lambda _: MetricScore(0.5, higher_is_better=False))]), keeping=Keeping(store))
+    report = ran(job(metrics=[Marking(lambda _: MetricScore(0.5, higher_is_better=False))]), storage=RunStorage(store))
     assert report.metrics["own"].higher_is_better is False
 
 
@@ -168,23 +172,23 @@ def test_marks_of_one_direction_tell_that_of_their_metric(store):
 def test_a_threshold_that_is_a_whole_number_is_told_as_it_is_kept(store, mark):
     metric = Marking(lambda _: mark)
     metric.threshold = 1
-    report = ran(job(metrics=[metric]), keeping=Keeping(store))
+    report = ran(job(metrics=[metric]), storage=RunStorage(store))
     assert type(report.metrics["own"].threshold) is float
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
 
 
 def test_models_whose_names_are_kept_as_one_are_counted_as_one(store):
     names = ("\ud800", "\ud801", "\ufffd")
-    report = ran(job(spent=lambda n: {"model": names[n % 3]}), keeping=Keeping(store))
+    report = ran(job(spent=lambda n: {"model": names[n % 3]}), storage=RunStorage(store))
     assert [(model.model, model.calls) for model in report.cost.models] == [("\ufffd", 1400)]
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
 
 
 def test_money_comes_to_the_same_digit_whatever_finishes_first(store):
     def spent(n):
         return {"cost_usd": Decimal(n + 1) / 7 * Decimal(10) ** (n % 9 - 4)}
 
-    assert ran(job(spent=spent), keeping=Keeping(store)).cost == report_of(store, "latest").cost
+    assert ran(job(spent=spent), storage=RunStorage(store)).cost == stored_report(store, "latest").cost
 
 
 @pytest.mark.parametrize("kind", [MetricScore, Unscored])
@@ -193,24 +197,24 @@ def test_the_usage_of_a_mark_may_be_a_map(store, kind):
         usage = {"prompt_tokens": 3}
         return MetricScore(1.0, usage=usage) if kind is MetricScore else Unscored("bad_output", "None.", usage)
 
-    report = ran(job(metrics=[Marking(mark)]), keeping=Keeping(store))
+    report = ran(job(metrics=[Marking(mark)]), storage=RunStorage(store))
     assert report.usage.scoring.prompt_tokens == 1400 * 3
-    assert report.to_json() == report_of(store, "latest").to_json()
+    assert report.to_json() == stored_report(store, "latest").to_json()
 
 
 def test_a_usage_that_is_none_fails_its_mark_alone(store):
     metrics = [Marking(lambda n: MetricScore(1.0, usage=5 if n == 3 else None)), "contains"]
-    report = ran(job(metrics=metrics), keeping=Keeping(store))
+    report = ran(job(metrics=metrics), storage=RunStorage(store))
     assert report.metrics["own"].unscored_by_cause == {"metric_failed": 2}
 
 
 @pytest.mark.parametrize("lost", ["outputs", "marks"])
 def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
-    ran(job(failing={3}), keeping=Keeping(store))
+    ran(job(failing={3}), storage=RunStorage(store))
     with store.writing() as rows:
         rows.write(f"DELETE FROM {lost} WHERE position = 5")
-    report = ran(job(), keeping=Keeping(store, resume=True))
-    assert report.to_json() == report_of(store, "latest").to_json() == ran(job()).to_json()
+    report = ran(job(), storage=RunStorage(store, resume=True))
+    assert report.to_json() == stored_report(store, "latest").to_json() == ran(job()).to_json()
 
 
 DELETED = "DELETE FROM outputs WHERE position = 600"
@@ -219,14 +223,14 @@ DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
 
 @pytest.mark.parametrize("change", [DELETED, DAMAGED])
 def test_what_was_lost_and_is_not_yet_run_again_was_not_run(store, change):
-    ran(job(failing={3}), keeping=Keeping(store))
+    ran(job(failing={3}), storage=RunStorage(store))
     with store.writing() as rows:
         rows.write(change)
     stop = Stop()
-    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, keeping=Keeping(store, resume=True))
+    report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, storage=RunStorage(store, resume=True))
     assert (report.run.status, report.totals.not_run) == ("incomplete", 4)
     if change == DELETED:
-        assert report.to_json() == report_of(store, "latest").to_json()
+        assert report.to_json() == stored_report(store, "latest").to_json()
     else:
         assert json.loads(report.to_json())["totals"]["not_run"] == 4
-    assert ran(job(), keeping=Keeping(store, resume=True)).to_json() == ran(job()).to_json()
+    assert ran(job(), storage=RunStorage(store, resume=True)).to_json() == ran(job()).to_json()

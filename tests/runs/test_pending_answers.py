@@ -11,12 +11,16 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.worker_threads import Threads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import _judge_pool as judging
 from deemster.runs import stop_request as stopping
-from deemster.runs._execution_batch import Work, execution_of
-from deemster.runs._pending_answers import Handing, Hold
+from deemster.runs._execution_batch import WorkItem, finish_work
+from deemster.runs._pending_answers import ExecutionHandover, PendingStorage
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
 
@@ -45,7 +49,7 @@ def job(calls, judge):
 
     answer.__module__, answer.__qualname__ = "app", "answer"
     role = Role(client=judge, concurrency=2)
-    return job_of(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
+    return build_job(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -58,17 +62,17 @@ def store(request, tmp_path):
 def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypatch):
     monkeypatch.setattr(judging, "DRAIN_S", 0.0)
     monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
-    whole = run_sync(run(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
+    whole = run_sync(run_job(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
     judge = Judge(lambda: stop.request("enough"), 5)
-    partial = run_sync(run(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store)))
+    partial = run_sync(run_job(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store)))
     assert partial.metrics["llm-as-judge"].n_scored == 5
     assert partial.metrics["llm-as-judge"].n_not_run == 35
     assert len(calls) > 30
-    assert report_of(store, "latest").to_json() == partial.to_json()
+    assert stored_report(store, "latest").to_json() == partial.to_json()
     told, before = [], len(calls)
-    keeping = Keeping(store, True, tell=told.append)
-    report = run_sync(run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=keeping))
+    keeping = RunStorage(store, True, tell=told.append)
+    report = run_sync(run_job(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=keeping))
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
     assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
@@ -78,7 +82,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(st
     calls, dropped = [], []
 
     async def drop():
-        work = run(job(calls, judge), clock=CLOCK, warn=[].append, keeping=Keeping(store))
+        work = run_job(job(calls, judge), clock=CLOCK, warn=[].append, storage=RunStorage(store))
         dropped.append(asyncio.ensure_future(work))
         with pytest.raises(asyncio.CancelledError):
             await dropped[0]
@@ -93,7 +97,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(st
     asyncio.run(drop())
     assert sorted(calls) == list(range(40))
     report = run_sync(
-        run(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True))
+        run_job(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True))
     )
     assert (report.totals.scored, len(calls)) == (80, 40)
 
@@ -112,7 +116,7 @@ def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_ov
 
     what = job(calls, Judge(None, 1000))
     plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=2.0)
-    report = run_sync(run(what._replace(plan=plan), clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+    report = run_sync(run_job(what._replace(plan=plan), clock=CLOCK, warn=[].append, storage=RunStorage(store)))
     released.set()
     assert report.totals.not_run == 120
     # What the target said is there nevertheless.
@@ -133,14 +137,16 @@ def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
         written.extend((execution.position, True) for execution in executions)
 
     async def interleaved():
-        handing = Handing(sink, Hold(hold, 0.002), metrics=1, threads=Threads("t", at_once=4), asks=True)
-        works = [Work(number, Sample(f"s{number}", {}, None), 0) for number in range(20)]
+        handing = ExecutionHandover(
+            sink, PendingStorage(hold, 0.002), metrics=1, threads=Threads("t", at_once=4), asks=True
+        )
+        works = [WorkItem(number, Sample(f"s{number}", {}, None), 0) for number in range(20)]
         keeping = asyncio.ensure_future(handing.keep_regularly())
         for work in works:
             handing.note(work, Output("x"))
         await asyncio.to_thread(begun.wait, 30)
         finishing = [
-            asyncio.ensure_future(handing.hand_on([execution_of(work, Output("x"), (MetricScore(1.0),))]))
+            asyncio.ensure_future(handing.hand_on([finish_work(work, Output("x"), (MetricScore(1.0),))]))
             for work in works
         ]
         await asyncio.sleep(0)
@@ -160,8 +166,10 @@ def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_other
     kept: list = []
 
     async def held():
-        handing = Handing(lambda _: None, Hold(kept.extend, 0.0), metrics=2, threads=Threads("t"), asks=True)
-        handing.note(Work(3, Sample("s3", {}, None), 1, None, (MetricScore(0.5), None)), Output("x"))
+        handing = ExecutionHandover(
+            lambda _: None, PendingStorage(kept.extend, 0.0), metrics=2, threads=Threads("t"), asks=True
+        )
+        handing.note(WorkItem(3, Sample("s3", {}, None), 1, None, (MetricScore(0.5), None)), Output("x"))
         await handing.keep()
 
     asyncio.run(held())
@@ -186,9 +194,11 @@ def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
 
     async def held():
         threads = Threads("t", at_once=4)
-        handing = Handing(lambda _: None, Hold(hold, after_s), metrics=1, threads=threads, asks=True)
+        handing = ExecutionHandover(
+            lambda _: None, PendingStorage(hold, after_s), metrics=1, threads=threads, asks=True
+        )
         keeping = asyncio.ensure_future(handing.keep_regularly())
-        works = [Work(number, Sample(f"s{number}", {}, None), 0) for number in range(10)]
+        works = [WorkItem(number, Sample(f"s{number}", {}, None), 0) for number in range(10)]
         events = [handing.note(work, Output("x")) for work in works[:5]]
         await asyncio.to_thread(begun.wait, 30)
         events += [handing.note(work, Output("x")) for work in works[5:]]
@@ -221,7 +231,9 @@ def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
         return Answer(text='{"reason": "so", "score": 1.0}', usage=Usage(), model="m")
 
     judge = type("Judge", (), {"identity": {"model": "judge"}, "complete": staticmethod(complete)})()
-    what = job_of(SAMPLES, target=answer, metrics=["llm-as-judge"], models={"judge": Role(client=judge)}, concurrency=3)
+    what = build_job(
+        SAMPLES, target=answer, metrics=["llm-as-judge"], models={"judge": Role(client=judge)}, concurrency=3
+    )
     with open_store(tmp_path / "runs.db", durable=True) as store:
         begin = store.writer
 
@@ -237,6 +249,6 @@ def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
             return made
 
         store.writer = writer
-        report = run_sync(run(what, clock=CLOCK, warn=[].append, keeping=Keeping(store)))
+        report = run_sync(run_job(what, clock=CLOCK, warn=[].append, storage=RunStorage(store)))
     assert report.totals.scored == 40
     assert most <= 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.records import Answer, Embed, MetricScore, Usage
 from deemster.runs import play_scripts as playing
-from deemster.runs.play_scripts import SAMPLES, played, played_together, repeated
+from deemster.runs.play_scripts import SAMPLES, ask_in_repetition, play_batch_script, play_script
 from tests.runs.make_scorers import (
     DOWN,
     OUTPUT,
@@ -31,12 +31,12 @@ def play(script, model=None, *, name="scripted", **attributes):
     scorer = Scripted(script, name)
     for key, value in attributes.items():
         setattr(scorer, key, value)
-    return asyncio.run(played(scorer, SAMPLE, OUTPUT, ask=model or Model()))
+    return asyncio.run(play_script(scorer, SAMPLE, OUTPUT, ask=model or Model()))
 
 
 def play_together(script, count=3, model=None):
     samples = [dm.Sample(f"s{n}", {}, "x") for n in range(count)]
-    return asyncio.run(played_together(Together(script), samples, [OUTPUT] * count, ask=model or Model()))
+    return asyncio.run(play_batch_script(Together(script), samples, [OUTPUT] * count, ask=model or Model()))
 
 
 def test_a_script_is_sent_the_replies_of_each_round_in_order():
@@ -219,7 +219,7 @@ def test_a_script_that_will_not_close_does_not_hide_that_it_was_cancelled():
             started.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(played(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=wait)))
+        task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=wait)))
         await started.wait()
         task.cancel()
         await asyncio.wait([task])
@@ -241,7 +241,7 @@ def test_a_cancelled_script_is_closed():
         await asyncio.Event().wait()
 
     async def cancelled():
-        task = asyncio.create_task(played(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=never)))
+        task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=never)))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
@@ -254,7 +254,7 @@ def test_what_answers_may_fail_and_that_is_not_the_runs_end():
     async def broken(_):
         raise OSError("the gateway is gone")
 
-    mark = asyncio.run(played(Scripted(rated), SAMPLE, OUTPUT, ask=broken))
+    mark = asyncio.run(play_script(Scripted(rated), SAMPLE, OUTPUT, ask=broken))
     assert mark.cause == "metric_failed"
 
 
@@ -304,7 +304,7 @@ def test_each_repetition_asks_another_question_and_embeds_the_same_text():
 
     async def every():
         for repetition in range(3):
-            await repeated(model, repetition)(requests)
+            await ask_in_repetition(model, repetition)(requests)
 
     asyncio.run(every())
     assert [[getattr(each, "sample", None) for each in made] for made in model.rounds] == [

@@ -16,7 +16,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.clock import SystemClock
-from deemster.runs.recording_writer import Shelf
+from deemster.runs.recording_writer import RecordingWriter
 from deemster.store import open_store
 
 
@@ -251,7 +251,7 @@ def test_a_recorder_that_records_nothing_opens_no_store(tmp_path, monkeypatch):
 
 def shelved(place, *batches, records=1000):
     """Put batches of records on a shelf; how many samples each recording has, the newest first."""
-    shelf = Shelf("bot", store=place, clock=SystemClock(), rate=1.0, records=records)
+    shelf = RecordingWriter("bot", store=place, clock=SystemClock(), rate=1.0, records=records)
     for batch in batches:
         assert shelf.put([dm.Record(input={"n": number}, output="x", at="2026-01-01T00:00:00Z") for number in batch])
     shelf.close()

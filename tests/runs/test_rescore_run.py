@@ -10,12 +10,16 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Answer, Execution, MetricScore, Output
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._run_identity import moment
-from deemster.runs.model_access import asking_of
+from deemster.runs._run_identity import format_time
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import stored_report
 from deemster.store import RunFacts, SampleFacts, open_store
 from tests.report.make_reports import CLOCK
 
@@ -28,9 +32,9 @@ OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"erro
 
 
 def ran(store, metrics, **more):
-    what = job_of(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
-    keeping = None if store is None else Keeping(store)
-    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping))
+    what = build_job(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
+    keeping = None if store is None else RunStorage(store)
+    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=keeping))
 
 
 def rescored(store, *metrics, **more):
@@ -54,9 +58,9 @@ def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
     assert report.metrics == direct.metrics
     assert report.totals == direct.totals
     assert [entry.marks for entry in report.executions] == [entry.marks for entry in direct.executions]
-    assert report_of(store, "latest").to_json() == report.to_json()
+    assert stored_report(store, "latest").to_json() == report.to_json()
     first, second = store.run("latest").scorings
-    assert second.started_at == first.started_at == moment(CLOCK.now())
+    assert second.started_at == first.started_at == format_time(CLOCK.now())
 
 
 def test_a_metric_of_the_same_name_takes_the_place_of_the_other(store):
@@ -117,11 +121,11 @@ def test_a_rescoring_that_was_stopped_goes_on_where_it_was(tmp_path):
         before = ran(store, ["exact-match"])
         stop = Stop()
         client = Client(stop)
-        asking = asking_of({"judge": dm.Role(client=client, concurrency=1)})
-        report, missing = rescored(store, Asking(), asking=asking, stop=stop)
+        asking = build_model_access({"judge": dm.Role(client=client, concurrency=1)})
+        report, missing = rescored(store, Asking(), access=asking, stop=stop)
         assert "outputs are not marked (enough)" in missing
         assert report.metric_order == before.metric_order == ("exact-match",)
-        report, missing = rescored(store, Asking(), asking=asking)
+        report, missing = rescored(store, Asking(), access=asking)
         assert missing is None
         assert (report.metrics["slow"].n_scored, report.metrics["slow"].mean) == (9, 0.5)
         assert sorted(client.asked) == sorted({f"s{n}" for n in range(9)})
@@ -140,7 +144,7 @@ def test_rescoring_again_by_the_same_metric_marks_anew(tmp_path):
 def test_a_gate_of_the_run_looks_at_the_metric_that_took_the_place(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         ran(store, ["exact-match"], gate={"metrics": {"exact-match": {"min_pass_rate": 0.9}}})
-        assert report_of(store, "latest").gate.decision == "fail"
+        assert stored_report(store, "latest").gate.decision == "fail"
         report, _ = rescored(store, dm.parse("length-within(name=exact-match,max=100)"))
         assert report.gate.decision == "pass"
 
@@ -167,8 +171,8 @@ def test_a_recording_is_marked_by_what_needs_no_expected_output(store):
 def test_broken_text_stays_broken_and_cut_text_is_too_large_to_mark(tmp_path):
     outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
     with open_store(tmp_path / "runs.db") as store:
-        what = job_of(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
-        run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store)))
+        what = build_job(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
+        run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store)))
         report, _ = rescored(store, "contains")
         assert report.metrics["contains"].unscored_by_cause == {"bad_output": 1, "too_large": 1}
         assert report.metrics["exact-match"].unscored_by_cause == {"bad_output": 1}

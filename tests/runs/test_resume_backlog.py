@@ -6,7 +6,7 @@ import pytest
 
 from deemster.records import Execution, MetricScore, Output, Sample, TargetFailure, Unscored
 from deemster.runs import resume_backlog as backlog
-from deemster.runs.resume_backlog import Backlog
+from deemster.runs.resume_backlog import ResumeBacklog
 
 DONE = Output("right"), (MetricScore(1.0),)
 FAILED = TargetFailure("no answer"), (Unscored("target_failed", "no answer"),)
@@ -38,7 +38,7 @@ class Kept:
 
     def works(self, *, samples, repetitions=1, notes=None):
         note = None if notes is None else lambda execution: notes.append((execution.position, execution.repetition))
-        left = Backlog(self.read, samples=samples, repetitions=repetitions, retarget=True, note=note)
+        left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retarget=True, note=note)
         return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
 
 

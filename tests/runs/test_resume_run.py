@@ -12,8 +12,12 @@ import deemster as dm
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import Price, Role, Trouble
 from deemster.records import Answer, MetricScore, Unscored, Usage
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
 
@@ -63,13 +67,13 @@ def job(bot, **more):
     given = {"metrics": ["exact-match", "rouge-l"], "repetitions": 2, "concurrency": 3, "gate": {"min_macro_f1": 0.1}}
     given |= more
     data = given.pop("dataset", None) or samples()
-    return job_of(data, target=target(bot), **given)
+    return build_job(data, target=target(bot), **given)
 
 
 def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     tell = (lambda _: None) if told is None else told.append
-    keeping = Keeping(store, resume, allow_changed, tell)
-    return run_sync(run(what, clock=CLOCK, stop=stop, warn=lambda _: None, keeping=keeping))
+    keeping = RunStorage(store, resume, allow_changed, tell)
+    return run_sync(run_job(what, clock=CLOCK, stop=stop, warn=lambda _: None, storage=keeping))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -82,7 +86,7 @@ def store(request, tmp_path):
 @pytest.fixture
 def whole():
     """The bytes of a run that nobody interrupted and nobody stored."""
-    return run_sync(run(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
+    return run_sync(run_job(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
 
 
 def test_a_stored_run_has_the_bytes_of_one_that_is_not_stored(store, whole):
@@ -95,11 +99,11 @@ def test_a_run_that_stopped_anywhere_ends_in_the_same_bytes(store, whole, at):
     bot.stop, bot.stop_at = Stop(), at
     partial = ran(store, job(bot), stop=bot.stop)
     assert partial.run.status == ("incomplete" if partial.totals.not_run else "complete")
-    assert report_of(store, "latest").to_json() == partial.to_json()
+    assert stored_report(store, "latest").to_json() == partial.to_json()
     told = []
     report = ran(store, job(bot), resume=True, told=told)
     assert report.to_json() == whole
-    assert report_of(store, report.run.id).to_json() == whole
+    assert stored_report(store, report.run.id).to_json() == whole
     assert sorted(bot.calls) == sorted({(f"s{number}", repetition) for number in range(12) for repetition in range(2)})
     assert len(store.runs()) == 1
     assert told[0].startswith(("Resuming the run", "Nothing is left to do"))
@@ -125,11 +129,11 @@ def test_a_run_that_died_without_a_word_is_resumed(store, whole):
     bot = Bot()
     what = job(bot)
     with pytest.raises(KeyboardInterrupt):
-        run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=Keeping(store), progress=dies))
+        run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store), progress=dies))
     row = store.run("latest")
     assert row.status == "running"
     assert 0 < row.done < 24
-    shown = report_of(store, row.id)
+    shown = stored_report(store, row.id)
     assert (shown.run.status, shown.totals.not_run) == ("incomplete", 48 - 2 * row.done)
     assert ran(store, job(bot), resume=True).to_json() == whole
 
@@ -185,7 +189,7 @@ def test_a_target_that_failed_is_called_again_and_the_others_are_not(store, whol
 
 def test_saved_outputs_that_record_a_failure_are_not_tried_again(store):
     outputs = {f"s{number}": f"answer {number}" for number in range(12)} | {"s3": {"error": "no answer"}}
-    what = job_of(samples(), outputs=outputs, metrics=["exact-match"])
+    what = build_job(samples(), outputs=outputs, metrics=["exact-match"])
     first = ran(store, what)
     told = []
     assert ran(store, what, resume=True, told=told).to_json() == first.to_json()
@@ -248,7 +252,7 @@ def judged(bot, judge, **more):
 def test_a_model_that_failed_is_asked_again_and_paid_for_once(store):
     healthy = Judge()
     healthy.healthy = 1000
-    expected = run_sync(run(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
+    expected = run_sync(run_job(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
     bot, judge = Bot(), Judge()
     first = ran(store, judged(bot, judge))
     assert first.metrics["llm-as-judge"].n_scored == 5
@@ -284,7 +288,7 @@ def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again
         assert usage.total_tokens is None
         assert (usage.prompt_tokens, usage.completion_tokens) == (100 * judge.asked, 10 * judge.asked)
         assert reports[-1].cost.total_usd == Decimal("0.00012") * judge.asked
-        assert report_of(store, "latest").to_json() == reports[-1].to_json()
+        assert stored_report(store, "latest").to_json() == reports[-1].to_json()
     # A reply in the cache that could not be read would say nothing else: the question is put anew.
     assert reports[-1].totals.unscored == 0
 
@@ -325,7 +329,7 @@ def test_a_budget_counts_what_was_spent_before(store):
     judge.healthy = 1000
     report = ran(store, judged(bot, judge, budget_tokens=5 * 110 + 3 * 2500), resume=True)
     assert report.budget.spent_tokens >= 5 * 110 + 110
-    assert report_of(store, "latest").budget == report.budget
+    assert stored_report(store, "latest").budget == report.budget
     spent = ran(store, judged(bot, judge, budget_tokens=100), resume=True)
     assert spent.budget.halted or not spent.totals.not_run
 
@@ -360,7 +364,7 @@ def test_what_is_only_an_opinion_may_change(store):
     ran(store, job(bot), stop=bot.stop)
     report = ran(store, job(bot, gate={"min_pass_rate": 0.99}, concurrency=1), resume=True)
     assert (report.run.status, report.gate.decision) == ("complete", "fail")
-    assert report_of(store, "latest").to_json() == report.to_json()
+    assert stored_report(store, "latest").to_json() == report.to_json()
 
 
 def test_metrics_in_another_order_are_the_same_metrics(store, whole):
@@ -377,7 +381,7 @@ def test_what_is_changed_with_permission_makes_the_report_mixed_for_good(store):
     report = ran(store, job(bot, seed=7), resume=True, allow_changed=True)
     assert (report.run.status, report.run.reason) == ("mixed", "resumed with changes: seed: was 42, is 7")
     assert store.run("latest").status == "mixed"
-    assert report_of(store, "latest").to_json() == report.to_json()
+    assert stored_report(store, "latest").to_json() == report.to_json()
     again = ran(store, job(bot, seed=7), resume=report.run.id)
     assert again.to_json() == report.to_json()
 
@@ -391,7 +395,7 @@ def test_samples_that_were_edited_with_permission_are_told_as_they_were_kept(sto
     assert report.run.status == "mixed"
     assert [cohort.label for cohort in report.cohort_list] == ["even", "odd"]
     assert {entry.expected_output for entry in report.samples} == {f"answer {n}" for n in range(4)}
-    assert report_of(store, "latest").to_json() == report.to_json()
+    assert stored_report(store, "latest").to_json() == report.to_json()
 
 
 def test_a_mixed_run_that_is_stopped_again_is_incomplete_and_stays_mixed(store):
@@ -485,5 +489,9 @@ def test_progress_counts_what_was_done_before(store):
     partial = ran(store, job(bot), stop=bot.stop)
     done = partial.totals.executions - partial.totals.not_run // 2
     seen = []
-    run_sync(run(job(bot), clock=CLOCK, warn=lambda _: None, keeping=Keeping(store, resume=True), progress=seen.append))
+    run_sync(
+        run_job(
+            job(bot), clock=CLOCK, warn=lambda _: None, storage=RunStorage(store, resume=True), progress=seen.append
+        )
+    )
     assert (seen[-1].done, seen[-1].total, seen[-1].before) == (24, 24, done)

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs import Keeping, job_of, run, run_sync
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.make_reports import CLOCK
@@ -80,7 +83,7 @@ def target(seed, stop=None, at=None):
 
 def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=None, at=None, **more):
     role = Role(client=judge or Judge(seed), prices=PRICES, concurrency=f"1-{concurrency}")
-    return job_of(
+    return build_job(
         samples(count, kinds),
         target=target(seed, stop, at),
         metrics=METRICS,
@@ -93,7 +96,7 @@ def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=
 
 
 def reported(seed, **options):
-    return run_sync(run(job(seed, **options), clock=CLOCK, warn=[].append))
+    return run_sync(run_job(job(seed, **options), clock=CLOCK, warn=[].append))
 
 
 def test_concurrency_and_delays_change_no_byte():
@@ -157,7 +160,9 @@ def test_a_run_that_was_stopped_and_resumed_with_its_cache_tells_the_same(tmp_pa
             again = job(
                 number + 1, judge=judges[-1], cache=tmp_path / "cache.jsonl", stop=stop, at=at if number < 2 else None
             )
-            report = run_sync(run(again, clock=CLOCK, stop=stop, warn=[].append, keeping=Keeping(store, resume=resume)))
+            report = run_sync(
+                run_job(again, clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store, resume=resume))
+            )
             stop = Stop()
         resumed, direct = json.loads(report.to_json()), json.loads(whole)
     assert resumed["usage"] == direct["usage"]
@@ -187,8 +192,8 @@ def test_a_run_that_was_dropped_and_resumed_with_its_cache_pays_for_every_answer
     killer, judge = Killer(1, at), Judge(2)
 
     async def dropped(store):
-        work = run(
-            job(1, judge=killer, cache=tmp_path / "cache.jsonl"), clock=CLOCK, warn=[].append, keeping=Keeping(store)
+        work = run_job(
+            job(1, judge=killer, cache=tmp_path / "cache.jsonl"), clock=CLOCK, warn=[].append, storage=RunStorage(store)
         )
         killer.task = asyncio.ensure_future(work)
         with pytest.raises(asyncio.CancelledError):
@@ -197,7 +202,7 @@ def test_a_run_that_was_dropped_and_resumed_with_its_cache_pays_for_every_answer
     with open_store(tmp_path / "runs.db") as store:
         asyncio.run(dropped(store))
         again = job(2, judge=judge, cache=tmp_path / "cache.jsonl", concurrency=1)
-        report = run_sync(run(again, clock=CLOCK, warn=[].append, keeping=Keeping(store, resume=True)))
+        report = run_sync(run_job(again, clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)))
         resumed = json.loads(report.to_json())
     assert resumed["usage"] == whole["usage"]
     assert resumed["cost"] == whole["cost"]

@@ -8,8 +8,10 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import job_of, run, run_sync
 from deemster.runs import stop_request as stopping
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop, deadline
 from tests.report.make_reports import CLOCK
 
@@ -17,9 +19,9 @@ SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
 
 
 def reported(target, *, timeout_s, metrics=("exact-match",), **options):
-    job = job_of(SAMPLES, target=target, metrics=list(metrics), **options)
+    job = build_job(SAMPLES, target=target, metrics=list(metrics), **options)
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
-    return run_sync(run(job, clock=CLOCK, warn=[].append))
+    return run_sync(run_job(job, clock=CLOCK, warn=[].append))
 
 
 def test_what_is_not_started_when_the_time_is_over_is_not_run(monkeypatch):

@@ -11,9 +11,12 @@ import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redacted
 from deemster.results.metric_aggregators import Among
-from deemster.runs import Keeping, job_of, report_of, run, run_sync
-from deemster.runs._run_settings import facts_of, terms_from, terms_of, without_secrets
-from deemster.runs.stored_run import StoredSamples, quotes_of
+from deemster.runs._run_settings import parse_settings, report_settings, settings_facts, without_secrets
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
+from deemster.runs.stored_run import StoredSamples, quoted_details, stored_report
 from deemster.store import RunFacts, open_store
 from tests.report.make_reports import CLOCK
 
@@ -46,12 +49,12 @@ OUTPUTS = {
 
 def job(**more):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match", "rouge-l", graded], "max_unscored": "50%"}
-    return job_of(dataset(), **{**given, **more})
+    return build_job(dataset(), **{**given, **more})
 
 
 def ran(what, store=None, **more):
-    keeping = None if store is None else Keeping(store)
-    return run_sync(run(what, clock=CLOCK, warn=lambda _: None, keeping=keeping, **more))
+    keeping = None if store is None else RunStorage(store)
+    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=keeping, **more))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -70,16 +73,16 @@ def test_the_report_made_again_is_the_same_bytes(store):
     }
     what = job(gate=gate, aggregator={"critical": ["graded"]})
     report = ran(what, store)
-    assert report_of(store, report.run.id).to_json() == report.to_json() == ran(what).to_json()
-    assert report_of(store, report.run.id[:-2]).to_json() == report.to_json()
+    assert stored_report(store, report.run.id).to_json() == report.to_json() == ran(what).to_json()
+    assert stored_report(store, report.run.id[:-2]).to_json() == report.to_json()
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_it_is_the_same_at_every_level_of_privacy(store, level):
     direct = ran(job())
     ran(job(), store)
-    again = report_of(store, "latest")
-    quotes = quotes_of(store, again.run.id)
+    again = stored_report(store, "latest")
+    quotes = quoted_details(store, again.run.id)
     shown = redacted(again, level=level, include_input=True, quotes=quotes.__getitem__)
     assert shown.to_json() == redacted(direct, level=level, include_input=True, quotes=quotes.__getitem__).to_json()
 
@@ -104,7 +107,7 @@ def test_an_aggregator_of_the_house_is_made_again(tmp_path, aggregator):
     with open_store(tmp_path / "runs.db") as store:
         report = ran(what, store)
         assert report.aggregate is not None
-        assert report_of(store, "latest").to_json() == report.to_json()
+        assert stored_report(store, "latest").to_json() == report.to_json()
 
 
 class Forgiving(dm.MetricsAggregator):
@@ -117,13 +120,13 @@ def test_an_aggregator_of_a_program_is_said_to_be_missing_and_may_be_given_again
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(aggregator=Forgiving(), gate=gate), store)
         told = []
-        bare = report_of(store, "latest", warn=told.append)
+        bare = stored_report(store, "latest", warn=told.append)
         assert (bare.aggregate, bare.gate) == (None, None)
         assert bare.metrics == report.metrics
         (message,) = told
         assert "Forgiving`, an object of the program that ran this" in message
         assert "nor the gate" in message
-        assert report_of(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
+        assert stored_report(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
 
 
 def test_terms_survive_being_kept():
@@ -133,9 +136,9 @@ def test_terms_survive_being_kept():
         "max_unscored": 2,
     }
     what = job(gate=gate, aggregator="geometric")
-    kept = msgspec.json.decode(msgspec.json.encode(facts_of(what)))
-    terms = terms_from(kept, where="here")
-    assert terms._replace(aggregator=None) == terms_of(what)._replace(aggregator=None)
+    kept = msgspec.json.decode(msgspec.json.encode(settings_facts(what)))
+    terms = parse_settings(kept, where="here")
+    assert terms._replace(aggregator=None) == report_settings(what)._replace(aggregator=None)
     assert str(terms.aggregator) == "geometric"
 
 
@@ -157,7 +160,7 @@ def test_terms_survive_being_kept():
 )
 def test_facts_that_are_none_are_one_error(broken):
     with pytest.raises(StoreError, match="does not tell how its report is made"):
-        terms_from(broken, where="runs.db: run `x`")
+        parse_settings(broken, where="runs.db: run `x`")
 
 
 def test_stored_samples_read_like_the_dataset(store):
@@ -175,7 +178,7 @@ def test_an_output_above_a_mebibyte_is_told_by_its_whole_length(tmp_path):
     outputs = {"one": "x" * 2_000_000, "two": "second", "twin": "second", "wild": "w"}
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(outputs=outputs), store)
-        assert report_of(store, "latest").to_json() == report.to_json() == ran(job(outputs=outputs)).to_json()
+        assert stored_report(store, "latest").to_json() == report.to_json() == ran(job(outputs=outputs)).to_json()
         assert (report.executions[0].output_chars, report.executions[0].output_cut) == (2_000_000, True)
 
 
@@ -201,7 +204,7 @@ def test_what_has_no_marks_of_metrics_has_no_report_and_says_so(tmp_path, kind):
         )
         store.begin(facts, [], cards=[]).release()
         with pytest.raises(ReportError, match=r"`r` (is a grading|has no marks to report on)"):
-            report_of(store, "r")
+            stored_report(store, "r")
 
 
 def test_keys_in_a_suite_are_not_kept_but_names_of_variables_are():

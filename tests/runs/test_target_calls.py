@@ -11,8 +11,8 @@ import pytest
 
 import deemster as dm
 from deemster.records import Output, TargetFailure
-from deemster.runs._engine import perform
-from deemster.runs._execution_batch import Work
+from deemster.runs._engine import execute_plan
+from deemster.runs._execution_batch import WorkItem
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
@@ -24,7 +24,7 @@ SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(6)]
 def performed(target, *, stop=None, works=None, sink=None, **options):
     found = []
     plan = Plan(dm.Dataset(SAMPLES, name="numbers"), target, (dm.ExactMatch(),), **options)
-    asyncio.run(perform(plan, sink=sink or found.extend, clock=CLOCK, stop=stop or Stop(), works=works))
+    asyncio.run(execute_plan(plan, sink=sink or found.extend, clock=CLOCK, stop=stop or Stop(), works=works))
     return {each.id: each.answer for each in found}
 
 
@@ -65,7 +65,7 @@ def test_a_target_is_opened_once_before_its_first_call_and_closed_after_its_last
 
 def test_a_target_that_nothing_is_asked_of_is_not_opened():
     target = Target()
-    performed(target, works=[Work(0, SAMPLES[0], 0, Output("known"))])
+    performed(target, works=[WorkItem(0, SAMPLES[0], 0, Output("known"))])
     assert target.happened == ["close"]
 
 
@@ -160,7 +160,7 @@ def test_a_call_that_takes_too_long_is_a_failure_of_its_own_sample(where):
 
 
 def test_a_plain_function_that_takes_too_long_is_left_behind():
-    works = [Work(1, SAMPLES[1], 0)]
+    works = [WorkItem(1, SAMPLES[1], 0)]
     found = performed(PythonTarget(stuck), works=works, target_timeout_s=0.01)
     assert found == {"s1": TargetFailure("The target did not answer within 0.01 s.")}
 
@@ -192,7 +192,9 @@ def test_whatever_a_plain_function_raises_ends_only_its_own_sample(raised):
 STUCK = """
 import threading, deemster as dm
 from deemster.runs.stop_request import Stop
-from deemster.evaluation import finished, job_of, run
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
 
 stop = Stop()
 def answer(asked):
@@ -201,8 +203,8 @@ def answer(asked):
 
 import deemster.runs.stop_request as stopping
 stopping.DRAIN_S = 0.01
-job = job_of([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
-print(finished(run(job, stop=stop, warn=print)).totals.not_run)
+job = build_job([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
+print(run_sync(run_job(job, stop=stop, warn=print)).totals.not_run)
 """
 
 

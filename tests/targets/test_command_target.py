@@ -289,7 +289,7 @@ def test_a_call_that_is_cancelled_kills_what_it_started(tmp_path):
 def test_a_stopped_run_leaves_no_command_behind(tmp_path):
     from deemster.datasets import Dataset
     from deemster.models.clock import SystemClock
-    from deemster.runs._engine import perform
+    from deemster.runs._engine import execute_plan
     from deemster.runs.run_plan import Plan
     from deemster.runs.stop_request import Stop
 
@@ -299,7 +299,7 @@ def test_a_stopped_run_leaves_no_command_behind(tmp_path):
     stop = Stop()
 
     async def run():
-        working = asyncio.ensure_future(perform(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
+        working = asyncio.ensure_future(execute_plan(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
         await until(lambda: len(list(tmp_path.iterdir())) == 4)
         stop.request("enough")
         await working

@@ -454,7 +454,7 @@ def test_a_run_whose_endpoint_stopped_answering_is_incomplete_and_says_why(serve
 def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
     from deemster.datasets import Dataset
     from deemster.models.clock import SystemClock
-    from deemster.runs._engine import perform
+    from deemster.runs._engine import execute_plan
     from deemster.runs.run_plan import Plan
     from deemster.runs.stop_request import Stop
 
@@ -469,7 +469,7 @@ def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
     samples = [{"id": str(number), "input": {"q": "x"}, "expected_output": "X"} for number in range(50)]
     plan = Plan(Dataset(samples, name="d"), target(server, concurrency=1), (dm.ExactMatch(),))
     try:
-        asyncio.run(perform(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
+        asyncio.run(execute_plan(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
     finally:
         server.answer = held
     assert len(server.requests) == 1

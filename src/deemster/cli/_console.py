@@ -14,7 +14,7 @@ import click
 from deemster.errors import visible
 from deemster.records.usage import added
 from deemster.report import Report
-from deemster.runs import Progress
+from deemster.runs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console

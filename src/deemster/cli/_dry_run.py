@@ -8,8 +8,9 @@ import click
 
 from deemster.errors import counted
 from deemster.models.usage_account import Planned
-from deemster.runs import Job, run_sync
-from deemster.runs.model_access import opened, rehearsed
+from deemster.runs.evaluation_job import Job
+from deemster.runs.model_access import open_gateway, rehearse
+from deemster.runs.run_sync import run_sync
 
 
 def show_rehearsal(job: Job) -> None:
@@ -34,8 +35,8 @@ def show_planned(planned: Mapping[str, Planned]) -> None:
 
 
 async def _planned(job: Job) -> Mapping[str, Planned]:
-    async with opened(job.asking, clock=None, seed=job.seed, dry_run=True) as gateway:
-        await rehearsed(job.plan, gateway)
+    async with open_gateway(job.access, clock=None, seed=job.seed, dry_run=True) as gateway:
+        await rehearse(job.plan, gateway)
         return gateway.planned
 
 

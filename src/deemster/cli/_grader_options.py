@@ -21,7 +21,7 @@ from deemster.judges.judge_cascade import WAYS
 from deemster.models import read_models
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.rubric_scoring import STRATEGIES
-from deemster.runs.model_access import Asking, budget_issues
+from deemster.runs.model_access import ModelAccess, budget_issues
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # Flags that are settings of a grader as they are.
@@ -41,7 +41,7 @@ class Inline(NamedTuple):
     model: str | None
     api_key_env: str | None
 
-    def asking(self, asked: Asked, *, calls: bool) -> Asking:
+    def asking(self, asked: Asked, *, calls: bool) -> ModelAccess:
         """How models may be asked: those of a file, or the one of the flags, as `judge`.
 
         Args:
@@ -75,7 +75,7 @@ class Inline(NamedTuple):
             calls=calls and not asked.offline,
         )
         money = None if asked.budget_usd is None else Decimal(str(asked.budget_usd))
-        return Asking(roles, asked.cache, money, asked.budget_tokens, asked.offline)
+        return ModelAccess(roles, asked.cache, money, asked.budget_tokens, asked.offline)
 
 
 class Jury(NamedTuple):

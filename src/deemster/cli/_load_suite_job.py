@@ -13,11 +13,10 @@ from deemster.errors import ConfigurationError, InputError, Issue, MissingExtraE
 from deemster.models import Role, read_models
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
-from deemster.runs import DELTA, Job, planned, spellings
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.evaluation_job import among_group
-from deemster.runs.import_user_code import imported
-from deemster.runs.model_access import Asking, budget_issues, completed
+from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator, metric_spellings
+from deemster.runs.import_user_code import import_object
+from deemster.runs.model_access import ModelAccess, budget_issues, complete_model_access
 from deemster.runs.run_plan import Target
 from deemster.runs.suite import Suite
 from deemster.targets.saved_outputs import SavedOutputs
@@ -68,10 +67,10 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
     if overrides.allowance is not None:
         gate = with_allowance(gate, overrides.allowance)
     if overrides.metrics:
-        gate = gate._replace(idle=frozenset(spellings(metrics_of_suite(suite))))
-    aggregator = _aggregator(suite, metrics=spellings(metrics), idle=gate.idle)
+        gate = gate._replace(idle=frozenset(metric_spellings(metrics_of_suite(suite))))
+    aggregator = _aggregator(suite, metrics=metric_spellings(metrics), idle=gate.idle)
     try:
-        plan = planned(
+        plan = build_plan(
             dataset,
             target=target,
             metrics=metrics,
@@ -96,7 +95,7 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         strict=overrides.strict,
         allowance=gate.allowance or NONE_UNSCORED,
         discreet=overrides.discreet,
-        asking=asking,
+        access=asking,
         aggregator=aggregator,
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
@@ -115,7 +114,7 @@ def _aggregator(
             suite.aggregator, place=lambda path: where(("aggregator", *path)), metrics=metrics, idle=idle
         )
 
-    return made(metrics) if suite.group is None or metrics is None else among_group(made, suite.group, metrics)
+    return made(metrics) if suite.group is None or metrics is None else group_aggregator(made, suite.group, metrics)
 
 
 class _Parts:
@@ -193,19 +192,19 @@ def roles_of_suite(suite: Suite, *, calls: bool = True) -> dict[str, Role]:
         place=suite.document.where,
         environ=os.environ,
         folder=suite.folder,
-        load=lambda path: imported(path, called="The client", search=suite.folder),
+        load=lambda path: import_object(path, called="The client", search=suite.folder),
         calls=calls,
     )
 
 
-def _asking(suite: Suite, overrides: Overrides, metrics: tuple[Metric, ...]) -> Asking:
+def _asking(suite: Suite, overrides: Overrides, metrics: tuple[Metric, ...]) -> ModelAccess:
     scorers = [metric for metric in metrics if hasattr(metric, "script")]
     issues = budget_issues(overrides.budget_usd, overrides.budget_tokens)
     if issues:
         raise ConfigurationError(issues)
     if suite.models is None and not scorers:
-        return Asking()
-    asking = Asking(
+        return ModelAccess()
+    asking = ModelAccess(
         roles_of_suite(suite, calls=overrides.calls),
         overrides.cache,
         None if overrides.budget_usd is None else Decimal(str(overrides.budget_usd)),
@@ -213,7 +212,7 @@ def _asking(suite: Suite, overrides: Overrides, metrics: tuple[Metric, ...]) -> 
         overrides.offline,
     )
     try:
-        return completed(asking, scorers)
+        return complete_model_access(asking, scorers)
     except ConfigurationError as error:
         raise ConfigurationError(_placed(error, suite, ("metrics",))) from None
 
@@ -228,7 +227,9 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
     declared = suite.target
     if overrides.concurrency is not None and declared.kind != "outputs":
         declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
-    target: Target = target_made(declared, load=lambda path: imported(path, called="The target", search=suite.folder))
+    target: Target = target_made(
+        declared, load=lambda path: import_object(path, called="The target", search=suite.folder)
+    )
     if overrides.offline and not getattr(target, "is_local", True):
         message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
         raise ConfigurationError(Issue(message, declared.where))

@@ -22,10 +22,10 @@ from deemster.report.report_files import deliver
 from deemster.report.report_sections import decimals
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import FORMATS
-from deemster.runs import run_sync
-from deemster.runs.improve_rubric import improved
+from deemster.runs.improve_rubric import run_improvement
 from deemster.runs.improvement_forecast import Forecast, forecast
-from deemster.runs.improvement_judging import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, Settings
+from deemster.runs.improvement_judging import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, ImprovementSettings
+from deemster.runs.run_sync import run_sync
 
 _SUFFIX = ".progress.jsonl"
 _REPORTS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
@@ -75,13 +75,15 @@ def improve(
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", out))
     items = RubricDataset.load(dataset, rubric=known)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=options["seed"])
-    settings = Settings(grader, options.pop("writer") or judges[0], **options)
+    settings = ImprovementSettings(grader, options.pop("writer") or judges[0], **options)
     if dry_run:
-        _show_forecast(run_sync(forecast(known, items, settings, asking=asked.asking(calls=False))))
+        _show_forecast(run_sync(forecast(known, items, settings, access=asked.asking(calls=False))))
         return
     path = Path(f"{out}{_SUFFIX}")
     with progress_shown(quiet=quiet) as progress:
-        work = improved(known, items, settings, asking=asked.asking(), path=path, resume=resume, progress=progress)
+        work = run_improvement(
+            known, items, settings, access=asked.asking(), path=path, resume=resume, progress=progress
+        )
         found = run_sync(work)
     found.after.dump(out)
     for destination in destinations:

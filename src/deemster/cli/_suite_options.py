@@ -13,7 +13,7 @@ from deemster.cli._load_suite_job import Overrides
 from deemster.cli.options import LIMITING
 from deemster.errors import ConfigurationError
 from deemster.results import read_allowance
-from deemster.runs import DELTA
+from deemster.runs.evaluation_job import DELTA
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

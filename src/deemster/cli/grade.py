@@ -29,11 +29,12 @@ from deemster.report.grading_report import grading_console
 from deemster.report.report_files import deliver
 from deemster.results.grading_figures import GradingFigures, grading_figures
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs import Keeping, run_sync
-from deemster.runs.grade_dataset import checks_of, graded
-from deemster.runs.grading_store import ending
-from deemster.runs.model_access import Asking, completed, opened
-from deemster.runs.play_scripts import result_of
+from deemster.runs.grade_dataset import criterion_checks, run_grading
+from deemster.runs.grading_store import grading_status
+from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
+from deemster.runs.play_scripts import script_result
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 
 SCHEMA = "deemster.grading.v1"
@@ -77,16 +78,16 @@ def command(
     _check_votes(votes)
     held = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
     grader = jury.grader()
-    asking = completed(inline.asking(asked, calls=not dry_run), [grader, *checks_of(held).values()])
+    asking = complete_model_access(inline.asking(asked, calls=not dry_run), [grader, *criterion_checks(held).values()])
     if dry_run:
         _show_dry_run(held, grader, asking)
         return
     stop = Stop()
-    with kept.opened() as keeping:
+    with kept.opened() as storage:
         name = held.name or Path(dataset).stem
-        grading = _graded(held, grader, asking, stop=stop, keeping=keeping, name=name, quiet=quiet)
+        grading = _graded(held, grader, asking, stop=stop, storage=storage, name=name, quiet=quiet)
         code = _delivered(grading, destinations, votes, quiet=quiet)
-        if keeping is not None and code is ExitCode.INCOMPLETE:
+        if storage is not None and code is ExitCode.INCOMPLETE:
             note(f"To go on with it: the same command with --resume {grading.run}")
     sys.exit(code)
 
@@ -94,23 +95,23 @@ def command(
 def _graded(
     dataset: RubricDataset,
     grader: CriterionGrader,
-    asking: Asking,
+    asking: ModelAccess,
     *,
     stop: Stop,
-    keeping: Keeping | None,
+    storage: RunStorage | None,
     name: str,
     quiet: bool,
 ) -> Grading:
     with interruptible(stop), progress_shown(quiet=quiet) as progress:
         return run_sync(
-            graded(
+            run_grading(
                 dataset,
                 grader,
-                asking=asking,
+                access=asking,
                 warn=lambda message: warn(visible(message)),
                 progress=progress,
                 stop=stop,
-                keeping=keeping,
+                storage=storage,
                 name=name,
             )
         )
@@ -124,7 +125,7 @@ def _check_votes(path: str | None) -> None:
 
 def _delivered(grading: Grading, destinations: list[Destination], votes: str | None, *, quiet: bool) -> ExitCode:
     """Write and show what was asked for; how the command ends."""
-    status, reason = ending(grading)
+    status, reason = grading_status(grading)
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     figures, alignment = grading_figures(grading), _alignment(grading)
     try:
@@ -162,7 +163,7 @@ def _alignment(grading: Grading) -> MetricsResult | None:
 
 def _document(grading: Grading, figures: GradingFigures, alignment: MetricsResult | None) -> Iterator[bytes]:
     """The results as JSON, item by item."""
-    status, reason = ending(grading)
+    status, reason = grading_status(grading)
     head: dict[str, Any] = {
         "schema_version": SCHEMA,
         "run": grading.run,
@@ -189,7 +190,7 @@ def _document(grading: Grading, figures: GradingFigures, alignment: MetricsResul
     yield b"]}\n"
 
 
-def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: Asking) -> None:
+def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> None:
     show_planned(run_sync(_planned(dataset, grader, asking)))
     if grader.cascade is not None:
         rubrics = dataset.rubrics
@@ -197,9 +198,9 @@ def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: Askin
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
 
 
-async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: Asking) -> Mapping[str, Planned]:
-    checks = checks_of(dataset)
-    async with opened(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
+async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> Mapping[str, Planned]:
+    checks = criterion_checks(dataset)
+    async with open_gateway(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
         for position in range(len(dataset)):
-            await result_of(grader.script(case_of(dataset, position), checks=checks), gateway.answers, [])
+            await script_result(grader.script(case_of(dataset, position), checks=checks), gateway.answers, [])
         return gateway.planned

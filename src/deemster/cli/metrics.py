@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.formats.canonical_json import json_text
 from deemster.judges.metric_groups import GROUPS, Group
-from deemster.runs.metric_catalog import Entry, describe, entries
+from deemster.runs.metric_catalog import CatalogEntry, describe, entries
 
 _LONGEST = 60
 
@@ -36,7 +36,7 @@ def command(*, name: str | None, as_json: bool) -> None:
         click.echo(_described(chosen[0]))
 
 
-def _listed(chosen: tuple[Entry, ...]) -> str:
+def _listed(chosen: tuple[CatalogEntry, ...]) -> str:
     width = max(len(entry.name) for entry in chosen) + 1
     lines: list[str] = []
     family = ""
@@ -63,7 +63,7 @@ def _default(value: Any) -> str:
     return written if len(written) <= _LONGEST else "its own, shown below"
 
 
-def _described(entry: Entry) -> str:
+def _described(entry: CatalogEntry) -> str:
     short = f" (short: {entry.short})" if entry.short else ""
     lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, "", "Defaults:"]
     width = max(len(option.name) for option in entry.options)
@@ -78,6 +78,6 @@ def _described(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: CatalogEntry) -> dict[str, Any]:
     options = [{**option._asdict(), "default": msgspec.to_builtins(option.default)} for option in entry.options]
     return {**entry._asdict(), "options": options, "quotes": sorted(entry.quotes)}

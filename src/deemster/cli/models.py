@@ -11,7 +11,7 @@ from deemster.cli._check_models import Finding, failed, findings, price_of
 from deemster.cli._console import note
 from deemster.errors import ExitCode, visible
 from deemster.models.clock import clock_from_environment
-from deemster.runs import run_sync
+from deemster.runs.run_sync import run_sync
 from deemster.runs.suite import load_suite
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")

@@ -20,10 +20,10 @@ from deemster.formats.json_values import kind_of
 from deemster.models import read_models
 from deemster.records import Metric
 from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redacted, written
-from deemster.runs import Keeping
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.import_user_code import imported
-from deemster.runs.model_access import Asking, budget_issues
+from deemster.runs.import_user_code import import_object
+from deemster.runs.model_access import ModelAccess, budget_issues
+from deemster.runs.run_writer import RunStorage
 
 if TYPE_CHECKING:
     from deemster.store import Store
@@ -97,12 +97,12 @@ class Kept(NamedTuple):
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def hint(self, keeping: Keeping | None) -> str:
+    def hint(self, storage: RunStorage | None) -> str:
         """What a command that is to find the run again has to say of the store; nothing where it finds it by itself."""
-        return "" if keeping is None or self.store == PLACE else f" --store {keeping.store.where}"
+        return "" if storage is None or self.store == PLACE else f" --store {storage.store.where}"
 
     @contextmanager
-    def opened(self) -> Iterator[Keeping | None]:
+    def opened(self) -> Iterator[RunStorage | None]:
         """How the run is stored, with the store open; None where it is not stored.
 
         Raises:
@@ -112,7 +112,7 @@ class Kept(NamedTuple):
             yield None
             return
         with opened(self.store, durable=self.durable, create=True) as store:
-            yield Keeping(store, self.resume, self.allow_changed, tell=note)
+            yield RunStorage(store, self.resume, self.allow_changed, tell=note)
 
 
 def keeping_options(command: _F) -> _F:
@@ -325,7 +325,7 @@ class Asked(NamedTuple):
     budget_tokens: int | None
     offline: bool
 
-    def asking(self, *, calls: bool = True) -> Asking:
+    def asking(self, *, calls: bool = True) -> ModelAccess:
         """The same with the models read from their file.
 
         Args:
@@ -350,11 +350,11 @@ class Asked(NamedTuple):
             place=document.where,
             environ=os.environ,
             folder=folder,
-            load=lambda path: imported(path, called="The client", search=folder),
+            load=lambda path: import_object(path, called="The client", search=folder),
             calls=calls and not self.offline,
         )
         money = None if self.budget_usd is None else Decimal(str(self.budget_usd))
-        return Asking(roles, self.cache, money, self.budget_tokens, self.offline)
+        return ModelAccess(roles, self.cache, money, self.budget_tokens, self.offline)
 
 
 def asking_options(command: Callable[_P, _T]) -> Callable[..., _T]:

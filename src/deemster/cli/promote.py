@@ -9,7 +9,7 @@ import click
 from deemster.cli._console import note
 from deemster.cli.options import opened, store_option
 from deemster.errors import ConfigurationError, counted
-from deemster.runs.promote_failures import TAG, promoted
+from deemster.runs.promote_failures import TAG, promote_failures
 
 
 @click.command("promote", short_help="Turn failing records into golden samples for a person to complete.")
@@ -31,7 +31,9 @@ def command(
     if metric is not None and ids:
         raise ConfigurationError("`--metric` chooses failing records and `--id` names records: give one of them.")
     with opened(store) as held:
-        found = promoted(held, [held.run(run)], path, name=name or Path(path).stem, metric=metric, ids=ids, limit=limit)
+        found = promote_failures(
+            held, [held.run(run)], path, name=name or Path(path).stem, metric=metric, ids=ids, limit=limit
+        )
     known = f"; {counted(found.known, 'record')} left out whose input is there already" if found.known else ""
     if not found.ids:
         note(f"Nothing to promote{known}.")

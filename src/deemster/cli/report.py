@@ -25,11 +25,11 @@ def command(*, run: str, rendering: Rendering, store: str) -> None:
     if Path(run).is_file() or Path(run).suffix == ".json":
         _rendered(rendering.view(load_report(run)), rendering)
         return
-    from deemster.runs.stored_run import quotes_of, report_of  # noqa: PLC0415 - a report file needs no store
+    from deemster.runs.stored_run import quoted_details, stored_report  # noqa: PLC0415 - a report file needs no store
 
     with opened(store) as held:
-        report = report_of(held, run, warn=warn)
-        _rendered(rendering.view(report, quotes=quotes_of(held, report.run.id)), rendering)
+        report = stored_report(held, run, warn=warn)
+        _rendered(rendering.view(report, quotes=quoted_details(held, report.run.id)), rendering)
 
 
 def _rendered(view: Report, rendering: Rendering) -> None:

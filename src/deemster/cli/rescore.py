@@ -19,12 +19,12 @@ from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, d
 from deemster.models import read_models
 from deemster.records import Metric
 from deemster.runs import metric_catalog as catalog
-from deemster.runs import run_sync
-from deemster.runs.import_user_code import imported
-from deemster.runs.model_access import Asking
-from deemster.runs.rescore_run import Rescored, rescore
+from deemster.runs.import_user_code import import_object
+from deemster.runs.model_access import ModelAccess
+from deemster.runs.rescore_run import Rescoring, rescore
+from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import quotes_of
+from deemster.runs.stored_run import quoted_details
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
 from deemster.store.run_file_lines import RECEIVED
@@ -73,9 +73,9 @@ def command(
         for row in rows:
             wanted = _metrics(metrics, given, row)
             roles = _roles(given, row, calls=not offline)
-            asking = Asking(roles, None if no_cache else Path(cache), offline=offline)
+            asking = ModelAccess(roles, None if no_cache else Path(cache), offline=offline)
             with interruptible(stop), progress_shown(quiet=quiet) as progress:
-                work = rescore(held, row.id, metrics=wanted, asking=asking, stop=stop, warn=warn, progress=progress)
+                work = rescore(held, row.id, metrics=wanted, access=asking, stop=stop, warn=warn, progress=progress)
                 made = run_sync(work)
             code = max(code, _told(made, held, rendering if run is not None else None, quiet=quiet))
             if stop.requested:
@@ -93,11 +93,11 @@ def _check(run: str | None, dataset: str | None, rendering: Rendering) -> None:
     rendering.check()
 
 
-def _told(made: Rescored, store: Store, rendering: Rendering | None, *, quiet: bool) -> ExitCode:
+def _told(made: Rescoring, store: Store, rendering: Rendering | None, *, quiet: bool) -> ExitCode:
     """Deliver the report of one run, or say of one among several that it is done; how it ends."""
     report, code = made.report, ExitCode.PASSED
     if rendering is not None:
-        view = rendering.view(report, quotes=quotes_of(store, report.run.id))
+        view = rendering.view(report, quotes=quoted_details(store, report.run.id))
         again = f"deemster report {report.run.id} --store {store.where}"
         code = delivered(report, view, rendering, quiet=quiet, again=again)
     elif made.missing is None:
@@ -127,7 +127,7 @@ def _roles(suite: Suite | None, row: RunRow, *, calls: bool) -> dict[str, Any]:
             place=lambda path: f"{kept.get('file', row.id)}: {'.'.join(map(str, path))}",
             environ=os.environ,
             folder=folder,
-            load=lambda path: imported(path, called="The client", search=folder),
+            load=lambda path: import_object(path, called="The client", search=folder),
             calls=calls and section is not None,
         )
     )

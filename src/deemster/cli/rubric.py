@@ -24,8 +24,8 @@ from deemster.rubrics.criteria_overlap import WORDS, Likeness
 from deemster.rubrics.rubric_check import Finding, paths_of, rubric_findings, shown_path
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
-from deemster.runs import run_sync
-from deemster.runs.examine_rubric import Examined, examined, together
+from deemster.runs.examine_rubric import RubricExamination, examine_rubric, merge_findings
+from deemster.runs.run_sync import run_sync
 
 # On pairs of requirements labelled by hand these let no different two pass for one, and find one pair in three.
 _ALIKE = 0.6
@@ -65,10 +65,12 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
     if judges:
         with progress_shown(quiet=quiet) as progress:
             said = run_sync(
-                examined(rubric, judges=judges, asking=asked.asking(), warn=warn, document=document, progress=progress)
+                examine_rubric(
+                    rubric, judges=judges, access=asked.asking(), warn=warn, document=document, progress=progress
+                )
             )
         paths = [shown_path(path) for path in paths_of(rubric, document)]
-        found = together(found, said.findings, paths)
+        found = merge_findings(found, said.findings, paths)
     if destination is not None:
         deliver((canonical(_facts(file, rubric, found, said)), b"\n"), destination)
     if destination is None or not destination.is_stdout:
@@ -101,7 +103,7 @@ def likeness() -> Likeness:
     return Likeness(cosines, _ALIKE, _REST_ALIKE)
 
 
-def _facts(file: str, rubric: Rubric, found: Sequence[Finding], said: Examined | None) -> dict[str, object]:
+def _facts(file: str, rubric: Rubric, found: Sequence[Finding], said: RubricExamination | None) -> dict[str, object]:
     return {
         "file": file,
         "rubric": rubric.name,
@@ -111,7 +113,7 @@ def _facts(file: str, rubric: Rubric, found: Sequence[Finding], said: Examined |
     }
 
 
-def _lines(file: str, rubric: Rubric, found: Sequence[Finding], said: Examined | None) -> list[str]:
+def _lines(file: str, rubric: Rubric, found: Sequence[Finding], said: RubricExamination | None) -> list[str]:
     lines = []
     for finding in found:
         lines.append(visible(f"{finding.where}: {finding.severity}: {finding.message} [{finding.code}]"))

@@ -20,8 +20,11 @@ from deemster.errors import ExitCode, ReportError, visible
 from deemster.report import LEVELS, Report
 from deemster.report.report_sections import decimals, verdict
 from deemster.results import Decision
-from deemster.runs import Job, Keeping, run, run_sync
-from deemster.runs.resume_backlog import RETRIED
+from deemster.runs.evaluation_job import Job
+from deemster.runs.resume_backlog import RETRIED_CAUSES
+from deemster.runs.run_job import run_job
+from deemster.runs.run_sync import run_sync
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
 
@@ -46,27 +49,27 @@ def command(*, suite: str, overrides: Overrides, rendering: Rendering, kept: Kep
         show_rehearsal(job)
         return
     stop = Stop()
-    with kept.opened() as keeping:
-        report = _run(job, stop, keeping, quiet=quiet)
+    with kept.opened() as storage:
+        report = _run(job, stop, storage, quiet=quiet)
         view = rendering.view(report, job.plan.metrics)
-        again = f"deemster report {report.run.id}{kept.hint(keeping)}" if keeping is not None else None
+        again = f"deemster report {report.run.id}{kept.hint(storage)}" if storage is not None else None
         code = delivered(report, view, rendering, quiet=quiet, again=again)
-        if keeping is not None and _goes_on(report):
-            note(f"To go on with it: deemster run {suite}{kept.hint(keeping)} --resume")
+        if storage is not None and _goes_on(report):
+            note(f"To go on with it: deemster run {suite}{kept.hint(storage)} --resume")
     if stop.requested:
         leave(code)
     sys.exit(code)
 
 
-def _run(job: Job, stop: Stop, keeping: Keeping | None, *, quiet: bool) -> Report:
+def _run(job: Job, stop: Stop, storage: RunStorage | None, *, quiet: bool) -> Report:
     with interruptible(stop), progress_shown(quiet=quiet) as progress:
-        return run_sync(run(job, stop=stop, warn=warn, progress=progress, keeping=keeping))
+        return run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=storage))
 
 
 def _goes_on(report: Report) -> bool:
     """Whether an incomplete run may come further when it is resumed."""
     causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
-    worth = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED, "target_failed"})
+    worth = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
     return report.run.status == "incomplete" and worth
 
 

@@ -22,7 +22,7 @@ from deemster.records import Sample
 from deemster.report import load_report
 from deemster.results import unknown_names
 from deemster.rubrics import Rubric
-from deemster.runs import spellings
+from deemster.runs.evaluation_job import metric_spellings
 from deemster.runs.run_plan import survey
 from deemster.runs.suite import load_suite
 from deemster.targets.saved_outputs import SavedOutputs
@@ -119,7 +119,7 @@ def _suite(file: str) -> str:
     rules = 0
     if job.gate is not None:
         rules = len(job.gate.rules)
-        names, cohorts = spellings(plan.metrics), sorted(tags, key=str)
+        names, cohorts = metric_spellings(plan.metrics), sorted(tags, key=str)
         parts = [f"{metric.name}/{part}" for metric in plan.metrics for part in getattr(metric, "parts", ())]
         aggregates = job.aggregator is not None
         unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)

@@ -11,8 +11,8 @@ from deemster import __version__
 from deemster.errors import StoreError, TakenError
 from deemster.models.clock import Clock
 from deemster.records import MetricCard
-from deemster.runs._run_identity import identity_of, moment, run_id
-from deemster.runs._run_settings import facts_of
+from deemster.runs._run_identity import evaluation_identity, format_time, run_id
+from deemster.runs._run_settings import settings_facts
 from deemster.runs.evaluation_job import Job
 from deemster.store import Lease, RunFacts, SampleFacts, Store
 
@@ -34,7 +34,7 @@ def sample_facts(job: Job) -> Iterator[SampleFacts]:
         )
 
 
-def begun(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> Lease:
+def begin_run(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> Lease:
     """Begin a run; one that would have the id of another gets a number after it.
 
     Args:
@@ -56,11 +56,11 @@ def begun(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, 
         seed=job.seed,
         repetitions=plan.repetitions,
         samples=len(plan.dataset),
-        started_at=moment(started),
+        started_at=format_time(started),
         tool_version=__version__,
-        identity=identity_of(job, cards, order=order),
+        identity=evaluation_identity(job, cards, order=order),
         # Runs at one time of a clock that stands still share an id, and must not take each other's calls for their own.
-        facts={**facts_of(job), "token": secrets.token_hex(8)},
+        facts={**settings_facts(job), "token": secrets.token_hex(8)},
     )
     for way in range(1, _WAYS):
         named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")

@@ -12,14 +12,14 @@ from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import Budget, Report, RunNote, Samples, assemble
 from deemster.results import Allowance, Tally, Totals, decide, summarize
-from deemster.runs._run_settings import Terms, spelt
+from deemster.runs._run_settings import ReportSettings, card_spellings
 
 BATCH = 512
 UNFINISHED = "the run has not ended"
 _T = TypeVar("_T")
 
 
-class Remains(NamedTuple):
+class RunRecord(NamedTuple):
     """What a run left behind.
 
     Attributes:
@@ -58,9 +58,9 @@ class Remains(NamedTuple):
     budget: Budget | None = None
 
 
-def derived(
-    remains: Remains,
-    terms: Terms,
+def build_report(
+    remains: RunRecord,
+    terms: ReportSettings,
     *,
     tally: Tally | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
@@ -103,13 +103,13 @@ def derived(
         tally=tally,
         summary=summary,
         executions=executions,
-        gate=None if terms.gate is None else decide(terms.gate, summary, metrics=spelt(remains.cards)),
+        gate=None if terms.gate is None else decide(terms.gate, summary, metrics=card_spellings(remains.cards)),
         tool_version=remains.tool_version,
     )
     return report if remains.budget is None else msgspec.structs.replace(report, budget=remains.budget)
 
 
-def _counted(remains: Remains, terms: Terms, *, watched: bool) -> Iterator[Execution]:
+def _counted(remains: RunRecord, terms: ReportSettings, *, watched: bool) -> Iterator[Execution]:
     """The executions that are there, with what is counted of them."""
     executions = remains.executions
     lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
@@ -120,7 +120,7 @@ def _counted(remains: Remains, terms: Terms, *, watched: bool) -> Iterator[Execu
     return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
-def _tagged(remains: Remains, terms: Terms) -> Tally:
+def _tagged(remains: RunRecord, terms: ReportSettings) -> Tally:
     samples, repetitions = len(remains.samples), remains.repetitions
     tally = Tally(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
     # What is kept in a store is read without its content.
@@ -143,7 +143,7 @@ def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
 
 
 def _status(
-    remains: Remains, totals: Totals, allowance: Allowance
+    remains: RunRecord, totals: Totals, allowance: Allowance
 ) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
     """How a run ended, and why not well."""
     missing = _missing(totals, remains.stopped, allowance)

@@ -11,7 +11,7 @@ FEWEST = 10
 REASON = "judge_reason"
 
 
-class Sameness:
+class ConstantJudgeWatch:
     """Watches the marks of a run go by, and remembers of each judge only whether it ever said something else.
 
     Args:

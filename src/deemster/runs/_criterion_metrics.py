@@ -11,10 +11,10 @@ from deemster.records import Mark, Output, Sample, Unscored
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._score_batch import marks_of, user_mark
+from deemster.runs._score_batch import score_outputs, user_mark
 
 
-def checks_of_rubrics(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
+def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
     """The metric of every criterion that a metric answers.
 
     Args:
@@ -53,7 +53,7 @@ class _Guarded:
 
     def score(self, sample: Sample, output: Output) -> Mark:
         """The mark of one output."""
-        ((mark,),) = marks_of([self.metric], [sample], [output], thresholds={})
+        ((mark,),) = score_outputs([self.metric], [sample], [output], thresholds={})
         return mark
 
 

@@ -11,28 +11,28 @@ from deemster.models.clock import Clock
 from deemster.models.worker_threads import Threads
 from deemster.records import Execution
 from deemster.runs import stop_request as stopping
-from deemster.runs._execution_batch import Answer, Batch, Work, executions_of, work_of
-from deemster.runs._judge_pool import Judging
-from deemster.runs._pending_answers import Handing, Hold, Sink
-from deemster.runs._target_calls import BATCH, Calling
+from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, planned_work, score_batch
+from deemster.runs._judge_pool import JudgePool
+from deemster.runs._pending_answers import ExecutionHandover, PendingStorage, Sink
+from deemster.runs._target_calls import BATCH, TargetCaller
 from deemster.runs.play_scripts import Ask
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop, deadline
 from deemster.targets.saved_outputs import SavedOutputs
 
-__all__ = ["Hold", "Sink", "perform"]
+__all__ = ["PendingStorage", "Sink", "execute_plan"]
 
 
-async def perform(
+async def execute_plan(
     plan: Plan,
     *,
     sink: Sink,
     clock: Clock,
     stop: Stop,
     ask: Ask | None = None,
-    works: Iterable[Work] | None = None,
+    works: Iterable[WorkItem] | None = None,
     pools: Callable[[Any], bool] | None = None,
-    hold: Hold | None = None,
+    hold: PendingStorage | None = None,
 ) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
@@ -49,13 +49,13 @@ async def perform(
         pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
         hold: Keeps what a live target has said while it waits for its marks; it is lost with the run where not given.
     """
-    answered: asyncio.Queue[Batch | None] = asyncio.Queue(maxsize=1)
+    answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = Threads("deemster-run", at_once=4)
-    rest = iter(work_of(plan) if works is None else works)
+    rest = iter(planned_work(plan) if works is None else works)
     asks = ask is not None and bool(plan.scorers)
     # Saved outputs can be read again: only what a live target said is kept before it is marked.
     kept = None if isinstance(plan.target, SavedOutputs) else hold
-    handing = Handing(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
+    handing = ExecutionHandover(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
     try:
         with deadline(stop, plan.timeout_s):
             async with asyncio.TaskGroup() as tasks:
@@ -63,13 +63,13 @@ async def perform(
                     tasks.create_task(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
                 else:
                     note = None if hold is None else handing.note
-                    calling = Calling(plan, plan.target, clock=clock, stop=stop, note=note)
+                    calling = TargetCaller(plan, plan.target, clock=clock, stop=stop, note=note)
                     tasks.create_task(calling.call(rest, answered))
                 keeping = tasks.create_task(handing.keep_regularly())
                 if ask is None or not asks:
                     work = _mark(plan, answered, handing.hand_on, stop=stop, threads=threads)
                 else:
-                    judging = Judging(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
+                    judging = JudgePool(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
                     work = judging.judge(answered)
                 await asyncio.wait([tasks.create_task(work)])
                 # What was let go of is kept too.
@@ -88,7 +88,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 async def _mark(
-    plan: Plan, answered: asyncio.Queue[Batch | None], hand_on: Any, *, stop: Stop, threads: Threads
+    plan: Plan, answered: asyncio.Queue[AnsweredBatch | None], hand_on: Any, *, stop: Stop, threads: Threads
 ) -> None:
     """Mark batches as they come, where no metric asks a model."""
     marking: asyncio.Task[list[Execution]] | None = None
@@ -108,7 +108,7 @@ async def _mark(
         while (batch := await answered.get()) is not None:
             if is_let_go:
                 continue
-            marking = asyncio.ensure_future(threads.call(executions_of, plan, batch))
+            marking = asyncio.ensure_future(threads.call(score_batch, plan, batch))
             await asyncio.wait([marking])
             if not marking.cancelled():
                 await hand_on(marking.result())
@@ -121,8 +121,8 @@ async def _mark(
 async def _replay(
     plan: Plan,
     saved: SavedOutputs,
-    works: Iterator[Work],
-    answered: asyncio.Queue[Batch | None],
+    works: Iterator[WorkItem],
+    answered: asyncio.Queue[AnsweredBatch | None],
     *,
     stop: Stop,
     threads: Threads,
@@ -132,7 +132,7 @@ async def _replay(
     await answered.put(None)
 
 
-def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[Work]) -> Batch:
+def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[WorkItem]) -> AnsweredBatch:
     answers: list[Answer | None] = [work.answer for work in works]
     for repetition in dict.fromkeys(work.repetition for work in works):
         places = [place for place, work in enumerate(works) if work.repetition == repetition and work.answer is None]
@@ -140,4 +140,4 @@ def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[Work]) -> Batch:
         found = saved.answers(ids, 0 if plan.varied == "scoring" else repetition) if ids else []
         for place, answer in zip(places, found, strict=True):
             answers[place] = answer
-    return Batch(works, [answer for answer in answers if answer is not None])
+    return AnsweredBatch(works, [answer for answer in answers if answer is not None])

@@ -7,13 +7,13 @@ from typing import NamedTuple, TypeAlias
 
 from deemster.records import Execution, Mark, Metric, Output, Sample, TargetFailure
 from deemster.records.shared_call_cost import add_earlier_calls
-from deemster.runs._score_batch import marks_of
+from deemster.runs._score_batch import score_outputs
 from deemster.runs.run_plan import Plan
 
 Answer: TypeAlias = Output | TargetFailure
 
 
-class Work(NamedTuple):
+class WorkItem(NamedTuple):
     """One sample in one repetition, still to be run, or to be finished.
 
     Attributes:
@@ -33,21 +33,21 @@ class Work(NamedTuple):
     earlier: tuple[Mark, ...] | None = None
 
 
-class Batch(NamedTuple):
+class AnsweredBatch(NamedTuple):
     """Work, and what the target answered to each piece of it."""
 
-    works: Sequence[Work]
+    works: Sequence[WorkItem]
     answers: Sequence[Answer]
 
 
-def work_of(plan: Plan) -> Iterator[Work]:
+def planned_work(plan: Plan) -> Iterator[WorkItem]:
     """Everything there is to run: the whole dataset, repetition by repetition."""
     for repetition in range(plan.repetitions):
         for position, sample in enumerate(plan.dataset):
-            yield Work(position, sample, repetition)
+            yield WorkItem(position, sample, repetition)
 
 
-def execution_of(work: Work, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
+def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
     """One finished piece of work."""
     if work.earlier is not None:
         known = work.marks or (None,) * len(marks)
@@ -56,13 +56,13 @@ def execution_of(work: Work, answer: Answer, marks: tuple[Mark, ...]) -> Executi
     return Execution(work.position, work.sample.id, work.repetition, answer, marks)
 
 
-def executions_of(plan: Plan, batch: Batch) -> list[Execution]:
+def score_batch(plan: Plan, batch: AnsweredBatch) -> list[Execution]:
     """Mark a batch with metrics that need no model."""
-    rows = rows_of(plan, batch, plan.metrics)
-    return [execution_of(*each) for each in zip(batch.works, batch.answers, rows, strict=True)]
+    rows = mark_rows(plan, batch, plan.metrics)
+    return [finish_work(*each) for each in zip(batch.works, batch.answers, rows, strict=True)]
 
 
-def rows_of(plan: Plan, batch: Batch, metrics: Sequence[Metric]) -> list[tuple[Mark, ...]]:
+def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> list[tuple[Mark, ...]]:
     """One tuple of marks for each piece of work: the known ones, and the others made.
 
     Args:
@@ -72,7 +72,7 @@ def rows_of(plan: Plan, batch: Batch, metrics: Sequence[Metric]) -> list[tuple[M
     """
     if all(work.marks is None for work in batch.works):
         samples = [work.sample for work in batch.works]
-        return marks_of(metrics, samples, batch.answers, thresholds=plan.thresholds)
+        return score_outputs(metrics, samples, batch.answers, thresholds=plan.thresholds)
     places = {metric.name: place for place, metric in enumerate(plan.metrics)}
     wanted = [places[metric.name] for metric in metrics]
     # Work that lacks the same marks is marked together.
@@ -83,7 +83,7 @@ def rows_of(plan: Plan, batch: Batch, metrics: Sequence[Metric]) -> list[tuple[M
     for missing, numbers in alike.items():
         samples = [batch.works[number].sample for number in numbers]
         answers = [batch.answers[number] for number in numbers]
-        made = marks_of([plan.metrics[place] for place in missing], samples, answers, thresholds=plan.thresholds)
+        made = score_outputs([plan.metrics[place] for place in missing], samples, answers, thresholds=plan.thresholds)
         for number, row in zip(numbers, made, strict=True):
             found = dict(zip(missing, row, strict=True))
             rows[number] = tuple(
@@ -92,12 +92,12 @@ def rows_of(plan: Plan, batch: Batch, metrics: Sequence[Metric]) -> list[tuple[M
     return rows
 
 
-def is_missing(work: Work, place: int) -> bool:
+def is_missing(work: WorkItem, place: int) -> bool:
     """Whether the mark at a place among the plan's metrics is still to be made."""
     return work.marks is None or work.marks[place] is None
 
 
-def _known(work: Work, place: int) -> Mark:
+def _known(work: WorkItem, place: int) -> Mark:
     mark = None if work.marks is None else work.marks[place]
     if mark is None:
         raise AssertionError

@@ -10,12 +10,12 @@ import msgspec
 from deemster.records import Execution, Mark
 
 
-def settles(metrics: Sequence[Any]) -> bool:
+def needs_settling(metrics: Sequence[Any]) -> bool:
     """Whether any of the metrics needs all marks of a run before they are final."""
     return any(getattr(metric, "settles", False) for metric in metrics)
 
 
-def settled(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
+def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
     """Executions with their final marks.
 
     Args:

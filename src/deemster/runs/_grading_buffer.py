@@ -18,7 +18,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(ItemGrading)
 
 
-class Pages(Sequence[ItemGrading]):
+class GradingBuffer(Sequence[ItemGrading]):
     """Graded items by position, whatever order they come in.
 
     Args:

@@ -21,9 +21,9 @@ from deemster.models import Gateway
 from deemster.records import Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._grading_buffer import Pages
-from deemster.runs.grading_store import Docket, repaid
-from deemster.runs.play_scripts import result_of
+from deemster.runs._grading_buffer import GradingBuffer
+from deemster.runs.grading_store import GradingWriter, carry_over_calls
+from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import TELL_S, Progress
 from deemster.runs.stop_request import DRAIN_S, Stop
 
@@ -31,7 +31,7 @@ from deemster.runs.stop_request import DRAIN_S, Stop
 LIVE = 2048
 
 
-class Workload:
+class GradingWork:
     """The items of one grading, under way.
 
     Args:
@@ -58,11 +58,11 @@ class Workload:
         *,
         stop: Stop,
         progress: Callable[[Progress], None] | None,
-        docket: Docket | None = None,
+        docket: GradingWriter | None = None,
     ) -> None:
         self._dataset, self._grader, self._checks, self._progress = dataset, grader, checks, progress
         self._docket, self.stop = docket, stop
-        self._pages = Pages(len(dataset))
+        self._pages = GradingBuffer(len(dataset))
         self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
         self._left: Iterable[int] = iter(range(len(dataset)))
         self._live: set[asyncio.Task[ItemGrading]] = set()
@@ -148,7 +148,7 @@ class Workload:
     async def _item(self, case: Case, gateway: Gateway, known: Sequence[Sequence[Vote]]) -> ItemGrading:
         with Caught() as caught:
             script = self._grader.script(case, checks=self._checks, known=known)
-            item: ItemGrading = await result_of(script, gateway.answers, [])
+            item: ItemGrading = await script_result(script, gateway.answers, [])
             return item
         return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
 
@@ -161,7 +161,7 @@ class Workload:
     async def _keep(self, position: int, item: ItemGrading) -> None:
         """Keep a graded item; what the store cannot take stops the grading."""
         if position in self._known:
-            item = repaid(self._pages.whole(position), item)
+            item = carry_over_calls(self._pages.whole(position), item)
         if self._docket is not None and self._trouble is None:
             try:
                 await asyncio.to_thread(self._docket.add, position, item)

@@ -13,7 +13,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Output).decode
 
 
-def hidden_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:
+def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:
     """What a target said, without secrets; a failure also without what only looks like one.
 
     Args:
@@ -36,7 +36,7 @@ def hidden_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | 
     return answer if clean == body else _decode(clean)
 
 
-def hidden_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[Execution]:
+def redact_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[Execution]:
     """Executions in which no metric that failed tells a secret.
 
     Args:

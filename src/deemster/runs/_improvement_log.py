@@ -20,7 +20,7 @@ from deemster.records.shared_call_cost import Spending
 SCHEMA = "deemster.improvement-progress.v1"
 
 
-class Verdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid_unknown_fields=True):
+class LoggedVerdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid_unknown_fields=True):
     """How the judges decided about one part of the items by one wording of one criterion.
 
     Attributes:
@@ -42,7 +42,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", forbid
     tokens: int = 0
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unknown_fields=True):
+class LoggedProposal(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unknown_fields=True):
     """What the writer proposed for one criterion at one time.
 
     Attributes:
@@ -64,7 +64,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, tag="reply", forbid_unkno
     tokens: int = 0
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
+class LogHeader(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
     """The first line: what the work is about.
 
     Attributes:
@@ -78,10 +78,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown
     token: str | None = None
 
 
-_DECODE = msgspec.json.Decoder(Head | Verdicts | Reply).decode
+_DECODE = msgspec.json.Decoder(LogHeader | LoggedVerdicts | LoggedProposal).decode
 
 
-class Trail:
+class ImprovementLog:
     """The file, or nothing where none is kept; each fact is on the disk before the next is asked for.
 
     Args:
@@ -100,14 +100,14 @@ class Trail:
     def __init__(self, path: Path | None, *, identity: Mapping[str, Any], resume: bool) -> None:
         self._path = path
         self._file: BinaryIO | None = None
-        self._verdicts: dict[tuple[str, str, str], Verdicts] = {}
-        self._replies: dict[tuple[str, int], Reply] = {}
+        self._verdicts: dict[tuple[str, str, str], LoggedVerdicts] = {}
+        self._replies: dict[tuple[str, int], LoggedProposal] = {}
         self.token: str | None = None
         if path is None:
             return
         self.token = secrets.token_hex(8)
         plain = msgspec.json.decode(canonical(dict(identity)))
-        head = Head(schema_version=SCHEMA, identity=plain, token=self.token)
+        head = LogHeader(schema_version=SCHEMA, identity=plain, token=self.token)
         try:
             if path.exists():
                 self._take(path, head, resume=resume)
@@ -127,25 +127,25 @@ class Trail:
     @property
     def usages(self) -> list[Usage]:
         """What every fact took."""
-        facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
+        facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         return [fact.usage for fact in facts if fact.usage is not None]
 
     @property
     def spent(self) -> Spending:
         """What the facts took of a budget; which calls that were is not kept, for none is made again."""
-        facts: list[Verdicts | Reply] = [*self._verdicts.values(), *self._replies.values()]
+        facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
         return Spending(frozenset(), sum(fact.tokens for fact in facts), usd)
 
-    def verdicts(self, criterion: str, requirement: str, part: str) -> Verdicts | None:
+    def verdicts(self, criterion: str, requirement: str, part: str) -> LoggedVerdicts | None:
         """The verdicts on a part by a wording, where they are known."""
         return self._verdicts.get((criterion, requirement, part))
 
-    def reply(self, criterion: str, number: int) -> Reply | None:
+    def reply(self, criterion: str, number: int) -> LoggedProposal | None:
         """What the writer proposed for a criterion at some time, where that is known."""
         return self._replies.get((criterion, number))
 
-    def keep(self, fact: Verdicts | Reply) -> None:
+    def keep(self, fact: LoggedVerdicts | LoggedProposal) -> None:
         """Keep a fact.
 
         Raises:
@@ -162,13 +162,13 @@ class Trail:
             message = f"The progress cannot be kept: {error.strerror}."
             raise ConfigurationError(Issue(message, str(self._path))) from None
 
-    def _add(self, fact: Verdicts | Reply) -> None:
-        if isinstance(fact, Verdicts):
+    def _add(self, fact: LoggedVerdicts | LoggedProposal) -> None:
+        if isinstance(fact, LoggedVerdicts):
             self._verdicts[fact.criterion, fact.requirement, fact.part] = fact
         else:
             self._replies[fact.criterion, fact.number] = fact
 
-    def _take(self, path: Path, head: Head, *, resume: bool) -> None:
+    def _take(self, path: Path, head: LogHeader, *, resume: bool) -> None:
         if not resume:
             message = (
                 "The file is there from work that stopped. Go on from it with `--resume` (`resume=True`), or remove it."
@@ -178,7 +178,7 @@ class Trail:
         whole, _, torn = data.rpartition(b"\n")
         facts = [self._read(line, f"{path}:{number}") for number, line in enumerate(whole.split(b"\n"), 1)]
         first, *rest = facts
-        if not isinstance(first, Head):
+        if not isinstance(first, LogHeader):
             raise ConfigurationError(Issue("This is no progress file of `rubric improve`.", str(path)))
         changed = [
             Issue(
@@ -193,22 +193,22 @@ class Trail:
             raise ConfigurationError(changed)
         self.token = first.token
         for fact in rest:
-            if not isinstance(fact, Head):
+            if not isinstance(fact, LogHeader):
                 self._add(fact)
         if torn:
             # The last line was being written when the work stopped.
             os.truncate(path, len(whole) + 1)
 
-    def _read(self, line: bytes, where: str) -> Head | Verdicts | Reply:
+    def _read(self, line: bytes, where: str) -> LogHeader | LoggedVerdicts | LoggedProposal:
         try:
-            fact: Head | Verdicts | Reply = _DECODE(line)
+            fact: LogHeader | LoggedVerdicts | LoggedProposal = _DECODE(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             message = f"This is no line of a progress file of `rubric improve`: {error}."
             raise ConfigurationError(Issue(message, where)) from None
         return fact
 
 
-def _line(fact: Head | Verdicts | Reply) -> bytes:
+def _line(fact: LogHeader | LoggedVerdicts | LoggedProposal) -> bytes:
     return msgspec.json.encode(fact) + b"\n"
 
 

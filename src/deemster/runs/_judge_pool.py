@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from deemster.models.worker_threads import Threads
 from deemster.records import Execution, Mark, Output, Sample
-from deemster.runs._execution_batch import Answer, Batch, Work, execution_of, is_missing, rows_of
+from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
 from deemster.runs._score_batch import failed_marks, with_threshold
-from deemster.runs.play_scripts import Ask, anew, played, played_together, repeated
+from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import DRAIN_S, Stop
 
@@ -20,7 +20,7 @@ FLUSH_S = 0.02
 Shared: TypeAlias = Mapping[int, tuple["asyncio.Task[list[Mark]]", int]]
 
 
-class Judging:
+class JudgePool:
     """Plays the scripts of a run.
 
     Args:
@@ -57,9 +57,9 @@ class Judging:
         self.room = asyncio.Semaphore(LIVE)
         self.some = asyncio.Event()
         self.is_over = False
-        self.asks = [repeated(ask, repetition) for repetition in range(plan.repetitions)]
+        self.asks = [ask_in_repetition(ask, repetition) for repetition in range(plan.repetitions)]
 
-    async def judge(self, answered: asyncio.Queue[Batch | None]) -> None:
+    async def judge(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Mark batches as they come, until None comes."""
         async with asyncio.TaskGroup() as tasks:
             letting_go = tasks.create_task(self._let_go())
@@ -74,9 +74,9 @@ class Judging:
             self.some.set()
             await flushing
 
-    async def _begin(self, batch: Batch, tasks: asyncio.TaskGroup) -> None:
+    async def _begin(self, batch: AnsweredBatch, tasks: asyncio.TaskGroup) -> None:
         # Let go of with the scripts: a metric that never returns must not keep a run that was asked to stop.
-        marking = self._start(tasks, self.threads.call(rows_of, self.plan, batch, self.plain))
+        marking = self._start(tasks, self.threads.call(mark_rows, self.plan, batch, self.plain))
         await asyncio.wait([marking])
         if marking.cancelled():
             return
@@ -95,7 +95,7 @@ class Judging:
                 failed = failed_marks(answer, len(self.plan.metrics))
                 self._keep(work, answer, row, {place: failed[place] for place in self.scorers})
 
-    def _together(self, batch: Batch, tasks: asyncio.TaskGroup) -> Mapping[int, Shared]:
+    def _together(self, batch: AnsweredBatch, tasks: asyncio.TaskGroup) -> Mapping[int, Shared]:
         """The scripts that mark a whole batch, under way, by piece of work: one for each scorer and repetition."""
         found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
         for place, scorer in self.pooled.items():
@@ -106,7 +106,7 @@ class Judging:
             for repetition, those in numbers.items():
                 samples: list[Sample] = [batch.works[number].sample for number in those]
                 outputs: list[Any] = [batch.answers[number] for number in those]
-                task = self._start(tasks, played_together(scorer, samples, outputs, ask=self.asks[repetition]))
+                task = self._start(tasks, play_batch_script(scorer, samples, outputs, ask=self.asks[repetition]))
                 for turn, number in enumerate(those):
                     found.setdefault(number, {})[place] = (task, turn)
         return found
@@ -121,7 +121,7 @@ class Judging:
         if task.cancelled():
             self.room.release()
 
-    async def _finish(self, work: Work, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
+    async def _finish(self, work: WorkItem, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
         alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
         found: dict[int, Mark] = {}
@@ -134,14 +134,14 @@ class Judging:
             found[place] = (await asyncio.shield(task))[turn]
         self._keep(work, output, row, found)
 
-    def _played(self, place: int, work: Work, output: Output) -> Awaitable[Mark]:
+    def _played(self, place: int, work: WorkItem, output: Output) -> Awaitable[Mark]:
         """The mark of one metric, from a script of its own."""
         ask = self.asks[work.repetition]
         if work.earlier is not None:
-            ask = anew(ask, work.earlier[place])
-        return played(self.scorers[place], work.sample, output, ask=ask)
+            ask = ask_anew(ask, work.earlier[place])
+        return play_script(self.scorers[place], work.sample, output, ask=ask)
 
-    def _keep(self, work: Work, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
+    def _keep(self, work: WorkItem, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
         plain = iter(row)
         known: Any = work.marks
         marks = tuple(
@@ -152,7 +152,7 @@ class Judging:
             else known[place]
             for place in range(len(self.plan.metrics))
         )
-        self.finished.append(execution_of(work, answer, marks))
+        self.finished.append(finish_work(work, answer, marks))
         self.some.set()
 
     async def _flush_regularly(self) -> None:

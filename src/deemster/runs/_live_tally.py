@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deemster.records import Execution, MetricCard
 from deemster.results import Tally
-from deemster.runs._final_marks import settles
+from deemster.runs._final_marks import needs_settling
 from deemster.runs.run_plan import Plan
 
 _BATCH = 512
@@ -25,7 +25,7 @@ class LiveTally:
 
     def __init__(self, tally: Tally, plan: Plan) -> None:
         self._tally = tally
-        self._counts = not plan.scorers and not settles(plan.metrics)
+        self._counts = not plan.scorers and not needs_settling(plan.metrics)
         self._waiting: list[Execution] = []
 
     @property

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import Threads
 from deemster.records import Execution, Output, Unscored
-from deemster.runs._execution_batch import Answer, Work, execution_of
-from deemster.runs._hide_secrets import hidden_marks
+from deemster.runs._execution_batch import Answer, WorkItem, finish_work
+from deemster.runs._hide_secrets import redact_marks
 
 Sink: TypeAlias = Callable[[Sequence[Execution]], None]
 # Marks without a model are made at once, batch by batch; only a metric that takes its time lets answers wait for long.
@@ -18,7 +18,7 @@ SLOW_S = 1.0
 _WAITS = Unscored("not_run", "The run ended before this was marked.")
 
 
-class Hold(NamedTuple):
+class PendingStorage(NamedTuple):
     """Where answers are kept that are not marked yet.
 
     Attributes:
@@ -31,7 +31,7 @@ class Hold(NamedTuple):
     after_s: float
 
 
-class Handing:
+class ExecutionHandover:
     """Hands on finished executions, and answers that wait for their marks; one call of a sink at a time.
 
     Args:
@@ -46,7 +46,7 @@ class Handing:
     def __init__(
         self,
         sink: Sink,
-        hold: Hold | None,
+        hold: PendingStorage | None,
         *,
         metrics: int,
         threads: Threads,
@@ -59,13 +59,13 @@ class Handing:
             self._after_s = max(self._after_s, SLOW_S)
         self._kept = asyncio.Event()
         # Those that came since somebody last looked, and those that waited already then.
-        self._fresh: dict[tuple[int, int], tuple[Work, Output]] = {}
-        self._stale: dict[tuple[int, int], tuple[Work, Output]] = {}
+        self._fresh: dict[tuple[int, int], tuple[WorkItem, Output]] = {}
+        self._stale: dict[tuple[int, int], tuple[WorkItem, Output]] = {}
         self._some = asyncio.Event()
         # What waits must never be written after what it was finished to.
         self._turn = asyncio.Lock()
 
-    def note(self, work: Work, answer: Answer) -> asyncio.Event | None:
+    def note(self, work: WorkItem, answer: Answer) -> asyncio.Event | None:
         """Take notice of what the target has just said; what is set once that is kept, where it must be waited for."""
         if not isinstance(answer, Output):
             return None
@@ -80,7 +80,7 @@ class Handing:
                 if waiting:
                     for execution in executions:
                         waiting.pop((execution.position, execution.repetition), None)
-            await self._threads.call(self._sink, hidden_marks(executions, self._secrets))
+            await self._threads.call(self._sink, redact_marks(executions, self._secrets))
 
     async def keep_regularly(self) -> None:
         """Keep what waits for longer than it may, until cancelled."""
@@ -101,13 +101,13 @@ class Handing:
             waiting, self._stale, self._fresh = {**self._stale, **self._fresh}, {}, {}
             await self._keep(waiting)
 
-    async def _keep(self, waiting: Mapping[tuple[int, int], tuple[Work, Output]]) -> None:
+    async def _keep(self, waiting: Mapping[tuple[int, int], tuple[WorkItem, Output]]) -> None:
         kept, self._kept = self._kept, asyncio.Event()
         if self._hold is not None and waiting:
             executions = [self._unmarked(work, answer) for work, answer in waiting.values()]
             await self._threads.call(self._hold.sink, executions)
         kept.set()
 
-    def _unmarked(self, work: Work, answer: Output) -> Execution:
+    def _unmarked(self, work: WorkItem, answer: Output) -> Execution:
         marks = work.marks or (None,) * self._metrics
-        return execution_of(work, answer, tuple(_WAITS if mark is None else mark for mark in marks))
+        return finish_work(work, answer, tuple(_WAITS if mark is None else mark for mark in marks))

@@ -9,14 +9,14 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue, StoreError
 from deemster.records import MetricCard
-from deemster.runs._run_identity import differences, identity_of
+from deemster.runs._run_identity import differences, evaluation_identity
 from deemster.runs.evaluation_job import Job
 from deemster.store import RunRow, Store
 
 _UNFINISHED = ("running", "incomplete")
 
 
-def chosen(store: Store, job: Job, wanted: str | bool) -> RunRow | None:  # noqa: FBT001 - what `resume` says
+def choose_run(store: Store, job: Job, wanted: str | bool) -> RunRow | None:  # noqa: FBT001 - what `resume` says
     """The run to go on with; None where there is none yet.
 
     Args:
@@ -41,7 +41,7 @@ def chosen(store: Store, job: Job, wanted: str | bool) -> RunRow | None:  # noqa
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
 
 
-def reconciled(
+def reconcile_job(
     job: Job, cards: Sequence[MetricCard], row: RunRow, store: Store, *, order: str, allowed: bool
 ) -> tuple[Job, list[str]]:
     """The job as it goes on with a run, and what changed since.
@@ -57,7 +57,7 @@ def reconciled(
     Raises:
         ConfigurationError: Something changed, and that is not allowed or cannot be; every change is listed.
     """
-    now = msgspec.json.decode(msgspec.json.encode(identity_of(job, cards, order=order)))
+    now = msgspec.json.decode(msgspec.json.encode(evaluation_identity(job, cards, order=order)))
     changes = differences(row.identity, now)
     shape = _other_shape(job, row, store, is_ordered=row.identity.get("order") == order) if changes else []
     if changes and (shape or not allowed):

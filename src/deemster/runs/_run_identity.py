@@ -16,14 +16,14 @@ from deemster.models import Role
 from deemster.records import MetricCard
 from deemster.results import aggregator_name
 from deemster.runs.evaluation_job import Job
-from deemster.runs.metric_catalog import Adjusted
+from deemster.runs.metric_catalog import AdjustedMetric
 from deemster.runs.run_plan import Plan
 
 _SHOWN = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
-def identity_of(job: Job, cards: Sequence[MetricCard], *, order: str) -> dict[str, Any]:
+def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) -> dict[str, Any]:
     """The identity of a run: dataset, target, metrics with their pass marks, models, seed, repetitions, aggregator.
 
     Args:
@@ -36,14 +36,14 @@ def identity_of(job: Job, cards: Sequence[MetricCard], *, order: str) -> dict[st
         "dataset": plan.dataset.fingerprint,
         "order": order,
         "target": dict(getattr(plan.target, "identity", None) or {"kind": type(plan.target).__name__}),
-        **marking_identity(job, cards),
+        **scoring_identity(job, cards),
         "seed": job.seed,
         "repetitions": plan.repetitions,
         "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
     }
 
 
-def marking_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
+def scoring_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
     """The part of an identity that says how outputs are marked: the metrics, and the models they ask.
 
     Args:
@@ -53,7 +53,7 @@ def marking_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
     metrics = zip(job.plan.metrics, cards, strict=True)
     return {
         "metrics": {card.name: _metric_identity(metric, card) for metric, card in metrics},
-        "models": {name: model_identity(job.asking.roles[name]) for name in _asked(job.plan, job.asking.roles)},
+        "models": {name: model_identity(job.access.roles[name]) for name in _asked(job.plan, job.access.roles)},
     }
 
 
@@ -76,13 +76,19 @@ def run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
         job: What it runs.
         cards: Its metrics.
     """
-    facts = (job.plan.dataset.fingerprint, *(card.identity for card in cards), job.seed, job.suite, moment(started))
+    facts = (
+        job.plan.dataset.fingerprint,
+        *(card.identity for card in cards),
+        job.seed,
+        job.suite,
+        format_time(started),
+    )
     further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
     digest = hashlib.sha256(repr(facts + further).encode()).hexdigest()
     return f"{started:%Y%m%dT%H%M%SZ}-{digest[:6]}"
 
 
-def moment(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """A time as reports write it: RFC 3339, UTC, milliseconds.
 
     >>> from datetime import UTC
@@ -94,15 +100,15 @@ def moment(at: datetime) -> str:
 
 def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
     found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
-    if card.family == "custom" and (source := source_of(metric)) is not None:
+    if card.family == "custom" and (source := source_digest(metric)) is not None:
         # A user's metric may change without anybody giving it another version.
         found["source"] = source
     return found
 
 
-def source_of(metric: Any) -> str | None:
+def source_digest(metric: Any) -> str | None:
     """A digest of the file in which a user's metric stands; None where there is none, as in a notebook."""
-    inner = metric.metric if isinstance(metric, Adjusted) else metric
+    inner = metric.metric if isinstance(metric, AdjustedMetric) else metric
     try:
         file = inspect.getsourcefile(getattr(inner, "__wrapped__", None) or type(inner))
         return None if file is None else f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"

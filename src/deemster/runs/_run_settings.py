@@ -38,7 +38,7 @@ _USER = re.compile(r"(?<=://)[^/@\s]+@")
 _HIDDEN = "(not kept)"
 
 
-class Terms(NamedTuple):
+class ReportSettings(NamedTuple):
     """The terms on which a report is made of what a run left behind.
 
     Attributes:
@@ -59,20 +59,20 @@ class Terms(NamedTuple):
 
 
 # Nobody promised that every record can be marked by every metric.
-RECORDED = Terms(None, Allowance(1.0, share=True), DELTA, None, None)
+RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, None, None)
 
 
-def terms_of(job: Job) -> Terms:
+def report_settings(job: Job) -> ReportSettings:
     """The terms of a job."""
-    return Terms(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
+    return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
 
 
-def spelt(cards: Sequence[MetricCard]) -> dict[str, str]:
+def card_spellings(cards: Sequence[MetricCard]) -> dict[str, str]:
     """Every way to call metrics (by name, by spec), with the name it stands for."""
     return {card.spec: card.name for card in cards} | {card.name: card.name for card in cards}
 
 
-def facts_of(job: Job) -> dict[str, Any]:
+def settings_facts(job: Job) -> dict[str, Any]:
     """What is kept with a run, as plain JSON, so that its report can be made again."""
     return {
         "schema_version": job.plan.dataset.schema_version,
@@ -85,7 +85,7 @@ def facts_of(job: Job) -> dict[str, Any]:
     }
 
 
-def terms_from(facts: Mapping[str, Any], *, where: str) -> Terms:
+def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
     """The terms that were kept with a run.
 
     Args:
@@ -97,7 +97,7 @@ def terms_from(facts: Mapping[str, Any], *, where: str) -> Terms:
     """
     try:
         aggregator, lost = _restored(facts["aggregator"])
-        return Terms(
+        return ReportSettings(
             gate=msgspec.convert(facts["gate"], Gate | None),
             allowance=msgspec.convert(facts["allowance"], Allowance),
             delta=msgspec.convert(facts["delta"], float),
@@ -109,7 +109,7 @@ def terms_from(facts: Mapping[str, Any], *, where: str) -> Terms:
         raise StoreError(f"{where}: What is kept with the run does not tell how its report is made: {error}") from None
 
 
-def budget_from(facts: Mapping[str, Any], *, where: str) -> Budget | None:
+def parse_budget(facts: Mapping[str, Any], *, where: str) -> Budget | None:
     """What a run was allowed to spend, as it was kept with it.
 
     Args:
@@ -126,13 +126,13 @@ def budget_from(facts: Mapping[str, Any], *, where: str) -> Budget | None:
         raise StoreError(f"{where}: What is kept as the run's budget is none: {error}") from None
 
 
-def stopped_from(facts: Mapping[str, Any]) -> str | None:
+def stop_reason(facts: Mapping[str, Any]) -> str | None:
     """Why a run stopped early, as it was kept with it."""
     kept = facts.get("stopped")
     return kept if isinstance(kept, str) else None
 
 
-def mixed_from(facts: Mapping[str, Any]) -> tuple[str, ...]:
+def stored_changes(facts: Mapping[str, Any]) -> tuple[str, ...]:
     """What was changed while a run was under way, as it was kept with it."""
     kept = facts.get("mixed")
     return tuple(text for text in kept if isinstance(text, str)) if isinstance(kept, (list, tuple)) else ()

@@ -16,7 +16,7 @@ from deemster.metrics.metric_contract import Measure, Scored
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
 
 
-def marks_of(
+def score_outputs(
     metrics: Sequence[Metric],
     samples: Sequence[Sample],
     answers: Sequence[Output | TargetFailure],

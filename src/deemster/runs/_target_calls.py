@@ -12,15 +12,15 @@ from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock
 from deemster.models.worker_threads import Threads
 from deemster.records import Invocation, Output, TargetFailure, Usage
-from deemster.runs._execution_batch import Answer, Batch, Work
-from deemster.runs._hide_secrets import hidden_answer
+from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem
+from deemster.runs._hide_secrets import redact_answer
 from deemster.runs.run_plan import LiveTarget, Plan
 from deemster.runs.stop_request import Stop, until_done
 
 BATCH = 512
 
 
-class Calling:
+class TargetCaller:
     """Calls a target for every piece of work whose answer is not known.
 
     Args:
@@ -38,7 +38,7 @@ class Calling:
         *,
         clock: Clock,
         stop: Stop,
-        note: Callable[[Work, Answer], asyncio.Event | None] | None = None,
+        note: Callable[[WorkItem, Answer], asyncio.Event | None] | None = None,
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
         self._secrets = plan.secrets
@@ -50,14 +50,14 @@ class Calling:
         self._opening: asyncio.Task[None] | None = None
         self._is_open = not hasattr(target, "open")
 
-    async def call(self, works: Iterator[Work], answered: asyncio.Queue[Batch | None]) -> None:
+    async def call(self, works: Iterator[WorkItem], answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Hand on every piece of work with its answer, in batches, as they come; then None.
 
         Args:
             works: What is to be done.
             answered: Takes the batches.
         """
-        finished: asyncio.Queue[tuple[Work, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
+        finished: asyncio.Queue[tuple[WorkItem, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
         try:
             async with asyncio.TaskGroup() as tasks:
                 collecting = tasks.create_task(_collect(finished, answered))
@@ -71,7 +71,7 @@ class Calling:
             self._threads.close()
             await self._closed()
 
-    async def _caller(self, works: Iterator[Work], finished: asyncio.Queue[tuple[Work, Answer] | None]) -> None:
+    async def _caller(self, works: Iterator[WorkItem], finished: asyncio.Queue[tuple[WorkItem, Answer] | None]) -> None:
         # The callers share one iterator: each takes the next sample when it is free.
         while not self._stop.requested and (work := next(works, None)) is not None:
             answer = await self._answer(work) if work.answer is None else work.answer
@@ -81,14 +81,14 @@ class Calling:
             kept = None
             if work.answer is None:
                 if self._secrets or isinstance(answer, TargetFailure):
-                    answer = hidden_answer(answer, self._secrets)
+                    answer = redact_answer(answer, self._secrets)
                 if self._note is not None:
                     kept = self._note(work, answer)
             await finished.put((work, answer))
             if kept is not None:
                 await kept.wait()
 
-    async def _answer(self, work: Work) -> Answer | None:
+    async def _answer(self, work: WorkItem) -> Answer | None:
         if not self._is_open:
             await self._opened()
         invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
@@ -138,7 +138,9 @@ class Calling:
                 await close()
 
 
-async def _collect(finished: asyncio.Queue[tuple[Work, Answer] | None], answered: asyncio.Queue[Batch | None]) -> None:
+async def _collect(
+    finished: asyncio.Queue[tuple[WorkItem, Answer] | None], answered: asyncio.Queue[AnsweredBatch | None]
+) -> None:
     while (first := await finished.get()) is not None:
         batch = [first]
         while len(batch) < BATCH and not finished.empty():
@@ -147,7 +149,7 @@ async def _collect(finished: asyncio.Queue[tuple[Work, Answer] | None], answered
                 finished.put_nowait(None)
                 break
             batch.append(further)
-        await answered.put(Batch([work for work, _ in batch], [answer for _, answer in batch]))
+        await answered.put(AnsweredBatch([work for work, _ in batch], [answer for _, answer in batch]))
     await answered.put(None)
 
 

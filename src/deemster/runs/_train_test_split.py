@@ -13,7 +13,7 @@ from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 
 
-class Half(NamedTuple):
+class DatasetPart(NamedTuple):
     """One part of a dataset.
 
     Attributes:
@@ -31,9 +31,9 @@ class Half(NamedTuple):
     task: str | None
 
 
-def divided(
+def split_train_test(
     rubric: Rubric, dataset: RubricDataset, *, train: float, cluster: str | None, seed: int
-) -> tuple[Half, Half]:
+) -> tuple[DatasetPart, DatasetPart]:
     """The part to learn from, and the part that decides; no cluster is in both.
 
     Items without a label are left out.
@@ -85,12 +85,12 @@ def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
             yield Issue(f"The options of `{mine.name}` are not those that the dataset's labels are about.")
 
 
-def _half(part: RubricDataset, cluster: str | None) -> Half:
+def _half(part: RubricDataset, cluster: str | None) -> DatasetPart:
     book = Codebook(part.rubrics[0])
     none = [None] * len(book)
     cases = tuple(case_of(part, position) for position in range(len(part)))
     tasks = {case.prompt for case in cases}
-    return Half(
+    return DatasetPart(
         cases=cases,
         truths=tuple(tuple(book.quick(list(truth or none)) or [MISSING] * len(book)) for truth in part.truths),
         reasons=tuple(tuple(item.ground_truth_reasons or ()) for item in part.items),

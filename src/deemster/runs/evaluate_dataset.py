@@ -15,10 +15,10 @@ from deemster.errors import ConfigurationError
 from deemster.models.clock import Clock
 from deemster.report import Report, redacted
 from deemster.results import Aggregator
-from deemster.runs.evaluation_job import DELTA, job_of
-from deemster.runs.run_job import run
+from deemster.runs.evaluation_job import DELTA, build_job
+from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import Keeping
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store, open_store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -83,7 +83,7 @@ def evaluate(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
-    job = job_of(
+    job = build_job(
         dataset,
         target=target,
         outputs=outputs,
@@ -104,8 +104,8 @@ def evaluate(
         offline=offline,
         aggregator=aggregator,
     )
-    keeping, warn = _keeping(store, resume), warner(inspect.currentframe())
-    return _shown(run_sync(run(job, clock=clock, warn=warn, keeping=keeping)))
+    storage, warn = _keeping(store, resume), warner(inspect.currentframe())
+    return _shown(run_sync(run_job(job, clock=clock, warn=warn, storage=storage)))
 
 
 async def evaluate_async(
@@ -122,17 +122,17 @@ async def evaluate_async(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
-    job, warn = job_of(dataset, **options), warner(inspect.currentframe())
-    return _shown(await run(job, clock=clock, warn=warn, keeping=_keeping(store, resume)))
+    job, warn = build_job(dataset, **options), warner(inspect.currentframe())
+    return _shown(await run_job(job, clock=clock, warn=warn, storage=_keeping(store, resume)))
 
 
-def _keeping(store: Store | str | Path | None, resume: str | bool | None) -> Keeping | None:  # noqa: FBT001 - as given
+def _keeping(store: Store | str | Path | None, resume: str | bool | None) -> RunStorage | None:  # noqa: FBT001 - as given
     """How a run is stored. The store stays open, for the report reads from it as long as it lives."""
     if store is None:
         if resume:
             raise ConfigurationError("`resume` goes on with a stored run: give its `store` too.")
         return None
-    return Keeping(store if isinstance(store, Store) else open_store(store), resume)
+    return RunStorage(store if isinstance(store, Store) else open_store(store), resume)
 
 
 def _shown(report: Report) -> Report:

@@ -17,7 +17,7 @@ from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, aggrega
 from deemster.results.metric_aggregators import Among
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.metric_catalog import names_of_group, with_group
-from deemster.runs.model_access import Asking, asking_of, completed
+from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access
 from deemster.runs.run_plan import Plan, Target
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.targets.python_target import target_of
@@ -38,7 +38,7 @@ class Job(NamedTuple):
         strict: Whether something absent in a sample is an error.
         allowance: How many marks may stay unscored before the run counts as incomplete.
         discreet: Whether warnings leave out what a sample says.
-        asking: How its metrics may ask models.
+        access: How its metrics may ask models.
         aggregator: Makes one result of each execution's marks; None where nobody asked for one.
         origin: The suite file and what it says, as plain data; None where there is none.
     """
@@ -51,18 +51,18 @@ class Job(NamedTuple):
     strict: bool = False
     allowance: Allowance = NONE_UNSCORED
     discreet: bool = False
-    asking: Asking = Asking()
+    access: ModelAccess = ModelAccess()
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
 
 
 def with_secrets(job: Job) -> Job:
     """A job whose run tells none of the keys of its models."""
-    secrets = reduce(add, (role.secrets for role in job.asking.roles.values()), NO_SECRETS)
+    secrets = reduce(add, (role.secrets for role in job.access.roles.values()), NO_SECRETS)
     return job._replace(plan=job.plan._replace(secrets=secrets))
 
 
-def job_of(
+def build_job(
     dataset: Dataset | Iterable[Any] | str | Path,
     *,
     target: Any = None,
@@ -96,7 +96,7 @@ def job_of(
     if group is not None:
         metrics, aggregator = with_group(group, metrics, aggregator)
     resolved = catalog.resolve_all(metrics)
-    plan = planned(
+    plan = build_plan(
         _dataset(dataset),
         target=_target(target, outputs, offline=offline),
         metrics=resolved,
@@ -106,8 +106,10 @@ def job_of(
     )
     rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
-    asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
-    asking = completed(asking, plan.scorers)
+    access = build_model_access(
+        models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
+    )
+    access = complete_model_access(access, plan.scorers)
     return Job(
         plan,
         gate=rules,
@@ -115,7 +117,7 @@ def job_of(
         delta=delta,
         strict=strict,
         allowance=allowance,
-        asking=asking,
+        access=access,
         aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
     )
 
@@ -131,7 +133,7 @@ def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:
     return Dataset(samples, name="samples")
 
 
-def planned(
+def build_plan(
     dataset: Dataset,
     *,
     target: Target,
@@ -165,12 +167,12 @@ def planned(
     return Plan(dataset, target, metrics, times, _thresholds(thresholds, metrics), concurrency)
 
 
-def spellings(metrics: Sequence[Metric]) -> dict[str, str]:
+def metric_spellings(metrics: Sequence[Metric]) -> dict[str, str]:
     """Every way to call the run's metrics (by name, by spec), with the name it stands for."""
     return {catalog.spec(metric): metric.name for metric in metrics} | {metric.name: metric.name for metric in metrics}
 
 
-def among_group(
+def group_aggregator(
     make: Callable[[Mapping[str, str]], Aggregator], group: str, metrics: Mapping[str, str]
 ) -> Aggregator | None:
     """The aggregator of a group, which looks at the group's own metrics; None where none of them is in the run.
@@ -194,14 +196,14 @@ def among_group(
 
 
 def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:
-    spelt = spellings(metrics)
+    spelt = metric_spellings(metrics)
     if group is None:
         return aggregator_of(given, metrics=spelt)
-    return among_group(lambda own: aggregator_of(given, metrics=own), group, spelt)
+    return group_aggregator(lambda own: aggregator_of(given, metrics=own), group, spelt)
 
 
 def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
-    names = spellings(metrics)
+    names = metric_spellings(metrics)
     issues = []
     resolved = {}
     for name, value in given.items():
@@ -217,7 +219,7 @@ def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[s
     return resolved
 
 
-def checked_target(given: Any, *, offline: bool) -> Target:
+def resolve_target(given: Any, *, offline: bool) -> Target:
     """A target, or a function as one.
 
     Raises:
@@ -233,7 +235,7 @@ def _target(target: Any, outputs: Any, *, offline: bool) -> Target:
     if (target is None) == (outputs is None):
         raise ConfigurationError("Give either `target`, a function, or `outputs`, what it has said already.")
     if target is not None:
-        return checked_target(target, offline=offline)
+        return resolve_target(target, offline=offline)
     if isinstance(outputs, SavedOutputs):
         return outputs
     return SavedOutputs.load(outputs) if isinstance(outputs, (str, Path)) else SavedOutputs(outputs)

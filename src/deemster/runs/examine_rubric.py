@@ -17,8 +17,8 @@ from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, e
 from deemster.rubrics.rubric_check import Finding, Severity, finding_of, paths_of
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.wording_check import Remark
-from deemster.runs.grade_dataset import graded
-from deemster.runs.model_access import Asking
+from deemster.runs.grade_dataset import run_grading
+from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress
 from deemster.runs.stop_request import Stop
 
@@ -26,7 +26,7 @@ _TASK = "Write a rubric by which judges who know nothing but its text grade subm
 _REASON = 400
 
 
-class Examined(NamedTuple):
+class RubricExamination(NamedTuple):
     """What judges say of a rubric.
 
     Attributes:
@@ -44,22 +44,22 @@ class Examined(NamedTuple):
     halted: str | None
 
 
-async def examined(
+async def examine_rubric(
     rubric: Rubric,
     *,
     judges: Sequence[str],
-    asking: Asking,
+    access: ModelAccess,
     warn: Callable[[str], None],
     document: Document | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: Stop | None = None,
-) -> Examined:
+) -> RubricExamination:
     """What judges find in a rubric by the meta-rubric; several decide by majority.
 
     Args:
         rubric: What is examined.
         judges: The model roles of the judges.
-        asking: How models may be asked.
+        access: How models may be asked.
         warn: Told each warning.
         document: The file the rubric was read from, for places.
         progress: Told how far it is.
@@ -71,7 +71,7 @@ async def examined(
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges))
     shown = list(exams(rubric))
     if not shown:
-        return Examined((), 0, 0, Decimal(0), None)
+        return RubricExamination((), 0, 0, Decimal(0), None)
     dataset = RubricDataset(
         (
             {"id": f"part-{number:04d}", "submission": exam.text, "rubric": exam.rubric.to_dict()}
@@ -80,9 +80,9 @@ async def examined(
         name="rubric",
         prompt=_TASK,
     )
-    grading = await graded(dataset, grader, asking=asking, warn=warn, progress=progress, stop=stop)
+    grading = await run_grading(dataset, grader, access=access, warn=warn, progress=progress, stop=stop)
     every = [criterion for item in grading.items for criterion in item.criteria]
-    return Examined(
+    return RubricExamination(
         findings=tuple(_findings(rubric, shown, grading, document)),
         asked=sum(len(exam.rubric.criteria) for exam in shown),
         failed=sum(criterion.failed for criterion in every),
@@ -91,7 +91,7 @@ async def examined(
     )
 
 
-def together(first: Sequence[Finding], second: Sequence[Finding], paths: Sequence[str]) -> tuple[Finding, ...]:
+def merge_findings(first: Sequence[Finding], second: Sequence[Finding], paths: Sequence[str]) -> tuple[Finding, ...]:
     """Findings of two kinds in the order of the criteria; what is about the whole comes first.
 
     Args:

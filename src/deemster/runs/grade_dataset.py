@@ -17,14 +17,14 @@ from deemster.judges.grading_result import Grading
 from deemster.metrics.metric_contract import shown
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._criterion_metrics import checks_of_rubrics
-from deemster.runs._grading_pool import Workload
+from deemster.runs._criterion_metrics import build_criterion_checks
+from deemster.runs._grading_pool import GradingWork
 from deemster.runs.evaluate_dataset import warner
-from deemster.runs.grading_store import opened_docket, terms_of
-from deemster.runs.model_access import Asking, asking_of, completed, opened
+from deemster.runs.grading_store import grading_identity, open_grading_writer
+from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import Keeping
+from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import Store, open_store
 
@@ -67,11 +67,13 @@ def grade(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
-    asking = asking_of(models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline)
+    access = build_model_access(
+        models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
+    )
     warn = warner(inspect.currentframe())
-    with _kept(store, resume, allow_changed=allow_changed) as keeping:
+    with _kept(store, resume, allow_changed=allow_changed) as storage:
         return run_sync(
-            graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+            run_grading(dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage)
         )
 
 
@@ -93,9 +95,11 @@ async def grade_async(
         StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
     warn = warner(inspect.currentframe())
-    asking = asking_of(options.pop("models", None), **options)
-    with _kept(store, resume, allow_changed=allow_changed) as keeping:
-        return await graded(dataset, grader, asking=asking, progress=progress, clock=clock, warn=warn, keeping=keeping)
+    access = build_model_access(options.pop("models", None), **options)
+    with _kept(store, resume, allow_changed=allow_changed) as storage:
+        return await run_grading(
+            dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
+        )
 
 
 @contextmanager
@@ -104,29 +108,29 @@ def _kept(
     resume: str | bool | None,  # noqa: FBT001 - as given
     *,
     allow_changed: bool,
-) -> Iterator[Keeping | None]:
+) -> Iterator[RunStorage | None]:
     """How a grading is stored; a store that was given by its place is closed afterwards."""
     if store is None:
         if resume:
             raise ConfigurationError("`resume` goes on with a stored grading: give its `store` too.")
         yield None
     elif isinstance(store, Store):
-        yield Keeping(store, resume, allow_changed)
+        yield RunStorage(store, resume, allow_changed)
     else:
         with open_store(store) as held:
-            yield Keeping(held, resume, allow_changed)
+            yield RunStorage(held, resume, allow_changed)
 
 
-async def graded(
+async def run_grading(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
     *,
-    asking: Asking,
+    access: ModelAccess,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     stop: Stop | None = None,
-    keeping: Keeping | None = None,
+    storage: RunStorage | None = None,
     name: str | None = None,
 ) -> Grading:
     """Grade every item of a dataset.
@@ -134,12 +138,12 @@ async def graded(
     Args:
         dataset: The items and their rubric, or the path of their file.
         grader: Who judges, and how.
-        asking: How models may be asked.
+        access: How models may be asked.
         warn: Told each warning.
         progress: Told how far the grading is.
         clock: The time; the machine's own unless given.
         stop: Asks the grading to stop; what was not asked is then `not_run`.
-        keeping: How it is stored; None where it ends with the program.
+        storage: How it is stored; None where it ends with the program.
         name: What the dataset is called in the store; by its own name, or that of its file, unless given.
 
     Raises:
@@ -149,30 +153,34 @@ async def graded(
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
     known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
-    checks = checks_of(known)
-    asking = completed(asking, [grader, *checks.values()])
+    checks = criterion_checks(known)
+    access = complete_model_access(access, [grader, *checks.values()])
     stop, clock = stop or Stop(), clock or clock_from_environment()
-    if keeping is None:
-        work = Workload(known, grader, checks, stop=stop, progress=progress)
-        return await _graded(work, asking, clock=clock, warn=warn)
-    terms = terms_of(known, grader, checks, asking)
-    with opened_docket(terms, keeping, name=name or _name(known, dataset), seed=grader.seed, clock=clock) as docket:
-        work = Workload(known, grader, checks, stop=stop, progress=progress, docket=docket)
+    if storage is None:
+        work = GradingWork(known, grader, checks, stop=stop, progress=progress)
+        return await _graded(work, access, clock=clock, warn=warn)
+    terms = grading_identity(known, grader, checks, access)
+    with open_grading_writer(
+        terms, storage, name=name or _name(known, dataset), seed=grader.seed, clock=clock
+    ) as docket:
+        work = GradingWork(known, grader, checks, stop=stop, progress=progress, docket=docket)
         work.restore(warn)
         if work.before or work.again:
             again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
-            keeping.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, asking, clock=clock, warn=warn, token=docket.token)
+            storage.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
+        grading = await _graded(work, access, clock=clock, warn=warn, token=docket.token)
         docket.close(grading)
         return grading
 
 
 async def _graded(
-    work: Workload, asking: Asking, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
+    work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
 ) -> Grading:
     """Do the work, and say what a person should know."""
     stop, spent = work.stop, work.spent
-    async with opened(asking, clock=clock, seed=work.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
+    async with open_gateway(
+        access, clock=clock, seed=work.seed, on_stop=stop.request, run=token, spent=spent
+    ) as gateway:
         stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         await work.done(gateway)
         for note in gateway.notes:
@@ -192,10 +200,10 @@ def _name(dataset: RubricDataset, given: Any) -> str:
     return dataset.name or (Path(given).stem if isinstance(given, (str, Path)) else "items")
 
 
-def checks_of(dataset: RubricDataset) -> dict[Criterion, Any]:
+def criterion_checks(dataset: RubricDataset) -> dict[Criterion, Any]:
     """The metric of every criterion that a metric answers.
 
     Raises:
         ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
     """
-    return checks_of_rubrics(dataset.rubrics)
+    return build_criterion_checks(dataset.rubrics)

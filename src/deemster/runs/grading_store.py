@@ -19,9 +19,9 @@ from deemster.judges.grading_result import Grading, ItemGrading, Vote
 from deemster.models.clock import Clock
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._run_identity import differences, model_identity, moment, source_of
-from deemster.runs.model_access import Asking
-from deemster.runs.run_writer import Keeping
+from deemster.runs._run_identity import differences, format_time, model_identity, source_digest
+from deemster.runs.model_access import ModelAccess
+from deemster.runs.run_writer import RunStorage
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, Writer
 
 _WAYS = 10_000
@@ -45,7 +45,7 @@ class _Entry(msgspec.Struct, frozen=True):
 _ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(_Entry)
 
 
-class Stored(NamedTuple):
+class StoredItem(NamedTuple):
     """An item that was graded before.
 
     Attributes:
@@ -59,7 +59,7 @@ class Stored(NamedTuple):
     known: tuple[tuple[Vote, ...], ...] | None
 
 
-class Terms(NamedTuple):
+class GradingIdentity(NamedTuple):
     """What makes a grading the same one.
 
     Attributes:
@@ -78,7 +78,9 @@ class Terms(NamedTuple):
         )
 
 
-def terms_of(dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[Any, Any], asking: Asking) -> Terms:
+def grading_identity(
+    dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[Any, Any], access: ModelAccess
+) -> GradingIdentity:
     """What makes a grading the same one: items, rubrics, settings with prompts, checks and models; no label.
 
     Where examples of an item's own cluster are passed over, its cluster counts too.
@@ -87,7 +89,7 @@ def terms_of(dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[An
         dataset: What is graded.
         grader: Who judges, and how.
         checks: The metrics that answer criteria.
-        asking: The models.
+        access: The models.
     """
     rubrics = {id(rubric): rubric for rubric in dataset.rubrics}.values()
     asked = sorted({role for each in (grader, *checks.values()) for role in each.roles})
@@ -96,17 +98,17 @@ def terms_of(dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[An
         "rubric": digest([rubric.to_dict() for rubric in rubrics]),
         "settings": grader.settings,
         "checks": {criterion.name: _check_identity(check) for criterion, check in checks.items()},
-        "models": {role: model_identity(asking.roles[role]) for role in asked},
+        "models": {role: model_identity(access.roles[role]) for role in asked},
     }
     few = grader.few_shot
     if few is not None and few.cluster is not None:
         identity["clusters"] = digest([few.cluster_of(str(item.id), item.metadata) for item in dataset.items])
-    return Terms(dataset, msgspec.json.decode(msgspec.json.encode(identity)))
+    return GradingIdentity(dataset, msgspec.json.decode(msgspec.json.encode(identity)))
 
 
 def _check_identity(check: Any) -> Any:
     """A metric that answers a criterion; a user's may change without anybody giving it another version."""
-    source = source_of(check.metric) if catalog.family(check.metric) == "custom" else None
+    source = source_digest(check.metric) if catalog.family(check.metric) == "custom" else None
     return check.identity if source is None else {"identity": check.identity, "source": source}
 
 
@@ -115,7 +117,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-class Docket:
+class GradingWriter:
     """Keeps the items of a grading while it goes on.
 
     Args:
@@ -130,7 +132,9 @@ class Docket:
         token: Tells the grading's own calls of models from those of others.
     """
 
-    def __init__(self, store: Store, row: RunRow, terms: Terms, *, writer: Writer, clock: Clock, is_new: bool) -> None:
+    def __init__(
+        self, store: Store, row: RunRow, terms: GradingIdentity, *, writer: Writer, clock: Clock, is_new: bool
+    ) -> None:
         self._store, self._row, self._terms, self._writer, self._clock = store, row, terms, writer, clock
         self._is_new = is_new
         self.token = str(row.facts.get("token", row.id))
@@ -147,7 +151,7 @@ class Docket:
         """What changed while it was resumed."""
         return tuple(self._row.facts.get("mixed", ()))
 
-    def stored(self, tell: Callable[[str], None]) -> Iterator[Stored]:
+    def stored(self, tell: Callable[[str], None]) -> Iterator[StoredItem]:
         """The items that were graded before and still are what they were.
 
         Args:
@@ -166,7 +170,7 @@ class Docket:
             if position >= len(dataset) or entry.fingerprint != dataset.grading_fingerprint(dataset.items[position]):
                 continue
             same = entry.settings == self._settings
-            yield Stored(position, entry.item, _standing(entry.item, reuse=same))
+            yield StoredItem(position, entry.item, _standing(entry.item, reuse=same))
 
     def add(self, position: int, item: ItemGrading) -> None:
         """Keep a graded item, in place of what was there.
@@ -184,7 +188,7 @@ class Docket:
         Raises:
             StoreError: It cannot be noted.
         """
-        status, reason = ending(grading)
+        status, reason = grading_status(grading)
         self._writer.flush()
         self._end(status, reason)
 
@@ -204,13 +208,13 @@ class Docket:
             self._row.id,
             status=status,
             reason=reason,
-            finished_at=moment(self._clock.now()),
+            finished_at=format_time(self._clock.now()),
             duration_s=round((self._row.duration_s or 0.0) + lasted, 3),
             release=True,
         )
 
 
-def ending(grading: Grading) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
+def grading_status(grading: Grading) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
     """Whether a grading is complete, and why it is not."""
     lost = sum(judge.not_run for judge in grading.judges)
     if lost:
@@ -233,7 +237,7 @@ def _standing(item: ItemGrading, *, reuse: bool) -> tuple[tuple[Vote, ...], ...]
     return tuple(each.votes for each in item.criteria)
 
 
-def repaid(before: ItemGrading, after: ItemGrading) -> ItemGrading:
+def carry_over_calls(before: ItemGrading, after: ItemGrading) -> ItemGrading:
     """An item graded again, whose votes also count what those used in whose place they are.
 
     Args:
@@ -256,12 +260,14 @@ def repaid(before: ItemGrading, after: ItemGrading) -> ItemGrading:
 
 
 @contextmanager
-def opened_docket(terms: Terms, keeping: Keeping, *, name: str, seed: int, clock: Clock) -> Iterator[Docket]:
+def open_grading_writer(
+    terms: GradingIdentity, storage: RunStorage, *, name: str, seed: int, clock: Clock
+) -> Iterator[GradingWriter]:
     """Where the items of a grading are kept, while it goes on.
 
     Args:
         terms: What makes it the same one.
-        keeping: How it is stored.
+        storage: How it is stored.
         name: What its dataset is called.
         seed: The grader's.
         clock: The time.
@@ -270,17 +276,17 @@ def opened_docket(terms: Terms, keeping: Keeping, *, name: str, seed: int, clock
         StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
         ConfigurationError: The grading that is to be resumed is another one; every difference is listed.
     """
-    store = keeping.store
-    row = _chosen(store, name, keeping.resume) if keeping.resume else None
-    if row is None and keeping.resume:
-        keeping.tell("There is no grading to resume; this is a new one.")
+    store = storage.store
+    row = _chosen(store, name, storage.resume) if storage.resume else None
+    if row is None and storage.resume:
+        storage.tell("There is no grading to resume; this is a new one.")
     with _begun(terms, store, name, seed, clock) if row is None else store.lease(row.id) as lease:
         is_new = row is None
         row = store.run(lease.run_id)
         if not is_new:
-            row = _resumed(terms, row, keeping)
+            row = _resumed(terms, row, storage)
         with store.writer(row.id) as writer:
-            docket = Docket(store, row, terms, writer=writer, clock=clock, is_new=is_new)
+            docket = GradingWriter(store, row, terms, writer=writer, clock=clock, is_new=is_new)
             try:
                 yield docket
             except StoreError:
@@ -301,14 +307,14 @@ def _chosen(store: Store, name: str, wanted: str | bool | None) -> RunRow | None
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
 
 
-def _resumed(terms: Terms, row: RunRow, keeping: Keeping) -> RunRow:
+def _resumed(terms: GradingIdentity, row: RunRow, storage: RunStorage) -> RunRow:
     """A grading that goes on, with what changed noted.
 
     Raises:
         ConfigurationError: Something changed, and that is not allowed or cannot be.
     """
-    store, changes = keeping.store, differences(row.identity, terms.identity)
-    if changes and not keeping.allow_changed:
+    store, changes = storage.store, differences(row.identity, terms.identity)
+    if changes and not storage.allow_changed:
         raise ConfigurationError(
             [
                 Issue(f"The grading `{row.id}` cannot be resumed: it is not the same any more."),
@@ -326,7 +332,7 @@ def _resumed(terms: Terms, row: RunRow, keeping: Keeping) -> RunRow:
     return msgspec.structs.replace(store.run(row.id), duration_s=lasted)
 
 
-def _refuse_other_shape(terms: Terms, row: RunRow, store: Store) -> None:
+def _refuse_other_shape(terms: GradingIdentity, row: RunRow, store: Store) -> None:
     """Refuse what no permission can mix: other items, and votes of other judges.
 
     Raises:
@@ -349,17 +355,17 @@ def _panel(settings: Mapping[str, Any]) -> str:
     return names if settings["cascade"] is None else f"{names} one after the other"
 
 
-def _begun(terms: Terms, store: Store, name: str, seed: int, clock: Clock) -> Lease:
+def _begun(terms: GradingIdentity, store: Store, name: str, seed: int, clock: Clock) -> Lease:
     """Begin a grading; one that would have the id of another gets a number after it."""
     started, dataset = clock.now(), terms.dataset
     facts = RunFacts(
-        id=f"{started:%Y%m%dT%H%M%SZ}-{digest([terms.identity, moment(started)])[:6]}",
+        id=f"{started:%Y%m%dT%H%M%SZ}-{digest([terms.identity, format_time(started)])[:6]}",
         kind="grading",
         dataset=name,
         fingerprint=dataset.fingerprint,
         seed=seed,
         samples=len(dataset),
-        started_at=moment(started),
+        started_at=format_time(started),
         tool_version=__version__,
         identity=terms.identity,
         facts={"settings": terms.identity["settings"], "token": secrets.token_hex(8)},

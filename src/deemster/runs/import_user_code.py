@@ -14,7 +14,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.errors.user_code_guard import Caught
 
 
-def imported(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
+def import_object(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
     """What an import path such as `app.scoring:Tone` names.
 
     Args:

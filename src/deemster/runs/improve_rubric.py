@@ -26,8 +26,8 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, Target, Try
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs._improvement_log import Trail
-from deemster.runs._train_test_split import divided
+from deemster.runs._improvement_log import ImprovementLog
+from deemster.runs._train_test_split import split_train_test
 from deemster.runs.grading_store import digest
 from deemster.runs.improvement_judging import (
     ALPHA,
@@ -36,11 +36,11 @@ from deemster.runs.improvement_judging import (
     HELD_OUT,
     ROUNDS,
     TRAIN,
-    Hearing,
-    Settings,
-    Stopped,
+    ImprovementJudging,
+    ImprovementSettings,
+    ImprovementStopped,
 )
-from deemster.runs.model_access import Asking, asking_of, completed, opened
+from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
 from deemster.runs.run_sync import run_sync
 
@@ -90,19 +90,21 @@ def improve_rubric(
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
     role = grader.judges[0].model if writer is None else writer
-    settings = Settings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
+    settings = ImprovementSettings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
-    return run_sync(improved(known, items, settings, asking=asking_of(models, **options), path=path, resume=resume))
+    return run_sync(
+        run_improvement(known, items, settings, access=build_model_access(models, **options), path=path, resume=resume)
+    )
 
 
-async def improved(
+async def run_improvement(
     rubric: Rubric,
     dataset: RubricDataset,
-    settings: Settings,
+    settings: ImprovementSettings,
     *,
-    asking: Asking,
+    access: ModelAccess,
     path: Path | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -114,7 +116,7 @@ async def improved(
         rubric: What is improved.
         dataset: Items with people's labels.
         settings: How.
-        asking: How models may be asked.
+        access: How models may be asked.
         path: Where what models said is kept.
         resume: Whether to go on from that file.
         progress: Told how far the grading under way is.
@@ -125,18 +127,18 @@ async def improved(
     """
     if issues := list(settings.issues()):
         raise ConfigurationError(issues)
-    halves = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
-    asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
-    identity = _identity(rubric, dataset, settings, asking)
-    with Trail(path, identity=identity, resume=resume) as trail:
+    halves = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
+    identity = _identity(rubric, dataset, settings, access)
+    with ImprovementLog(path, identity=identity, resume=resume) as trail:
         clock, spent = clock or clock_from_environment(), trail.spent
-        async with opened(asking, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
+        async with open_gateway(access, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
             parts = dict(zip((TRAIN, HELD_OUT), halves, strict=True))
-            hearing = Hearing(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)
-            return await Work(hearing).done()
+            hearing = ImprovementJudging(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)
+            return await RubricImprovement(hearing).done()
 
 
-class WritingRole(NamedTuple):
+class WriterRole(NamedTuple):
     """Who proposes wordings, as what names the roles that are asked."""
 
     role: str
@@ -152,10 +154,12 @@ class WritingRole(NamedTuple):
         return (self.role,)
 
 
-def _identity(rubric: Rubric, dataset: RubricDataset, settings: Settings, asking: Asking) -> dict[str, Any]:
+def _identity(
+    rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, access: ModelAccess
+) -> dict[str, Any]:
     """All that what models say, and what is asked of them, hangs on."""
     used = dict.fromkeys((*settings.grader.roles, settings.writer))
-    models = {role: {"model": asking.roles[role].model, "identity": asking.roles[role].identity} for role in used}
+    models = {role: {"model": access.roles[role].model, "identity": access.roles[role].identity} for role in used}
     plain = {key: value for key, value in settings._asdict().items() if key != "grader"}
     return {
         "rubric": rubric.to_dict(),
@@ -172,14 +176,14 @@ def _reasons(dataset: RubricDataset) -> str:
     return digest(sorted([str(item.id), *(item.ground_truth_reasons or ())] for item in dataset.items))
 
 
-class Work:
+class RubricImprovement:
     """One rubric being improved.
 
     Args:
         hearing: Asks judges and the writer.
     """
 
-    def __init__(self, hearing: Hearing) -> None:
+    def __init__(self, hearing: ImprovementJudging) -> None:
         self._hearing, self._rubric, self._settings = hearing, hearing.rubric, hearing.settings
         self._targets: list[Target] = []
         self._tries: list[Try] = []
@@ -190,11 +194,11 @@ class Work:
         complete = True
         try:
             stopped = await self._improved()
-        except Stopped as reason:
+        except ImprovementStopped as reason:
             stopped, complete = str(reason), False
         return Improvement(
             before=self._rubric,
-            after=reworded(self._rubric, self._wordings),
+            after=reword_rubric(self._rubric, self._wordings),
             targets=tuple(self._targets),
             tries=tuple(self._tries),
             alpha=self._settings.alpha,
@@ -296,7 +300,7 @@ class Work:
         )
 
 
-def reworded(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
+def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
     """A rubric with other words for some criteria, and everything else as it was.
 
     Args:

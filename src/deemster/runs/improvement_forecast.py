@@ -10,11 +10,11 @@ from deemster.errors import ConfigurationError
 from deemster.models.usage_account import Planned
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs._train_test_split import Half, divided
-from deemster.runs.improve_rubric import WritingRole
-from deemster.runs.improvement_judging import Settings
-from deemster.runs.model_access import Asking, completed, opened
-from deemster.runs.play_scripts import result_of
+from deemster.runs._train_test_split import DatasetPart, split_train_test
+from deemster.runs.improve_rubric import WriterRole
+from deemster.runs.improvement_judging import ImprovementSettings
+from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
+from deemster.runs.play_scripts import script_result
 
 
 class Forecast(NamedTuple):
@@ -31,30 +31,32 @@ class Forecast(NamedTuple):
     written: int
 
 
-async def forecast(rubric: Rubric, dataset: RubricDataset, settings: Settings, *, asking: Asking) -> Forecast:
+async def forecast(
+    rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, *, access: ModelAccess
+) -> Forecast:
     """What improving a rubric would ask; nobody is asked.
 
     Args:
         rubric: What would be improved.
         dataset: Items with people's labels.
         settings: How.
-        asking: How models may be asked.
+        access: How models may be asked.
 
     Raises:
         InputError: Something given cannot be used.
     """
     if issues := list(settings.issues()):
         raise ConfigurationError(issues)
-    train, held = divided(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
-    asking = completed(asking, [settings.grader, WritingRole(settings.writer)])
+    train, held = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
-    async with opened(asking, clock=None, seed=settings.seed, dry_run=True) as gateway:
+    async with open_gateway(access, clock=None, seed=settings.seed, dry_run=True) as gateway:
         for place in places:
             alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
             for case, truths in zip(train.cases, train.truths, strict=True):
                 if truths[place] != MISSING:
                     script = settings.grader.script(case._replace(rubric=alone))
-                    await result_of(script, gateway.answers, [])
+                    await script_result(script, gateway.answers, [])
         planned = gateway.planned
     learnt, decided = _labelled(train, places), _labelled(held, places)
     # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
@@ -66,6 +68,6 @@ async def forecast(rubric: Rubric, dataset: RubricDataset, settings: Settings, *
     return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
 
 
-def _labelled(half: Half, places: list[int]) -> list[int]:
+def _labelled(half: DatasetPart, places: list[int]) -> list[int]:
     """How many items of a part have a label, for each criterion."""
     return [sum(truths[place] != MISSING for truths in half.truths) for place in places]

@@ -22,9 +22,9 @@ from deemster.records.usage import added, tokens_of
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import VERDICTS
-from deemster.runs._improvement_log import Reply, Trail, Verdicts
-from deemster.runs._train_test_split import Half
-from deemster.runs.play_scripts import result_of
+from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
+from deemster.runs._train_test_split import DatasetPart
+from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress
 
 TRAIN: Final = "train"
@@ -38,7 +38,7 @@ WORKERS = 256
 LOST = 0.05
 
 
-class Settings(NamedTuple):
+class ImprovementSettings(NamedTuple):
     """How a rubric is improved.
 
     Attributes:
@@ -79,11 +79,11 @@ class Settings(NamedTuple):
             yield Issue(f"`writer` is the name of a model role, not {shown(self.writer)}.")
 
 
-class Stopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended
+class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended
     """Models cannot be asked any further."""
 
 
-class Hearing:
+class ImprovementJudging:
     """Asks judges and the writer, each question once.
 
     Args:
@@ -98,11 +98,11 @@ class Hearing:
     def __init__(
         self,
         rubric: Rubric,
-        halves: Mapping[str, Half],
-        settings: Settings,
+        halves: Mapping[str, DatasetPart],
+        settings: ImprovementSettings,
         *,
         gateway: Gateway,
-        trail: Trail,
+        trail: ImprovementLog,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.rubric, self.halves, self.settings = rubric, halves, settings
@@ -136,7 +136,7 @@ class Hearing:
         truths = self.truths(self.rubric.names.index(criterion.name), part)
         return agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
 
-    async def verdicts(self, criterion: Criterion, part: str) -> Verdicts:
+    async def verdicts(self, criterion: Criterion, part: str) -> LoggedVerdicts:
         """How the judges decide about a part by a wording; asked once.
 
         Args:
@@ -161,9 +161,9 @@ class Hearing:
         lost = [graded[at][0].criteria[0] for at, place in enumerate(places) if codes[place] is None]
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
-            raise Stopped(f"the judges failed on {len(lost):,} of {counted(len(places), 'item')}: {why}")
+            raise ImprovementStopped(f"the judges failed on {len(lost):,} of {counted(len(places), 'item')}: {why}")
         usages = self._usages(reply for _, heard in graded for reply in heard)
-        fact = Verdicts(
+        fact = LoggedVerdicts(
             criterion=criterion.name,
             requirement=criterion.requirement,
             part=part,
@@ -194,7 +194,7 @@ class Hearing:
             nonlocal done
             for place in left:
                 heard: list[Said] = []
-                item = await result_of(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
+                item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
                 found[place] = (item, heard)
                 done += 1
                 self._tell(done, len(cases))
@@ -204,7 +204,7 @@ class Hearing:
                 tasks.create_task(worker())
         every = [each for each in found if each is not None]
         if any(vote.failure is not None and vote.failure.cause == "not_run" for vote in _votes(every)):
-            raise Stopped(self._halted)
+            raise ImprovementStopped(self._halted)
         return every
 
     @property
@@ -215,7 +215,7 @@ class Hearing:
         if self._progress is not None:
             self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limits()))
 
-    async def proposed(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> Reply:
+    async def proposed(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> LoggedProposal:
         """What the writer proposes; asked once.
 
         Args:
@@ -241,14 +241,14 @@ class Hearing:
         heard: list[Said] = []
         facts: dict[str, Any] = {"criterion": criterion.name, "number": number}
         try:
-            told = await result_of(script, self._gateway.answers, heard)
+            told = await script_result(script, self._gateway.answers, heard)
             facts |= told.value._asdict()
         except Silent as silent:
             if silent.no_answer.cause != "unreadable":
-                raise Stopped(f"the writer failed: {silent.no_answer.message.rstrip('.')}") from None
+                raise ImprovementStopped(f"the writer failed: {silent.no_answer.message.rstrip('.')}") from None
             facts["message"] = silent.no_answer.message
         usages = self._usages(heard)
-        reply = Reply(**facts, usage=added(usages), tokens=_tokens(usages))
+        reply = LoggedProposal(**facts, usage=added(usages), tokens=_tokens(usages))
         self._trail.keep(reply)
         return reply
 

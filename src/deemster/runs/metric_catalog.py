@@ -21,12 +21,12 @@ from deemster.metrics.metric_contract import Measure, shown
 from deemster.metrics.metric_spec import parse_spec, written_options
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
-from deemster.runs.import_user_code import imported
+from deemster.runs.import_user_code import import_object
 
 OPTIONS = frozenset({"name", "threshold"})
 
 
-class Adjusted:
+class AdjustedMetric:
     """A metric with the options that every metric takes, whether or not its author thought of them.
 
     Args:
@@ -68,7 +68,7 @@ _ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.runs.rubric_metric"
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
 
-class Option(NamedTuple):
+class CatalogOption(NamedTuple):
     """One option of a metric, as a person reads it."""
 
     name: str
@@ -76,7 +76,7 @@ class Option(NamedTuple):
     default: Any
 
 
-class Entry(NamedTuple):
+class CatalogEntry(NamedTuple):
     """One metric of the catalog, as a person reads it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Entry(NamedTuple):
     family: str
     summary: str
     doc: str
-    options: tuple[Option, ...]
+    options: tuple[CatalogOption, ...]
     reads: tuple[str, ...]
     reads_expected: bool
     core: bool
@@ -175,7 +175,7 @@ def spec(metric: Metric) -> str:
     """How a metric is written: the canonical spec of ours, `module:name` of a custom one."""
     if _is_ours(metric):
         return str(metric)
-    if isinstance(metric, Adjusted):
+    if isinstance(metric, AdjustedMetric):
         return spec(metric.metric) + written_options(metric.options)
     named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
     if not hasattr(named, "__qualname__"):
@@ -235,12 +235,12 @@ def _pass_mark(value: Any) -> float | None:
     return float(value) if isinstance(value, Real) and math.isfinite(value) else None
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogEntry, ...]:
     """The metrics of this package, by family, in the order of the table."""
     return tuple(_entry(alias) for alias in (*PLACES, *PRESETS))
 
 
-def describe(name: str) -> Entry:
+def describe(name: str) -> CatalogEntry:
     """One metric of this package, by alias, short name or spec.
 
     Raises:
@@ -253,7 +253,7 @@ def describe(name: str) -> Entry:
     return _entry(alias)
 
 
-def _entry(alias: str) -> Entry:
+def _entry(alias: str) -> CatalogEntry:
     metric = _class(PRESETS.get(alias, alias))
     annotations = {
         name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
@@ -269,10 +269,10 @@ def _entry(alias: str) -> Entry:
         reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
         doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
     options = tuple(
-        Option(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        CatalogOption(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
         for field in msgspec.structs.fields(metric)
     )
-    return Entry(
+    return CatalogEntry(
         name=alias,
         short=metric.short,
         family=metric.family,
@@ -341,9 +341,9 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
         return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
     if name in plugins:
         plugin = plugins[name]
-        return _custom(imported(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
+        return _custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
     if ":" in name:
-        return _custom(imported(name, called="The metric", search=search), f"`{name}`", options)
+        return _custom(import_object(name, called="The metric", search=search), f"`{name}`", options)
     raise _unknown(name, plugins)
 
 
@@ -376,12 +376,12 @@ def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
         if own:
             raise ConfigurationError(f"{called} is an instance already and takes no option {listing(own)}.")
         metric = _checked(found, called)
-        return Adjusted(metric, general) if general else metric
+        return AdjustedMetric(metric, general) if general else metric
     if _takes(found, options):
         own, general = options, {}
     with Caught() as caught:
         metric = _checked(found(**own), called)
-        return Adjusted(metric, general) if general else metric
+        return AdjustedMetric(metric, general) if general else metric
     if isinstance(caught.error, ConfigurationError):
         raise caught.error
     raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error

@@ -16,13 +16,13 @@ from deemster.models.clock import Clock
 from deemster.records import Output, Sample
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
-from deemster.runs.play_scripts import Ask, played, played_together, repeated
+from deemster.runs.play_scripts import Ask, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan
 
 BATCH = 256
 
 
-class Asking(NamedTuple):
+class ModelAccess(NamedTuple):
     """How a run may ask models.
 
     Attributes:
@@ -40,14 +40,14 @@ class Asking(NamedTuple):
     offline: bool = False
 
 
-def asking_of(
+def build_model_access(
     models: Mapping[str, Any] | None,
     *,
     cache: str | Path | None = None,
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
-) -> Asking:
+) -> ModelAccess:
     """How a run may ask models, from what a program hands over.
 
     Args:
@@ -82,7 +82,7 @@ def asking_of(
         raise ConfigurationError(issues)
     path = None if cache is None else Path(cache)
     money = None if budget_usd is None else Decimal(str(budget_usd))
-    return Asking(roles, path, money, budget_tokens, offline)
+    return ModelAccess(roles, path, money, budget_tokens, offline)
 
 
 def budget_issues(usd: Any, tokens: Any) -> list[Issue]:
@@ -101,13 +101,13 @@ def _is_amount(usd: Any) -> bool:
     return Decimal(usd).is_finite() and 0 <= usd < 1e12
 
 
-def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:
+def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelAccess:
     """The same, with the embedding model that comes with the installation where one is asked for and none is given.
 
     Raises:
         ConfigurationError: A metric asks a model that nobody named.
     """
-    roles = dict(asking.roles)
+    roles = dict(access.roles)
     issues = []
     for metric in metrics:
         for role in getattr(metric, "roles", ()):
@@ -119,12 +119,12 @@ def completed(asking: Asking, metrics: Sequence[Any]) -> Asking:
                 issues.append(Issue(message))
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))
-    return asking._replace(roles=roles)
+    return access._replace(roles=roles)
 
 
 @asynccontextmanager
-async def opened(
-    asking: Asking,
+async def open_gateway(
+    access: ModelAccess,
     *,
     clock: Clock | None,
     seed: int,
@@ -136,7 +136,7 @@ async def opened(
     """A gateway to the models, open while the block runs.
 
     Args:
-        asking: How the run may ask.
+        access: How the run may ask.
         clock: The time.
         seed: For everything that draws.
         on_stop: Told when no more requests can be made, and why.
@@ -148,19 +148,19 @@ async def opened(
         ConfigurationError: A request could not be made because of how the run is set up.
     """
     budget = None
-    if asking.budget_usd is not None or asking.budget_tokens is not None:
-        budget = Budget(usd=asking.budget_usd, tokens=asking.budget_tokens, spent=Most(spent.tokens, spent.usd))
+    if access.budget_usd is not None or access.budget_tokens is not None:
+        budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=Most(spent.tokens, spent.usd))
     # Whoever only counts leaves no file behind.
-    keeps = asking.cache is not None and (not dry_run or asking.cache.exists())
-    cache = Cache(asking.cache) if keeps and asking.cache is not None else None
+    keeps = access.cache is not None and (not dry_run or access.cache.exists())
+    cache = Cache(access.cache) if keeps and access.cache is not None else None
     try:
         gateway = Gateway(
-            asking.roles,
+            access.roles,
             cache=cache,
             budget=budget,
             clock=clock,
             seed=seed,
-            offline=asking.offline,
+            offline=access.offline,
             dry_run=dry_run,
             on_stop=on_stop,
             run=run,
@@ -175,13 +175,13 @@ async def opened(
             cache.close()
 
 
-async def rehearsed(plan: Plan, gateway: Gateway) -> None:
+async def rehearse(plan: Plan, gateway: Gateway) -> None:
     """Send every script of a run to a gateway that only counts, without calling the target.
 
     Where there are no saved outputs, the expected output stands in for what the target would say.
     """
     for repetition in range(plan.repetitions):
-        ask = repeated(gateway.answers, repetition)
+        ask = ask_in_repetition(gateway.answers, repetition)
         batch: list[tuple[Sample, Output]] = []
         for sample in plan.dataset:
             batch.append((sample, _stand_in(plan, sample, repetition)))
@@ -196,10 +196,10 @@ async def _rehearse(plan: Plan, ask: Ask, batch: Sequence[tuple[Sample, Output]]
     samples, outputs = [sample for sample, _ in batch], [output for _, output in batch]
     for scorer in plan.scorers:
         if hasattr(scorer, "script_many"):
-            await played_together(scorer, samples, outputs, ask=ask)
+            await play_batch_script(scorer, samples, outputs, ask=ask)
         else:
             for sample, output in batch:
-                await played(scorer, sample, output, ask=ask)
+                await play_script(scorer, sample, output, ask=ask)
 
 
 def _stand_in(plan: Plan, sample: Sample, repetition: int) -> Output:

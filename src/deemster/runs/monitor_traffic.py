@@ -39,7 +39,7 @@ def monitor(
     Raises:
         InputError: Nothing is recorded under this name, or something given cannot be used.
     """
-    first = moment(since) if isinstance(since, str) else since
+    first = parse_time(since) if isinstance(since, str) else since
     with open_store(store, create=False) as held:
         runs = held.runs(dataset=dataset, kind="recording")
         if not runs:
@@ -50,7 +50,7 @@ def monitor(
     return monitored(chosen, every=every, baseline=baseline, alpha=alpha)
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time from its RFC 3339 text; a date alone is its first moment in UTC.
 
     Raises:
@@ -78,7 +78,7 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
         while position < execution.position:
             position, at = next(moments, (execution.position, None))
         if position == execution.position and at is not None:
-            yield Seen(moment(at), _passed(execution, places))
+            yield Seen(parse_time(at), _passed(execution, places))
 
 
 def _passed(execution: Execution, places: Sequence[int]) -> bool | None:

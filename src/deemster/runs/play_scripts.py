@@ -21,7 +21,7 @@ SAMPLES = 1_000
 ROUNDS = 1_000
 
 
-def repeated(ask: Ask, repetition: int) -> Ask:
+def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
     """What answers the requests of one repetition: the same question is another one in each.
 
     So a judge that is asked about the same output again answers anew, and its noise is seen. What is asked `once` stays
@@ -43,7 +43,7 @@ def repeated(ask: Ask, repetition: int) -> Ask:
     return again
 
 
-def anew(ask: Ask, earlier: Mark | None) -> Ask:
+def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
     """What answers the requests of a mark that could not be made because a reply could not be read.
 
     The questions are put as ones that were not put before, so that no cache gives the same replies again.
@@ -68,7 +68,7 @@ def anew(ask: Ask, earlier: Mark | None) -> Ask:
     return put_anew
 
 
-async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
+async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
     """The mark a script ends with, and the calls it stands on.
 
     Args:
@@ -79,12 +79,14 @@ async def played(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Ma
     """
     heard: list[Reply] = []
     with Caught() as caught:
-        mark = user_mark(metric, await result_of(metric.script(sample, output), ask, heard))
+        mark = user_mark(metric, await script_result(metric.script(sample, output), ask, heard))
         return _with_calls(mark, heard)
     return _with_calls(Unscored("metric_failed", caught.message), heard)
 
 
-async def played_together(metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask) -> list[Mark]:
+async def play_batch_script(
+    metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask
+) -> list[Mark]:
     """The marks one script ends with for a batch; what it used is divided equally among them.
 
     Args:
@@ -95,14 +97,16 @@ async def played_together(metric: Any, samples: Sequence[Sample], outputs: Seque
     """
     heard: list[Reply] = []
     with Caught() as caught:
-        marks = [user_mark(metric, mark) for mark in await result_of(metric.script_many(samples, outputs), ask, heard)]
+        marks = [
+            user_mark(metric, mark) for mark in await script_result(metric.script_many(samples, outputs), ask, heard)
+        ]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
         return [_with_usage(mark, share) for mark, share in zip(marks, _shares(heard, len(marks)), strict=True)]
     return [Unscored("metric_failed", caught.message, share) for share in _shares(heard, len(samples))]
 
 
-async def result_of(script: Any, ask: Ask, heard: list[Reply]) -> Any:
+async def script_result(script: Any, ask: Ask, heard: list[Reply]) -> Any:
     """What a script returns in the end.
 
     Args:

@@ -19,7 +19,7 @@ FORMATS = ("yaml", "json", "jsonl")
 TAG = "to-complete"
 
 
-class Promoted(NamedTuple):
+class Promotion(NamedTuple):
     """What was written.
 
     Attributes:
@@ -31,7 +31,7 @@ class Promoted(NamedTuple):
     known: int
 
 
-def promoted(
+def promote_failures(
     store: Store,
     runs: Iterable[RunRow],
     path: str | Path,
@@ -40,7 +40,7 @@ def promoted(
     metric: str | None = None,
     ids: Collection[str] = (),
     limit: int | None = None,
-) -> Promoted:
+) -> Promotion:
     """Write failing records as golden samples without an expected output, for a person to complete.
 
     Each carries the tag `to-complete`, and in its metadata what was said and by what it failed.
@@ -79,7 +79,7 @@ def promoted(
         write_rows(file, header, rows, key="samples", known=FORMATS, error=DatasetError)
     elif rows:
         extend_rows(file, rows, key="samples", known=FORMATS, error=DatasetError)
-    return Promoted(tuple(row["id"] for row in rows), known)
+    return Promotion(tuple(row["id"] for row in rows), known)
 
 
 def _chosen(

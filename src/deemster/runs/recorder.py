@@ -23,7 +23,7 @@ from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Usage
-from deemster.runs.recording_writer import Record, Shelf
+from deemster.runs.recording_writer import Record, RecordingWriter
 
 LARGEST = 8 * 1024 * 1024
 _BATCH = 256
@@ -34,7 +34,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _encode = msgspec.json.Encoder(enc_hook=msgspec.to_builtins).encode
 
 
-class Counts(NamedTuple):
+class RecorderCounts(NamedTuple):
     """What became of the calls a recorder was told of.
 
     Attributes:
@@ -102,7 +102,9 @@ class Recorder:
         self._rate, self._redact, self._length = float(rate), redact, queue
         self._clock = clock or clock_from_environment()
         self._draw = random.Random(seed).random  # noqa: S311 - a share of calls, no secret
-        self._shelf = functools.partial(Shelf, dataset, store=store, clock=self._clock, rate=self._rate, records=rotate)
+        self._shelf = functools.partial(
+            RecordingWriter, dataset, store=store, clock=self._clock, rate=self._rate, records=rotate
+        )
         self.restart()
         # At its exit the interpreter waits for what is in the queue, but not for a recorder nobody holds any more.
         atexit.register(_weakly(self.close))
@@ -120,7 +122,7 @@ class Recorder:
         self._queue: Queue[bytes | None] = Queue(self._length)
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._counts = dict.fromkeys(Counts._fields, 0)
+        self._counts = dict.fromkeys(RecorderCounts._fields, 0)
 
     def pause(self) -> None:
         """Wait a moment until nothing is being stored: a fork inside a database would leave its locks to nobody."""
@@ -133,10 +135,10 @@ class Recorder:
             self._busy.release()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecorderCounts:
         """What became of the calls so far."""
         with self._lock:
-            return Counts(**self._counts)
+            return RecorderCounts(**self._counts)
 
     def record(
         self,

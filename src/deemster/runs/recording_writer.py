@@ -50,7 +50,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
     at: str = ""
 
 
-class Shelf:
+class RecordingWriter:
     """Stores records, and says how many it could store; what it cannot do never raises.
 
     Args:

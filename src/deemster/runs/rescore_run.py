@@ -11,25 +11,25 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.runs._engine import perform
-from deemster.runs._execution_batch import Work
-from deemster.runs._final_marks import settled, settles
-from deemster.runs._run_identity import marking_identity, moment
+from deemster.runs._engine import execute_plan
+from deemster.runs._execution_batch import WorkItem
+from deemster.runs._final_marks import needs_settling, settle_marks
+from deemster.runs._run_identity import format_time, scoring_identity
 from deemster.runs.evaluation_job import Job, with_secrets
-from deemster.runs.model_access import Asking, completed, opened
+from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
 from deemster.runs.progress import Counter, Progress
-from deemster.runs.resume_backlog import is_retried, whole
+from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_plan import Plan, survey
-from deemster.runs.run_writer import cards_of
+from deemster.runs.run_writer import metric_cards
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import Places, StoredSamples, report_of
+from deemster.runs.stored_run import ExecutionSlots, StoredSamples, stored_report
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 _CUT = Unscored("too_large", "The output was above 1 MiB and is not kept as a whole.")
 
 
-class Rescored(NamedTuple):
+class Rescoring(NamedTuple):
     """What came of marking a run again.
 
     Attributes:
@@ -46,12 +46,12 @@ async def rescore(
     run: str,
     *,
     metrics: Sequence[Metric],
-    asking: Asking | None = None,
+    access: ModelAccess | None = None,
     clock: Clock | None = None,
     stop: Stop | None = None,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
-) -> Rescored:
+) -> Rescoring:
     """Mark the outputs of a stored run by further metrics, or by the same ones anew.
 
     What is marked already by the same metrics and models, in a rescoring that was interrupted, is not marked again.
@@ -60,7 +60,7 @@ async def rescore(
         store: Where the run is kept.
         run: Its id, a unique beginning of it, or `latest`.
         metrics: The metrics; one of a name that the run has replaces that one.
-        asking: How they may ask models.
+        access: How they may ask models.
         clock: The time; the machine's own unless given.
         stop: Asks to stop.
         warn: Told each warning.
@@ -73,12 +73,12 @@ async def rescore(
     clock, stop = clock or clock_from_environment(), stop or Stop()
     with store.lease(_markable(store, run).id):
         row = store.run(run)
-        job = _job(store, row, metrics, asking or Asking())
+        job = _job(store, row, metrics, access or ModelAccess())
         for warning in survey(job.plan, note=lambda _position, _sample: None):
             warn(warning)
-        cards = cards_of(job)
-        identity = marking_identity(job, cards)
-        number = store.open_scoring(row.id, cards, identity=identity, started_at=moment(clock.now()))
+        cards = metric_cards(job)
+        identity = scoring_identity(job, cards)
+        number = store.open_scoring(row.id, cards, identity=identity, started_at=format_time(clock.now()))
         marking = _Marking(store, row, number, job, progress)
         began = clock.elapsed_s()
         with store.writer(row.id, scoring=number, outputs=False) as writer:
@@ -93,11 +93,11 @@ async def rescore(
                 scoring=number,
                 status="complete",
                 reason=None,
-                finished_at=moment(clock.now()),
+                finished_at=format_time(clock.now()),
                 duration_s=0.0 if began is None or ended is None else round(ended - began, 3),
                 release=True,
             )
-    return Rescored(report_of(store, row.id, warn=warn), missing)
+    return Rescoring(stored_report(store, row.id, warn=warn), missing)
 
 
 class _Marking:
@@ -121,15 +121,15 @@ class _Marking:
             counter.add(executions)
 
         if not job.plan.scorers:
-            await perform(job.plan, sink=sink, clock=clock, stop=stop, works=self._works())
+            await execute_plan(job.plan, sink=sink, clock=clock, stop=stop, works=self._works())
             return
         run = f"{self.row.facts.get('token', self.row.id)}/{self.number}"
-        async with opened(
-            job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=sum_spending(self._marked())
+        async with open_gateway(
+            job.access, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=sum_spending(self._marked())
         ) as gateway:
             counter.gateway = gateway
             stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
-            await perform(
+            await execute_plan(
                 job.plan,
                 sink=sink,
                 clock=clock,
@@ -144,9 +144,9 @@ class _Marking:
     def settle(self) -> None:
         """Make the marks final that need all of them."""
         metrics, row = self.job.plan.metrics, self.row
-        if settles(metrics):
-            marked = Places(self._marked, samples=row.samples, repetitions=row.repetitions)
-            self.store.settle(row.id, self.number, settled(metrics, marked))
+        if needs_settling(metrics):
+            marked = ExecutionSlots(self._marked, samples=row.samples, repetitions=row.repetitions)
+            self.store.settle(row.id, self.number, settle_marks(metrics, marked))
 
     def missing(self, stop: Stop) -> str | None:
         """Why marks are missing, where some are."""
@@ -162,7 +162,7 @@ class _Marking:
         kept = self.store.executions(self.row.id, scoring=self.number, settled=False)
         return (execution for execution in kept if execution.marks)
 
-    def _works(self) -> Iterator[Work]:
+    def _works(self) -> Iterator[WorkItem]:
         samples = iter(enumerate(self.job.plan.dataset))
         at, sample = next(samples)
         nothing = (_CUT,) * len(self.job.plan.metrics)
@@ -174,9 +174,11 @@ class _Marking:
                 continue
             marks: tuple[Any, ...] | None = tuple(None if is_retried(mark) else mark for mark in execution.marks)
             if isinstance(answer, Output):
-                answer = whole(answer, valid=execution.valid)
+                answer = restore_invalid_text(answer, valid=execution.valid)
                 marks = nothing if execution.cut is not None else marks
-            yield Work(execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None)
+            yield WorkItem(
+                execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None
+            )
 
 
 def _is_not_run(mark: Mark) -> bool:
@@ -192,11 +194,11 @@ def _markable(store: Store, run: str) -> RunRow:
     return row
 
 
-def _job(store: Store, row: RunRow, metrics: Sequence[Metric], asking: Asking) -> Job:
+def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAccess) -> Job:
     if not metrics:
         raise ConfigurationError("Name at least one metric, such as `--metric rouge-l`.")
     samples: Any = StoredSamples(store, row)
     # Every answer is there already, so what stands for the target is never asked.
     nobody = SavedOutputs({"nobody": ""})
     plan = Plan(samples, nobody, tuple(metrics), row.repetitions)
-    return with_secrets(Job(plan, suite=row.suite, seed=row.seed, asking=completed(asking, plan.scorers)))
+    return with_secrets(Job(plan, suite=row.suite, seed=row.seed, access=complete_model_access(access, plan.scorers)))

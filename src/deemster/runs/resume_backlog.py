@@ -9,10 +9,10 @@ import msgspec
 
 from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
 from deemster.records.shared_call_cost import sum_spending
-from deemster.runs._execution_batch import Work
+from deemster.runs._execution_batch import WorkItem
 
 # What may come out otherwise when it is tried again.
-RETRIED = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
+RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
 _MISSING, _DONE, _AGAIN = range(3)
 # Whoever reads keeps a store from tidying up: after so much work that needed nothing kept, it is read no further.
 _PATIENCE = 2000
@@ -21,7 +21,7 @@ _REPLACED, _LONE = "\ufffd", "\ud800"
 Read: TypeAlias = Callable[..., Iterator[Execution]]
 
 
-class Backlog:
+class ResumeBacklog:
     """Tells the executions of a run that are done from those that are missing or to be tried again.
 
     Args:
@@ -72,7 +72,7 @@ class Backlog:
         again = f", trying {self.again:,} again" if self.again else ""
         return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."
 
-    def works(self, samples: Iterable[Sample]) -> Iterator[Work]:
+    def works(self, samples: Iterable[Sample]) -> Iterator[WorkItem]:
         """The work that is left.
 
         Args:
@@ -91,7 +91,7 @@ class Backlog:
                 if unused == _PATIENCE:
                     kept.rest()
                 execution = kept.at(position, repetition) if state == _AGAIN else None
-                yield Work(position, sample, repetition) if execution is None else _repeated(execution, sample)
+                yield WorkItem(position, sample, repetition) if execution is None else _repeated(execution, sample)
 
     def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         for execution in executions:
@@ -145,14 +145,14 @@ class _Kept:
 
 def is_retried(mark: Mark) -> bool:
     """Whether a mark is made again when its run is resumed."""
-    return isinstance(mark, Unscored) and mark.cause in RETRIED
+    return isinstance(mark, Unscored) and mark.cause in RETRIED_CAUSES
 
 
 def _is_failed(mark: Mark) -> bool:
     return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
 
 
-def whole(output: Output, *, valid: bool) -> Output:
+def restore_invalid_text(output: Output, *, valid: bool) -> Output:
     """An output as metrics must see it: text that was no valid Unicode is kept readable, and must not pass for valid.
 
     Args:
@@ -164,10 +164,12 @@ def whole(output: Output, *, valid: bool) -> Output:
     return msgspec.structs.replace(output, text=output.text.replace(_REPLACED, _LONE))
 
 
-def _repeated(execution: Execution, sample: Sample) -> Work:
+def _repeated(execution: Execution, sample: Sample) -> WorkItem:
     """What is to be tried again: the failed marks, or all of it where the output is not there as a whole."""
     position, repetition, answer = execution.position, execution.repetition, execution.answer
     if not isinstance(answer, Output) or execution.cut is not None:
-        return Work(position, sample, repetition, earlier=execution.marks)
+        return WorkItem(position, sample, repetition, earlier=execution.marks)
     marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
-    return Work(position, sample, repetition, whole(answer, valid=execution.valid), marks, execution.marks)
+    return WorkItem(
+        position, sample, repetition, restore_invalid_text(answer, valid=execution.valid), marks, execution.marks
+    )

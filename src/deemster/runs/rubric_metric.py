@@ -28,7 +28,7 @@ from deemster.records import Cause, Output, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.length_penalty import submission_parts
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs._criterion_metrics import checks_of_rubrics
+from deemster.runs._criterion_metrics import build_criterion_checks
 
 
 class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
@@ -132,7 +132,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
     @cached_property
     def checks(self) -> dict[Any, Any]:
         """The metrics that answer criteria in place of a judge."""
-        return checks_of_rubrics([self.held])
+        return build_criterion_checks([self.held])
 
     @property
     def parts(self) -> tuple[str, ...]:

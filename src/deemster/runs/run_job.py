@@ -11,28 +11,28 @@ from deemster.records import Execution, Sample
 from deemster.report import Report
 from deemster.results import Tally, unknown_names
 from deemster.results.mark_columns import Outcomes
-from deemster.runs._build_report import derived
-from deemster.runs._constant_judge_warning import Sameness
-from deemster.runs._engine import Sink, perform
-from deemster.runs._final_marks import settles
+from deemster.runs._build_report import build_report
+from deemster.runs._constant_judge_warning import ConstantJudgeWatch
+from deemster.runs._engine import Sink, execute_plan
+from deemster.runs._final_marks import needs_settling
 from deemster.runs._live_tally import LiveTally
-from deemster.runs._run_settings import spelt, terms_of
+from deemster.runs._run_settings import card_spellings, report_settings
 from deemster.runs.evaluation_job import Job, with_secrets
-from deemster.runs.model_access import opened
+from deemster.runs.model_access import open_gateway
 from deemster.runs.progress import Counter, Progress
 from deemster.runs.run_plan import survey
-from deemster.runs.run_writer import Keeping, Ledger, cards_of, opened_ledger
+from deemster.runs.run_writer import RunStorage, RunWriter, metric_cards, open_run_writer
 from deemster.runs.stop_request import Stop
 
 
-async def run(
+async def run_job(
     job: Job,
     *,
     clock: Clock | None = None,
     stop: Stop | None = None,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
-    keeping: Keeping | None = None,
+    storage: RunStorage | None = None,
 ) -> Report:
     """Run a job and report on it.
 
@@ -42,7 +42,7 @@ async def run(
         stop: Asks the run to stop; what was not started is then `not_run`.
         warn: Told each warning.
         progress: Told how far the run is.
-        keeping: How the run is stored; None where it ends with the program.
+        storage: How the run is stored; None where it ends with the program.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -53,7 +53,7 @@ async def run(
     job = with_secrets(job)
     tally, order = _surveyed(job, warn)
     live = LiveTally(tally, job.plan)
-    with opened_ledger(job, keeping, order=order, live=live, clock=clock, warn=warn) as ledger:
+    with open_run_writer(job, storage, order=order, live=live, clock=clock, warn=warn) as ledger:
         job, before = ledger.job, ledger.before
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = Counter(total, progress, done=before.done, unscored=before.unscored)
@@ -61,11 +61,11 @@ async def run(
         ledger.settle()
         stopped = stop.reason or counter.held_back or getattr(job.plan.target, "held_back", None)
         remains = ledger.remains(stopped=stopped, budget=counter.budget)
-        sameness = Sameness(job.plan)
+        sameness = ConstantJudgeWatch(job.plan)
         # A run that was resumed with changes is told by the samples that are kept of it.
         fits = remains.samples is job.plan.dataset and tally.cards == tuple(remains.cards)
         watch = sameness.add if job.plan.scorers else None
-        report = derived(remains, terms_of(job), tally=live.tally() if fits else None, watch=watch)
+        report = build_report(remains, report_settings(job), tally=live.tally() if fits else None, watch=watch)
         for warning in sameness.warnings():
             warn(warning)
         return ledger.close(report, stopped=stopped)
@@ -73,7 +73,7 @@ async def run(
 
 def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
     """Look at every sample before anything runs; a tally that knows the tags, and a digest of the order of the ids."""
-    plan, cards = job.plan, cards_of(job)
+    plan, cards = job.plan, metric_cards(job)
     tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
 
     order = hashlib.sha256()
@@ -88,13 +88,13 @@ def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
         cohorts = [name for name, _ in tally.cohorts]
         parts = [f"{card.name}/{part}" for card in cards for part in card.parts]
         aggregates = job.aggregator is not None
-        unknown_names(job.gate, metrics=spelt(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
+        unknown_names(job.gate, metrics=card_spellings(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
     return tally, order.hexdigest()
 
 
 async def _performed(
     job: Job,
-    ledger: Ledger,
+    ledger: RunWriter,
     live: LiveTally,
     *,
     clock: Clock,
@@ -111,15 +111,17 @@ async def _performed(
         counter.add(executions)
 
     if not job.plan.scorers:
-        await perform(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works, hold=ledger.hold)
+        await execute_plan(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works, hold=ledger.hold)
         return
     token, spent = ledger.token, ledger.before.spent
-    async with opened(job.asking, clock=clock, seed=job.seed, on_stop=stop.request, run=token, spent=spent) as gateway:
+    async with open_gateway(
+        job.access, clock=clock, seed=job.seed, on_stop=stop.request, run=token, spent=spent
+    ) as gateway:
         counter.gateway = gateway
         stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         telling = asyncio.create_task(counter.tell_regularly())
         try:
-            await perform(
+            await execute_plan(
                 job.plan,
                 sink=sink,
                 clock=clock,
@@ -137,7 +139,7 @@ async def _performed(
 
 def _check(job: Job) -> Sink:
     """Tries the aggregator on executions as they come: a run that it does not fit is told so before it is paid for."""
-    if job.aggregator is None or settles(job.plan.metrics):
+    if job.aggregator is None or needs_settling(job.plan.metrics):
         return lambda _: None
     names = [metric.name for metric in job.plan.metrics]
     samples, repetitions = len(job.plan.dataset), job.plan.repetitions

@@ -16,18 +16,18 @@ from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Budget, Report, Samples
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._begin_run import begun
-from deemster.runs._build_report import Remains, batches
-from deemster.runs._execution_batch import Work
-from deemster.runs._final_marks import settled, settles
+from deemster.runs._begin_run import begin_run
+from deemster.runs._build_report import RunRecord, batches
+from deemster.runs._execution_batch import WorkItem
+from deemster.runs._final_marks import needs_settling, settle_marks
 from deemster.runs._live_tally import LiveTally
-from deemster.runs._pending_answers import Hold
-from deemster.runs._resume_run import chosen, reconciled
-from deemster.runs._run_identity import identity_of, moment, run_id
-from deemster.runs._run_settings import facts_of, mixed_from, stopped_from
+from deemster.runs._pending_answers import PendingStorage
+from deemster.runs._resume_run import choose_run, reconcile_job
+from deemster.runs._run_identity import evaluation_identity, format_time, run_id
+from deemster.runs._run_settings import settings_facts, stop_reason, stored_changes
 from deemster.runs.evaluation_job import Job
-from deemster.runs.resume_backlog import Backlog
-from deemster.runs.stored_run import Places, StoredSamples, report_of
+from deemster.runs.resume_backlog import ResumeBacklog
+from deemster.runs.stored_run import ExecutionSlots, StoredSamples, stored_report
 from deemster.store import RunRow, Spool, Store, Writer
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -35,7 +35,7 @@ from deemster.targets.saved_outputs import SavedOutputs
 _HOLD_S = 0.1
 
 
-class Keeping(NamedTuple):
+class RunStorage(NamedTuple):
     """How a run is stored.
 
     Attributes:
@@ -51,7 +51,7 @@ class Keeping(NamedTuple):
     tell: Callable[[str], None] = lambda _: None
 
 
-class Before(NamedTuple):
+class PriorProgress(NamedTuple):
     """How far a run was before it went on.
 
     Attributes:
@@ -65,7 +65,7 @@ class Before(NamedTuple):
     spent: Spending = NOTHING_SPENT
 
 
-class Ledger(Protocol):
+class RunWriter(Protocol):
     """Keeps the executions of a run while it goes on, and what else is known of it.
 
     Attributes:
@@ -78,9 +78,9 @@ class Ledger(Protocol):
 
     token: str | None
     job: Job
-    before: Before
-    works: Iterable[Work] | None
-    hold: Hold | None
+    before: PriorProgress
+    works: Iterable[WorkItem] | None
+    hold: PendingStorage | None
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
@@ -90,7 +90,7 @@ class Ledger(Protocol):
         """Make the marks final that need all of a run."""
         ...
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
         """What the run left behind."""
         ...
 
@@ -100,14 +100,14 @@ class Ledger(Protocol):
 
 
 @contextmanager
-def opened_ledger(
-    job: Job, keeping: Keeping | None, *, order: str, live: LiveTally, clock: Clock, warn: Callable[[str], None]
-) -> Iterator[Ledger]:
+def open_run_writer(
+    job: Job, storage: RunStorage | None, *, order: str, live: LiveTally, clock: Clock, warn: Callable[[str], None]
+) -> Iterator[RunWriter]:
     """Where the executions of a run are kept, while it goes on.
 
     Args:
         job: What is run.
-        keeping: How it is stored; None where it ends with the program.
+        storage: How it is stored; None where it ends with the program.
         order: A digest of the samples' ids in their order.
         live: Counts what is kept of a run that is gone on with.
         clock: The time.
@@ -117,22 +117,26 @@ def opened_ledger(
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    cards = cards_of(job)
-    if keeping is None:
-        yield Spooled(job, cards, clock=clock)
+    cards = metric_cards(job)
+    if storage is None:
+        yield SpooledWriter(job, cards, clock=clock)
         return
-    row = None if not keeping.resume else chosen(keeping.store, job, keeping.resume)
-    if row is None and keeping.resume:
-        keeping.tell("There is no run to resume; this is a new one.")
-    with begun(job, cards, keeping.store, clock, order=order) if row is None else keeping.store.lease(row.id) as lease:
+    row = None if not storage.resume else choose_run(storage.store, job, storage.resume)
+    if row is None and storage.resume:
+        storage.tell("There is no run to resume; this is a new one.")
+    with (
+        begin_run(job, cards, storage.store, clock, order=order)
+        if row is None
+        else storage.store.lease(row.id) as lease
+    ):
         is_new = row is None
         # Whoever had the run before may have gone on with it until the lease was ours.
-        row = keeping.store.run(lease.run_id)
+        row = storage.store.run(lease.run_id)
         job, row, backlog = (
-            (job, row, None) if is_new else _left(job, cards, row, keeping, warn, order=order, live=live)
+            (job, row, None) if is_new else _left(job, cards, row, storage, warn, order=order, live=live)
         )
-        with keeping.store.writer(row.id) as writer:
-            ledger = Stored(job, keeping.store, row, backlog, writer=writer, clock=clock)
+        with storage.store.writer(row.id) as writer:
+            ledger = StoredWriter(job, storage.store, row, backlog, writer=writer, clock=clock)
             try:
                 yield ledger
             except StoreError:
@@ -142,13 +146,13 @@ def opened_ledger(
                 raise
 
 
-def cards_of(job: Job) -> tuple[MetricCard, ...]:
+def metric_cards(job: Job) -> tuple[MetricCard, ...]:
     """What reports say of a job's metrics beside their numbers."""
     thresholds = job.plan.thresholds
     return tuple(catalog.card(metric, threshold=thresholds.get(metric.name)) for metric in job.plan.metrics)
 
 
-class Spooled:
+class SpooledWriter:
     """A run that is kept until its reports are written.
 
     Args:
@@ -158,9 +162,9 @@ class Spooled:
     """
 
     token: str | None = None
-    works: Iterable[Work] | None = None
-    hold: Hold | None = None
-    before = Before()
+    works: Iterable[WorkItem] | None = None
+    hold: PendingStorage | None = None
+    before = PriorProgress()
 
     def __init__(self, job: Job, cards: Sequence[MetricCard], *, clock: Clock) -> None:
         self.job, self._cards, self._clock = job, cards, clock
@@ -173,18 +177,18 @@ class Spooled:
 
     def settle(self) -> None:
         """Make the marks final that need all of a run."""
-        if settles(self.job.plan.metrics):
-            for batch in batches(settled(self.job.plan.metrics, self._spool)):
+        if needs_settling(self.job.plan.metrics):
+            for batch in batches(settle_marks(self.job.plan.metrics, self._spool)):
                 self._spool.add(batch)
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
         """What the run left behind."""
         job = self.job
-        return Remains(
+        return RunRecord(
             id=run_id(self._started, job, self._cards),
             suite=job.suite,
-            started_at=moment(self._started),
-            finished_at=moment(self._clock.now()),
+            started_at=format_time(self._started),
+            finished_at=format_time(self._clock.now()),
             duration_s=_since(self._began, self._clock),
             seed=job.seed,
             tool_version=__version__,
@@ -201,7 +205,7 @@ class Spooled:
         return report
 
 
-class Stored:
+class StoredWriter:
     """A run that is kept in a store.
 
     Args:
@@ -214,15 +218,17 @@ class Stored:
     """
 
     def __init__(
-        self, job: Job, store: Store, row: RunRow, backlog: Backlog | None, *, writer: Writer, clock: Clock
+        self, job: Job, store: Store, row: RunRow, backlog: ResumeBacklog | None, *, writer: Writer, clock: Clock
     ) -> None:
         self.job, self._store, self._row, self._clock = job, store, row, clock
         self._writer, self._backlog = writer, backlog
         self.token: str | None = str(row.facts.get("token", row.id))
         self._began = clock.elapsed_s()
-        self.before = Before() if backlog is None else Before(backlog.done, backlog.unscored, backlog.spent)
-        self.works: Iterable[Work] | None = None if backlog is None else backlog.works(job.plan.dataset)
-        self.hold: Hold | None = Hold(self.add, 0.0 if store.durable else _HOLD_S)
+        self.before = (
+            PriorProgress() if backlog is None else PriorProgress(backlog.done, backlog.unscored, backlog.spent)
+        )
+        self.works: Iterable[WorkItem] | None = None if backlog is None else backlog.works(job.plan.dataset)
+        self.hold: PendingStorage | None = PendingStorage(self.add, 0.0 if store.durable else _HOLD_S)
 
     @property
     def is_idle(self) -> bool:
@@ -235,7 +241,7 @@ class Stored:
         Raises:
             StoreError: They cannot be kept.
         """
-        self._writer.add(executions, at=moment(self._clock.now()))
+        self._writer.add(executions, at=format_time(self._clock.now()))
 
     def settle(self) -> None:
         """Make the marks final that need all of a run.
@@ -245,18 +251,18 @@ class Stored:
         """
         self._writer.flush()
         metrics = self.job.plan.metrics
-        if settles(metrics) and not self.is_idle:
+        if needs_settling(metrics) and not self.is_idle:
             raw = self._places(settled=False)
-            self._store.settle(self._row.id, 0, settled(metrics, raw))
+            self._store.settle(self._row.id, 0, settle_marks(metrics, raw))
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> Remains:
+    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
         """What the run left behind."""
         row = self._row
         finished_at, duration_s = row.finished_at, row.duration_s or 0.0
         if finished_at is None or not self.is_idle:
-            finished_at = moment(self._clock.now())
+            finished_at = format_time(self._clock.now())
             duration_s = round(duration_s + _since(self._began, self._clock), 3)
-        return Remains(
+        return RunRecord(
             id=row.id,
             suite=row.suite,
             started_at=row.started_at,
@@ -268,8 +274,8 @@ class Stored:
             repetitions=row.repetitions,
             cards=row.scorings[0].cards,
             executions=self._places(settled=True),
-            stopped=stopped_from(row.facts) if self.is_idle else stopped,
-            mixed=mixed_from(row.facts),
+            stopped=stop_reason(row.facts) if self.is_idle else stopped,
+            mixed=stored_changes(row.facts),
             budget=budget,
         )
 
@@ -280,7 +286,7 @@ class Stored:
             StoreError: It cannot be noted.
         """
         run = report.run
-        facts = {**facts_of(self.job), "budget": msgspec.to_builtins(report.budget)}
+        facts = {**settings_facts(self.job), "budget": msgspec.to_builtins(report.budget)}
         if not self.is_idle:
             facts["stopped"] = stopped
         self._store.finish(
@@ -292,7 +298,7 @@ class Stored:
             facts=facts,
             release=True,
         )
-        return report if len(self._row.scorings) == 1 else report_of(self._store, run.id)
+        return report if len(self._row.scorings) == 1 else stored_report(self._store, run.id)
 
     def give_up(self, error: DeemsterError) -> None:
         """Note that the run cannot go on as it is set up."""
@@ -301,7 +307,7 @@ class Stored:
             self._row.id,
             status="incomplete",
             reason=str(error).partition("\n")[0],
-            finished_at=moment(self._clock.now()),
+            finished_at=format_time(self._clock.now()),
             duration_s=round((self._row.duration_s or 0.0) + _since(self._began, self._clock), 3),
             facts={"stopped": str(error).partition("\n")[0]},
         )
@@ -310,30 +316,30 @@ class Stored:
         """The samples of the report: the dataset itself where it is the one that is kept, since that is read faster."""
         dataset, row = self.job.plan.dataset, self._row
         known = (row.fingerprint, row.dataset, row.facts.get("schema_version"))
-        is_kept = not mixed_from(row.facts) and known == (dataset.fingerprint, dataset.name, dataset.schema_version)
+        is_kept = not stored_changes(row.facts) and known == (dataset.fingerprint, dataset.name, dataset.schema_version)
         return dataset if is_kept else StoredSamples(self._store, row)
 
-    def _places(self, *, settled: bool) -> Places:
+    def _places(self, *, settled: bool) -> ExecutionSlots:
         row = self._row
         # What is damaged was told when the run was taken up again. Where it ends before that is run, it was not run.
         tell = None if self._backlog is None else _heard
         read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled, tell=tell)
-        return Places(read, samples=row.samples, repetitions=row.repetitions)
+        return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
 def _left(
     job: Job,
     cards: Sequence[MetricCard],
     row: RunRow,
-    keeping: Keeping,
+    storage: RunStorage,
     warn: Callable[[str], None],
     *,
     order: str,
     live: LiveTally,
-) -> tuple[Job, RunRow, Backlog]:
+) -> tuple[Job, RunRow, ResumeBacklog]:
     """What is left to do of a run, with the job that does it and the run as it stands then."""
-    store = keeping.store
-    job, changes = reconciled(job, cards, row, store, order=order, allowed=keeping.allow_changed)
+    store = storage.store
+    job, changes = reconcile_job(job, cards, row, store, order=order, allowed=storage.allow_changed)
     told: set[str] = set()
 
     def tell(message: str) -> None:
@@ -341,19 +347,19 @@ def _left(
             told.add(message)
             warn(f"{message} What is damaged is run again.")
 
-    backlog = Backlog(
+    backlog = ResumeBacklog(
         functools.partial(store.executions, row.id, scoring=0, settled=False, tell=tell),
         samples=row.samples,
         repetitions=row.repetitions,
         retarget=not isinstance(job.plan.target, SavedOutputs),
-        note=live.note if live.resume(cards_of(job)) else None,
+        note=live.note if live.resume(metric_cards(job)) else None,
     )
-    keeping.tell(backlog.told(row.id))
+    storage.tell(backlog.told(row.id))
     if not len(backlog):
         return job, row, backlog
     if changes:
-        mixed = {"mixed": [*mixed_from(row.facts), *changes]}
-        store.amend(row.id, status="running", facts=mixed, identity=identity_of(job, cards, order=order))
+        mixed = {"mixed": [*stored_changes(row.facts), *changes]}
+        store.amend(row.id, status="running", facts=mixed, identity=evaluation_identity(job, cards, order=order))
         row = msgspec.structs.replace(row, facts={**row.facts, **mixed})
     else:
         store.amend(row.id, status="running")

@@ -12,14 +12,21 @@ from deemster.records import Execution, Sample
 from deemster.report import Report
 from deemster.results import Aggregator
 from deemster.results.metric_aggregators import aggregator_name
-from deemster.runs._build_report import Remains, derived
-from deemster.runs._run_settings import RECORDED, Terms, budget_from, mixed_from, stopped_from, terms_from
+from deemster.runs._build_report import RunRecord, build_report
+from deemster.runs._run_settings import (
+    RECORDING_SETTINGS,
+    ReportSettings,
+    parse_budget,
+    parse_settings,
+    stop_reason,
+    stored_changes,
+)
 from deemster.store import RunRow, SampleFacts, Store
 
 _AGGREGATE = "aggregate_"
 
 
-def report_of(
+def stored_report(
     store: Store,
     run: str,
     *,
@@ -39,12 +46,12 @@ def report_of(
         ReportError: There is nothing to report on.
     """
     row = store.run(run)
-    remains = remains_of(store, row)
-    terms = RECORDED if row.kind == "recording" else terms_from(row.facts, where=_place(store, row))
-    return derived(remains, _with_aggregator(terms, aggregator, warn))
+    remains = stored_run_record(store, row)
+    terms = RECORDING_SETTINGS if row.kind == "recording" else parse_settings(row.facts, where=_place(store, row))
+    return build_report(remains, _with_aggregator(terms, aggregator, warn))
 
 
-def quotes_of(store: Store, run: str) -> dict[str, frozenset[str] | None]:
+def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
     """By a metric's name, the details that may repeat text of a sample or output; None where all may.
 
     Args:
@@ -57,7 +64,7 @@ def quotes_of(store: Store, run: str) -> dict[str, frozenset[str] | None]:
     return {card.name: card.quotes for card in store.cards(run)}
 
 
-def remains_of(store: Store, row: RunRow) -> Remains:
+def stored_run_record(store: Store, row: RunRow) -> RunRecord:
     """What a stored run left behind.
 
     Args:
@@ -76,7 +83,7 @@ def remains_of(store: Store, row: RunRow) -> Remains:
     if not cards or not len(samples):
         hint = f"`deemster rescore {row.id} --metric NAME` adds some."
         raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
-    return Remains(
+    return RunRecord(
         id=row.id,
         suite=row.suite,
         started_at=row.started_at,
@@ -87,18 +94,18 @@ def remains_of(store: Store, row: RunRow) -> Remains:
         samples=samples,
         repetitions=row.repetitions,
         cards=cards,
-        executions=Places(
+        executions=ExecutionSlots(
             functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
         ),
-        stopped=stopped_from(row.facts),
+        stopped=stop_reason(row.facts),
         # A recording goes on for as long as people use the application.
         ended=row.status != "running" or row.kind == "recording",
-        mixed=mixed_from(row.facts),
-        budget=budget_from(row.facts, where=_place(store, row)),
+        mixed=stored_changes(row.facts),
+        budget=parse_budget(row.facts, where=_place(store, row)),
     )
 
 
-class Places:
+class ExecutionSlots:
     """Every execution of a run in order, read anew each time; None where there is none.
 
     Args:
@@ -202,7 +209,9 @@ def _sample(kept: SampleFacts) -> Sample:
     return Sample(kept.id, kept.input or {}, kept.expected_output, metadata)
 
 
-def _with_aggregator(terms: Terms, given: Aggregator | None, warn: Callable[[str], None] | None) -> Terms:
+def _with_aggregator(
+    terms: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
+) -> ReportSettings:
     """The terms with an aggregator that only a program has, or without what depends on it."""
     if terms.lost is None:
         return terms
