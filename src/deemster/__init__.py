@@ -93,7 +93,7 @@ _ROOMS = {
         "ToolNotCalled",
     ),
     "metrics.bleu_and_chrf": ("Bleu", "Chrf"),
-    "models": ("ChatClient", "EmbeddingClient", "FakeChat", "FakeEmbedding", "Price", "Role", "Trouble"),
+    "models": ("ChatClient", "EmbeddingClient", "FakeChat", "FakeEmbedding", "Price", "Role", "ModelFailure"),
     "models.openai_client": ("OpenAIChat", "OpenAIEmbedding"),
     "records": (
         "Answer",

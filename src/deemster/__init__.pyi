@@ -78,9 +78,9 @@ from deemster.models import ChatClient as ChatClient
 from deemster.models import EmbeddingClient as EmbeddingClient
 from deemster.models import FakeChat as FakeChat
 from deemster.models import FakeEmbedding as FakeEmbedding
+from deemster.models import ModelFailure as ModelFailure
 from deemster.models import Price as Price
 from deemster.models import Role as Role
-from deemster.models import Trouble as Trouble
 from deemster.models.openai_client import OpenAIChat as OpenAIChat
 from deemster.models.openai_client import OpenAIEmbedding as OpenAIEmbedding
 from deemster.records import Answer as Answer

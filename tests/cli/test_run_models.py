@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deemster.testing import ModelServer, Obedient
+from deemster.testing import ModelServer, ObedientModel
 from tests.cli.workspace import called, started, written
 from tests.judges.injection_payloads import PAYLOADS
 
@@ -248,7 +248,7 @@ def test_payloads_in_output_question_and_reference_change_no_mark(tmp_path, monk
     assert len(PAYLOADS) >= 60
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOY_KEY", KEY)
-    obedient = Obedient(honest=0.25)
+    obedient = ObedientModel(honest=0.25)
     with ModelServer(answer=obedient) as server:
         monkeypatch.setenv("JUDGE_URL", server.url)
         written(tmp_path, files({"plain": fine}))

@@ -7,7 +7,7 @@ import pytest
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
 from deemster.records import Output, Sample
-from deemster.testing.obedient_model import Obedient
+from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import Chat
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
@@ -79,7 +79,7 @@ def test_a_claim_is_as_little_trusted_as_the_answer_it_comes_from():
 
 @pytest.mark.parametrize("spot", SPOTS)
 def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
-    judge, model = JUDGES["few shot"], Obedient(honest=0.25)
+    judge, model = JUDGES["few shot"], ObedientModel(honest=0.25)
 
     def reply(ask):
         body = {

@@ -14,7 +14,7 @@ from deemster.errors import ConfigurationError
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import case_of
 from deemster.records import Answer
-from deemster.testing.obedient_model import Obedient
+from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import Chat
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, TONE, case, dataset, grader, options_of, subject
@@ -383,7 +383,7 @@ def test_every_call_has_a_nonce_of_its_own():
 
 @pytest.mark.parametrize("spot", SPOTS)
 def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
-    model = Obedient(honest=0.25)
+    model = ObedientModel(honest=0.25)
     for ask in questions(spot, HARMLESS):
         for message in ask.messages:
             model.learn(message.content)

@@ -9,7 +9,7 @@ from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
 from deemster.records import Output, Sample
-from deemster.testing.obedient_model import Obedient
+from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import Chat
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
@@ -94,7 +94,7 @@ def test_a_text_that_knows_the_nonce_of_its_own_prompt_gets_another(name):
 @pytest.mark.parametrize("spot", SPOTS)
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(name, spot):
-    judge, model = JUDGES[name], Obedient(honest=0.25)
+    judge, model = JUDGES[name], ObedientModel(honest=0.25)
     for ask in asks(judge, spot, HARMLESS):
         for message in ask.messages:
             model.learn(message.content)
@@ -114,7 +114,7 @@ def test_sixty_payloads_would_be_obeyed_if_they_stood_outside_a_block():
     made, _ = blocks({"actual_output": "fine"})
 
     def is_obeyed(payload):
-        model = Obedient()
+        model = ObedientModel()
         model(chat({"messages": [{"role": "user", "content": f"Judge.\n{made['actual_output']}\n{payload}"}]}, None))
         return model.obeyed != []
 

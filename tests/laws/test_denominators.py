@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.models import Role, Trouble
+from deemster.models import ModelFailure, Role
 from deemster.records import Answer
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
@@ -50,9 +50,9 @@ class Judge:
         await asyncio.sleep(0)
         text = ask.messages[-1].content
         if "goes model" in text:
-            raise Trouble("refused", "It answered 400.")
+            raise ModelFailure("refused", "It answered 400.")
         if "goes limited" in text:
-            raise Trouble("limited", "It answered 429.")
+            raise ModelFailure("limited", "It answered 429.")
         return Answer(text="no verdict" if "goes unreadable" in text else '{"reason": "r", "score": 0.5}')
 
 

@@ -34,8 +34,8 @@ class Remote:
             await asyncio.sleep(self.takes_s)
         finally:
             self.busy -= 1
-        if self.troubles and (trouble := self.troubles.pop(0)) is not None:
-            raise trouble
+        if self.troubles and (failure := self.troubles.pop(0)) is not None:
+            raise failure
         return Answer(text=f"re: {ask.messages[-1].content}", usage=self.usage, model="far-1-2026")
 
 

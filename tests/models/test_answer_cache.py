@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.models import Cache, FakeEmbedding, Price, Trouble
-from deemster.models._cache_keys import ask_key, prefix_of, text_key
+from deemster.models import Cache, FakeEmbedding, ModelFailure, Price
+from deemster.models._cache_keys import ask_key, identity_prefix, text_key
 from deemster.models._stored_answers import stored_vector
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Token, Usage
@@ -31,7 +31,7 @@ ANSWER = Answer(
     finish="stop",
 )
 KEY = bytes(range(32))
-PREFIX = prefix_of({"model": "m"})
+PREFIX = identity_prefix({"model": "m"})
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 asks = st.builds(
@@ -96,7 +96,7 @@ def test_the_order_of_a_schema_counts():
 
 @given(st.dictionaries(texts, texts, max_size=3), st.dictionaries(texts, texts, max_size=3))
 def test_whatever_a_client_says_of_itself_is_in_the_key(one, other):
-    keys = [ask_key(prefix_of(identity), question()) for identity in (one, other)]
+    keys = [ask_key(identity_prefix(identity), question()) for identity in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
 
 
@@ -115,8 +115,8 @@ parameters = st.dictionaries(
 
 @given(st.lists(st.tuples(urls, st.sampled_from(["m", "m1", "M"]), parameters), min_size=2, max_size=2))
 def test_clients_share_answers_only_where_address_model_and_parameters_are_the_same(settings):
-    chats = [ask_key(prefix_of(OpenAIChat(*each[:2], extra=each[2]).identity), question()) for each in settings]
-    vectors = [text_key(prefix_of(OpenAIEmbedding(*each[:2], extra=each[2]).identity), "a") for each in settings]
+    chats = [ask_key(identity_prefix(OpenAIChat(*each[:2], extra=each[2]).identity), question()) for each in settings]
+    vectors = [text_key(identity_prefix(OpenAIEmbedding(*each[:2], extra=each[2]).identity), "a") for each in settings]
     # As text, since 1 and True are equal and are not sent alike.
     same = settings[0][:2] == settings[1][:2] and len({repr(sorted(each[2].items())) for each in settings}) == 1
     assert (chats[0] == chats[1]) == (vectors[0] == vectors[1]) == same
@@ -127,12 +127,12 @@ def test_changing_anything_that_a_client_is_made_of_changes_the_key_and_its_api_
     usual = {"base_url": "https://h/v1", "model": "m", "extra": {"top_p": 0.25}, "api_key": "first-key-0123"}
     for kind in (OpenAIChat, OpenAIEmbedding):
         before, after, other = (kind(**usual | new).identity for new in ({}, change, {"api_key": "second-key-0123"}))
-        assert prefix_of(before) != prefix_of(after)
-        assert prefix_of(before) == prefix_of(other)
+        assert identity_prefix(before) != identity_prefix(after)
+        assert identity_prefix(before) == identity_prefix(other)
 
 
 def test_a_chat_and_an_embedding_model_of_one_name_and_address_are_told_apart():
-    kinds = [prefix_of(kind("https://h/v1", "m").identity) for kind in (OpenAIChat, OpenAIEmbedding)]
+    kinds = [identity_prefix(kind("https://h/v1", "m").identity) for kind in (OpenAIChat, OpenAIEmbedding)]
     assert kinds[0] != kinds[1]
 
 
@@ -189,7 +189,7 @@ def test_the_role_a_question_is_asked_under_does_not_matter_to_the_cache(tmp_pat
 def test_errors_are_never_kept(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
-        async with gateway(Remote(Trouble("refused", "no")), cache=cache) as opened:
+        async with gateway(Remote(ModelFailure("refused", "no")), cache=cache) as opened:
             (failed,) = await opened.answers([question()])
             (answered,) = await opened.answers([question()])
         cache.close()

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.models import Budget, FakeChat, Gateway, Price, Role, Trouble
-from deemster.models._chat_role import UNLIMITED, weight_of
-from deemster.models.budget import Most
+from deemster.models import Budget, FakeChat, Gateway, ModelFailure, Price, Role
+from deemster.models._chat_role import UNLIMITED_TOKENS, request_size
+from deemster.models.budget import UsageBound
 from deemster.models.openai_client import OpenAIChat
 from deemster.records import Answer, NoAnswer, Usage
 from tests.models.fake_clock import VirtualClock, run
@@ -30,12 +30,12 @@ class Spender:
 
     async def complete(self, ask):
         share, takes_s, fails = self.plan[int(ask.messages[0].content)]
-        weight = weight_of(ask, ask.max_tokens)
+        weight = request_size(ask, ask.max_tokens)
         sent, received = int(weight.most * share), int(weight.completion * share)
         await asyncio.sleep(takes_s)
         if fails:
             self.used += sent + received
-            raise Trouble("shape", "half an answer", may_cost=True)
+            raise ModelFailure("shape", "half an answer", may_cost=True)
         self.used += sent + received
         return Answer(text="x", usage=Usage(prompt_tokens=sent, completion_tokens=received), model="m")
 
@@ -56,7 +56,7 @@ def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_to
     client, budget, replies = run(work())
     assert client.used <= tokens
     assert budget.spent.tokens <= tokens
-    assert budget.held == Most()
+    assert budget.held == UsageBound()
     not_run = [reply for reply in replies if isinstance(reply, NoAnswer) and reply.cause == "not_run"]
     assert bool(not_run) == (budget.exhausted is not None)
     assert len(replies) == len(plan)
@@ -75,7 +75,7 @@ def test_money_never_passes_the_budget_whatever_is_under_way(plan, usd, concurre
 
     budget, _ = run(work())
     assert budget.spent.usd <= usd
-    assert budget.held == Most()
+    assert budget.held == UsageBound()
 
 
 def test_calls_wait_for_those_under_way_instead_of_ending_the_run():
@@ -114,7 +114,7 @@ def test_an_exhausted_budget_says_so_once_and_everything_after_is_not_run():
 def test_an_attempt_whose_cost_nobody_knows_counts_at_the_most():
     async def work():
         budget = Budget(tokens=5_000)
-        client = Remote(Trouble("transport", "cut off", may_cost=True))
+        client = Remote(ModelFailure("transport", "cut off", may_cost=True))
         async with gateway(client, budget=budget) as opened:
             await opened.answers([question("1")])
         return budget.spent.tokens
@@ -125,7 +125,7 @@ def test_an_attempt_whose_cost_nobody_knows_counts_at_the_most():
 def test_an_attempt_that_was_turned_away_takes_nothing():
     async def work():
         budget = Budget(tokens=5_000)
-        async with gateway(Remote(Trouble("limited", "429")), budget=budget) as opened:
+        async with gateway(Remote(ModelFailure("limited", "429")), budget=budget) as opened:
             await opened.answers([question("1")])
         return budget.spent.tokens
 
@@ -145,7 +145,7 @@ def test_cancelling_a_call_that_waits_gives_back_what_it_held():
 
     held, budget = run(work())
     assert held == 3 * 1_041
-    assert budget.held == Most()
+    assert budget.held == UsageBound()
     assert budget.spent.tokens == 2 * 15
 
 
@@ -160,7 +160,7 @@ def test_cancelling_a_call_under_way_counts_it_at_the_most():
             return budget, opened.limits()["judge"]
 
     budget, live = run(work())
-    assert budget.held == Most()
+    assert budget.held == UsageBound()
     assert budget.spent.tokens == 1_041
     assert live.under_way == 0
 
@@ -168,9 +168,9 @@ def test_cancelling_a_call_under_way_counts_it_at_the_most():
 def test_cancelling_one_that_waits_for_the_budget_wakes_the_next():
     async def work():
         budget = Budget(tokens=1_050)
-        assert await budget.reserve(Most(1_000))
-        large = asyncio.ensure_future(budget.reserve(Most(1_000)))
-        small = asyncio.ensure_future(budget.reserve(Most(50)))
+        assert await budget.reserve(UsageBound(1_000))
+        large = asyncio.ensure_future(budget.reserve(UsageBound(1_000)))
+        small = asyncio.ensure_future(budget.reserve(UsageBound(50)))
         await asyncio.sleep(0)
         large.cancel()
         await asyncio.gather(large, return_exceptions=True)
@@ -206,9 +206,9 @@ def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, mo
             await opened.answers([question()])
             return opened.planned["judge"].completion_tokens
 
-    assert run(work()) == (most or UNLIMITED)
+    assert run(work()) == (most or UNLIMITED_TOKENS)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("a" * 400, 100), ("\u0436" * 400, 200), ("\u4e2d" * 400, 300)])
 def test_letters_that_take_more_bytes_are_estimated_at_more_tokens(text, tokens):
-    assert weight_of(question(text), 1).prompt == tokens
+    assert request_size(question(text), 1).prompt == tokens

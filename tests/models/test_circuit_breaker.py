@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deemster.models import Gateway, Role, Trouble
+from deemster.models import Gateway, ModelFailure, Role
 from deemster.models.circuit_breaker import OPENS_AFTER, PROBES_EVERY_S
 from deemster.records import Answer
 from tests.models.fake_clock import VirtualClock, run
@@ -16,12 +16,12 @@ from tests.models.make_requests import Remote, gateway, question
 class Switch(Remote):
     """Fails while it is off."""
 
-    def __init__(self, trouble=None) -> None:
+    def __init__(self, failure=None) -> None:
         super().__init__(takes_s=0.0)
-        self.trouble = trouble or Trouble("transport", "Connection refused.")
+        self.failure = failure or ModelFailure("transport", "Connection refused.")
 
     async def complete(self, ask):
-        self.troubles = [] if self.trouble is None else [self.trouble]
+        self.troubles = [] if self.failure is None else [self.failure]
         return await super().complete(ask)
 
 
@@ -63,7 +63,7 @@ def test_a_probe_that_is_answered_closes_the_circuit():
         async with gateway(client, settings={"retries": 0}) as opened:
             await one_by_one(opened, 30)
             await asyncio.sleep(PROBES_EVERY_S + 1)
-            client.trouble = None
+            client.failure = None
             return await one_by_one(opened, 5)
 
     assert all(isinstance(reply, Answer) for reply in run(work()))
@@ -75,7 +75,7 @@ def test_a_cancelled_probe_lets_another_through():
         async with gateway(client, settings={"retries": 0}) as opened:
             await one_by_one(opened, 20)
             await asyncio.sleep(PROBES_EVERY_S)
-            client.trouble, client.takes_s = None, 10.0
+            client.failure, client.takes_s = None, 10.0
             probe = asyncio.ensure_future(opened.answers([question("first probe")]))
             await asyncio.sleep(1.0)
             probe.cancel()
@@ -91,26 +91,26 @@ def test_an_answer_in_between_starts_the_count_again():
         client = Switch()
         async with gateway(client, settings={"retries": 0}) as opened:
             await one_by_one(opened, OPENS_AFTER - 1)
-            client.trouble = None
+            client.failure = None
             await opened.answers([question("a")])
-            client.trouble = Trouble("transport", "again")
+            client.failure = ModelFailure("transport", "again")
             return [reply.cause for reply in await one_by_one(opened, OPENS_AFTER)]
 
     assert run(work()) == ["model_failed"] * OPENS_AFTER
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
-        Trouble("limited", "429", status=429),
-        Trouble("refused", "too long", status=400),
-        Trouble("refused", "too long", status=413),
-        Trouble("refused", "odd", status=422),
+        ModelFailure("limited", "429", status=429),
+        ModelFailure("refused", "too long", status=400),
+        ModelFailure("refused", "too long", status=413),
+        ModelFailure("refused", "odd", status=422),
     ],
 )
-def test_what_says_nothing_about_the_endpoint_does_not_open_the_circuit(trouble):
+def test_what_says_nothing_about_the_endpoint_does_not_open_the_circuit(failure):
     async def work():
-        client = Switch(trouble)
+        client = Switch(failure)
         async with gateway(client, settings={"retries": 0}) as opened:
             await one_by_one(opened, 40)
             return len(client.sent)
@@ -120,7 +120,7 @@ def test_what_says_nothing_about_the_endpoint_does_not_open_the_circuit(trouble)
 
 def test_a_wrong_key_opens_the_circuit():
     async def work():
-        client = Switch(Trouble("refused", "HTTP 401.", status=401))
+        client = Switch(ModelFailure("refused", "HTTP 401.", status=401))
         async with gateway(client) as opened:
             await one_by_one(opened, 40)
             return len(client.sent)
@@ -132,7 +132,7 @@ def test_roles_at_one_address_share_a_circuit_and_others_do_not():
     async def work():
         down, same, other = Switch(), Switch(), Switch()
         other.identity = {"base_url": "https://elsewhere.example"}
-        same.trouble = other.trouble = None
+        same.failure = other.failure = None
         roles = {name: Role(client=client, retries=0) for name, client in (("a", down), ("b", same), ("c", other))}
         async with Gateway(roles, clock=VirtualClock()) as opened:
             for n in range(OPENS_AFTER):

@@ -12,8 +12,8 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from deemster.models import embedded_embedding as embedded
-from deemster.models.client_protocols import Trouble
 from deemster.models.embedded_embedding import EmbeddedEmbedding
+from deemster.models.model_client import ModelFailure
 
 PACKAGE = Path(importlib.util.find_spec("wordllama").submodule_search_locations[0])
 WEIGHTS = PACKAGE / "weights" / "l2_supercat_256.safetensors"
@@ -110,7 +110,7 @@ def test_it_counts_the_pieces_it_read():
 
 def test_a_lone_surrogate_is_trouble_that_is_not_retried():
     for text in ("\ud800", "a \ud800" * 9_000):
-        with pytest.raises(Trouble, match="lone surrogate") as caught:
+        with pytest.raises(ModelFailure, match="lone surrogate") as caught:
             vectors([text])
         assert caught.value.kind == "refused"
 
@@ -125,7 +125,7 @@ def test_a_missing_package_is_trouble_only_once_something_is_embedded(monkeypatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     model = EmbeddedEmbedding()
     assert model.identity["weights"] is None
-    with pytest.raises(Trouble, match="pip install wordllama"):
+    with pytest.raises(ModelFailure, match="pip install wordllama"):
         model.embed_many(["a"])
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.models import Budget, FakeEmbedding, Price, Trouble
+from deemster.models import Budget, FakeEmbedding, ModelFailure, Price
 from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added
 from tests.models.fake_clock import run
@@ -168,19 +168,19 @@ def test_a_dimension_that_changes_between_batches_is_unreadable():
 class Picky:
     """Refuses every request that holds a text it does not like."""
 
-    def __init__(self, bad, trouble) -> None:
-        self.bad, self.trouble, self.asked = bad, trouble, []
+    def __init__(self, bad, failure) -> None:
+        self.bad, self.failure, self.asked = bad, failure, []
 
     async def embed_many(self, texts):
         self.asked.append(list(texts))
         if self.bad in texts:
-            raise self.trouble
+            raise self.failure
         return [length(text) for text in texts]
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_one_refused_text_does_not_cost_the_others_their_vectors(status):
-    client = Picky("f", Trouble("refused", "too long", status=status))
+    client = Picky("f", ModelFailure("refused", "too long", status=status))
     replies, _ = embedded(client, *[(letter,) for letter in "abcdefgh"])
     assert [type(reply) for reply in replies] == [Vectors] * 5 + [NoAnswer] + [Vectors] * 2
     assert replies[5].cause == "model_failed"
@@ -188,27 +188,27 @@ def test_one_refused_text_does_not_cost_the_others_their_vectors(status):
 
 
 def test_a_single_refused_text_is_one_request():
-    client = Picky("f", Trouble("refused", "too long", status=400))
+    client = Picky("f", ModelFailure("refused", "too long", status=400))
     embedded(client, ("f",))
     assert len(client.asked) == 1
 
 
 def test_a_refused_key_is_one_request_however_many_texts_there_are():
-    client = Picky("f", Trouble("refused", "no", status=401))
+    client = Picky("f", ModelFailure("refused", "no", status=401))
     replies, _ = embedded(client, tuple("abcdef"))
     assert len(client.asked) == 1
     assert replies[0].cause == "model_failed"
 
 
 def test_a_transport_fault_is_retried_for_the_whole_batch():
-    client = Picky("a", Trouble("transport", "503"))
+    client = Picky("a", ModelFailure("transport", "503"))
     embedded(client, tuple("abc"), settings={"retries": 3})
     assert len(client.asked) == 4
 
 
 def test_a_failed_text_is_tried_again_by_the_next_who_asks():
     async def work():
-        client = Picky("a", Trouble("refused", "no"))
+        client = Picky("a", ModelFailure("refused", "no"))
         async with gateway(client, role="embedding", kind="embedding") as opened:
             (first,) = await opened.answers([Embed(texts=("a",))])
             client.bad = None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, Price, Role, Trouble
+from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, ModelFailure, Price, Role
 from deemster.models.clock import FrozenClock
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Embed, Message, NoAnswer, Token, Usage
@@ -106,7 +106,7 @@ def test_where_whoever_asked_is_cancelled_another_asks():
 
 def test_a_failure_that_is_shared_is_counted_once():
     async def work():
-        client = Remote(Trouble("shape", "odd", may_cost=True), Trouble("shape", "odd", may_cost=True))
+        client = Remote(ModelFailure("shape", "odd", may_cost=True), ModelFailure("shape", "odd", may_cost=True))
         async with gateway(client) as opened:
             return await opened.answers([question(), question()])
 
@@ -293,7 +293,7 @@ def test_a_client_that_cancels_itself_has_failed_and_cancels_nobody_else():
 
 def test_a_kind_of_trouble_that_does_not_exist_is_said():
     with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, not 'limitted'"):
-        Trouble("limitted", "Slow down.")
+        ModelFailure("limitted", "Slow down.")
 
 
 def test_a_question_with_a_lone_surrogate_fails_alone():
@@ -420,7 +420,7 @@ def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counte
     fates, count, retries, concurrency
 ):
     async def work():
-        client = Remote(*[None if fate is None else Trouble(fate, fate, may_cost=True) for fate in fates])
+        client = Remote(*[None if fate is None else ModelFailure(fate, fate, may_cost=True) for fate in fates])
         async with gateway(client, settings={"retries": retries, "concurrency": concurrency}) as opened:
             replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
             return client, [reply for (reply,) in replies], opened
@@ -469,7 +469,7 @@ def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
 
 def test_once_halted_a_failed_attempt_is_not_repeated():
     async def work():
-        client = Remote(Trouble("transport", "503"))
+        client = Remote(ModelFailure("transport", "503"))
         async with gateway(client) as opened:
             task = asyncio.ensure_future(opened.answers([question()]))
             await asyncio.sleep(0.5)
@@ -515,7 +515,7 @@ def test_trouble_that_a_client_raises_does_not_tell_its_secrets():
         secrets = ("hush-hush-hush",)
 
         async def complete(self, ask):
-            raise Trouble("refused", "hush-hush-hush is not accepted")
+            raise ModelFailure("refused", "hush-hush-hush is not accepted")
 
     async def work():
         async with gateway(Telling()) as opened:

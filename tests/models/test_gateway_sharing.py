@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from deemster.models import Budget, Cache, FakeEmbedding, Price, Trouble
-from deemster.models.budget import Most
+from deemster.models import Budget, Cache, FakeEmbedding, ModelFailure, Price
+from deemster.models.budget import UsageBound
 from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added
 from tests.models.fake_clock import run
@@ -45,7 +45,9 @@ def test_the_same_question_is_the_same_call_for_all_who_ask_it(together, keeps, 
 
 
 def test_a_call_that_failed_is_nobodys_to_share():
-    replies = asked(Remote(Trouble("refused", "400", may_cost=True)), [question("a"), question("a")], together=True)
+    replies = asked(
+        Remote(ModelFailure("refused", "400", may_cost=True)), [question("a"), question("a")], together=True
+    )
     assert [isinstance(reply, NoAnswer) for reply in replies] == [True, True]
     assert [reply.usage is None for reply in replies] == [False, True]
 
@@ -76,11 +78,11 @@ def test_the_budget_of_a_run_that_goes_on_counts_what_was_paid_and_never_twice(t
     cache = Cache(tmp_path / "c")
     (first,) = asked(Remote(), [question("a")], cache=cache, run="r")
     cost = first.call.usage.cost_usd
-    spent = Most(15, cost) if counted else Most()
+    spent = UsageBound(15, cost) if counted else UsageBound()
     budget = Budget(usd=Decimal(1), spent=spent)
     paid = [first.call.id] if counted else []
     asked(Remote(), [question("a"), question("a")], cache=cache, run="r", paid=paid, budget=budget)
-    assert budget.spent == Most(15, cost)
+    assert budget.spent == UsageBound(15, cost)
     cache.close()
 
 
@@ -89,7 +91,7 @@ def test_another_runs_answers_take_nothing_from_the_budget(tmp_path):
     asked(Remote(), [question("a")], cache=cache, run="r")
     budget = Budget(tokens=1_000)
     asked(Remote(), [question("a")], cache=cache, run="other", budget=budget)
-    assert budget.spent == Most()
+    assert budget.spent == UsageBound()
     cache.close()
 
 

@@ -18,9 +18,9 @@ import aiohttp
 import pytest
 import yarl
 
-from deemster.models.client_protocols import Trouble
 from deemster.models.http_connection import POOLS, Wire
 from deemster.models.http_endpoint import Endpoint
+from deemster.models.model_client import ModelFailure
 from deemster.testing import ModelServer
 
 TLS = Path(__file__).parents[1] / "fixtures" / "tls"
@@ -80,7 +80,7 @@ class Raw:
 
 
 def told(raw, *bodies, endpoint=None, **options):
-    """What comes of each body, one after the other: what was posted, or the trouble."""
+    """What comes of each body, one after the other: what was posted, or the failure."""
 
     async def every():
         found = []
@@ -89,8 +89,8 @@ def told(raw, *bodies, endpoint=None, **options):
             for body in bodies:
                 try:
                     found.append(await address.post(body, longest=LONGEST))
-                except Trouble as trouble:
-                    found.append(trouble)
+                except ModelFailure as failure:
+                    found.append(failure)
             await address.close()
             assert asyncio.get_running_loop() not in POOLS
         return found
@@ -187,10 +187,10 @@ TROUBLES = {
 def test_a_reply_that_cannot_be_read_is_trouble_and_its_connection_is_given_up(name):
     reply, message = TROUBLES[name]
     raw = Raw(reply)
-    trouble, posted = told(raw, b"{}", b"[]")
-    assert isinstance(trouble, Trouble)
-    assert message in trouble.message
-    assert trouble.may_cost
+    failure, posted = told(raw, b"{}", b"[]")
+    assert isinstance(failure, ModelFailure)
+    assert message in failure.message
+    assert failure.may_cost
     assert posted.body == BODY
     assert [len(mine) for mine in raw.sent] == [1, 1]
 
@@ -371,9 +371,9 @@ def test_an_attempt_ends_when_its_time_is_over():
     async def never(reader, writer):
         await reader.read()
 
-    (trouble,) = told(Raw(never), None, timeout_s=0.05)
-    assert trouble.message.endswith("No whole reply within 0.05 s.")
-    assert trouble.may_cost
+    (failure,) = told(Raw(never), None, timeout_s=0.05)
+    assert failure.message.endswith("No whole reply within 0.05 s.")
+    assert failure.may_cost
 
 
 def test_many_at_once_each_get_their_own_reply():
@@ -514,9 +514,9 @@ def test_what_a_proxy_did_not_pass_on_costs_nothing(name, monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("https://model.test/v1", "chat/completions", key="sk-secret")
 
-    (trouble,) = told(raw, b"{}", endpoint=through)
-    assert (trouble.kind, trouble.message, trouble.may_cost) == (kind, f"model.test: {message}", False)
-    assert (trouble.__cause__, trouble.__context__) == (None, None)
+    (failure,) = told(raw, b"{}", endpoint=through)
+    assert (failure.kind, failure.message, failure.may_cost) == (kind, f"model.test: {message}", False)
+    assert (failure.__cause__, failure.__context__) == (None, None)
     assert b"sk-secret" not in b"".join(head for mine in raw.sent for head, _ in mine)
 
 
@@ -537,31 +537,31 @@ def test_a_proxy_that_is_no_address_is_trouble_that_does_not_show_it(proxy, monk
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("http://model.test/v1", "chat/completions", key="sk-secret")
 
-    (trouble,) = told(Raw(), b"{}", endpoint=through)
-    assert (trouble.kind, trouble.may_cost) == ("refused", False)
-    assert trouble.message == "model.test: The address, or the proxy that the environment names, cannot be used."
-    assert (trouble.__cause__, trouble.__context__) == (None, None)
+    (failure,) = told(Raw(), b"{}", endpoint=through)
+    assert (failure.kind, failure.may_cost) == ("refused", False)
+    assert failure.message == "model.test: The address, or the proxy that the environment names, cannot be used."
+    assert (failure.__cause__, failure.__context__) == (None, None)
 
 
 def test_a_host_that_cannot_be_a_name_is_trouble(monkeypatch):
     monkeypatch.delenv("http_proxy", raising=False)
-    (trouble,) = told(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
-    assert (trouble.kind, trouble.message, trouble.may_cost) == ("refused", "a..b: The address cannot be used.", False)
+    (failure,) = told(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
+    assert (failure.kind, failure.message, failure.may_cost) == ("refused", "a..b: The address cannot be used.", False)
 
 
 # Trust is read when aiohttp is first imported, so each of these asks in a process of its own.
 ASKING = """
 import asyncio, sys
 from deemster.models.http_endpoint import Endpoint
-from deemster.models.client_protocols import Trouble
+from deemster.models.model_client import ModelFailure
 
 async def main():
     endpoint = Endpoint(sys.argv[1], "chat/completions", key="sk-secret")
     try:
         for body in (b"{}", b"[]"):
             print((await endpoint.post(body)).body.decode())
-    except Trouble as trouble:
-        print(trouble.kind, trouble.message)
+    except ModelFailure as failure:
+        print(failure.kind, failure.message)
     await endpoint.close()
 
 asyncio.run(main())

@@ -10,9 +10,9 @@ import urllib.request
 import pytest
 
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.models import Gateway, role_of
+from deemster.models import Gateway, as_role
 from deemster.models._local_judge import LocalJudge
-from deemster.models.client_protocols import Trouble
+from deemster.models.model_client import ModelFailure
 from deemster.records import Answer, Ask, Message
 
 SCHEMA = {
@@ -93,7 +93,7 @@ def test_others_on_the_machine_cannot_ask_it():
 
 def test_the_gateway_asks_it_offline_and_it_costs_nothing():
     async def reply():
-        async with Gateway({"judge": role_of("judge", LocalJudge())}, offline=True) as gateway:
+        async with Gateway({"judge": as_role("judge", LocalJudge())}, offline=True) as gateway:
             return (await gateway.answers([ASK]))[0]
 
     found = asyncio.run(reply())
@@ -112,7 +112,7 @@ def test_its_identity_names_the_weights_by_hash(tmp_path):
 def test_a_file_that_holds_no_model_is_trouble_that_is_not_retried(tmp_path):
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"no model at all")
-    with pytest.raises(Trouble, match=r"broken\.gguf") as caught:
+    with pytest.raises(ModelFailure, match=r"broken\.gguf") as caught:
         asyncio.run(LocalJudge(path).complete(ASK))
     assert caught.value.kind == "refused"
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.models import FakeChat, FakeEmbedding, Price, Role, missing_role, read_models, role_of
-from deemster.models.model_roles import bounds_of
+from deemster.models import FakeChat, FakeEmbedding, Price, Role, as_role, missing_role_message, read_models
+from deemster.models.model_roles import concurrency_bounds
 
 KEY = "sk-test-0123456789abcdef"
 ENVIRON = {"JUDGE_KEY": KEY, "JUDGE_URL": "https://models.example/v1", "EMPTY": ""}
@@ -175,14 +175,14 @@ def test_recordings_are_relative_to_the_suite(tmp_path):
 
 @given(st.integers(1, 999), st.integers(0, 999))
 def test_a_range_of_concurrency_goes_from_low_to_high(low, more):
-    assert bounds_of(f"{low}-{low + more}") == (low, low + more)
-    assert bounds_of(low) == bounds_of(str(low)) == (low, low)
+    assert concurrency_bounds(f"{low}-{low + more}") == (low, low + more)
+    assert concurrency_bounds(low) == concurrency_bounds(str(low)) == (low, low)
 
 
 @pytest.mark.parametrize("odd", ["", "a", "0", "-5", "5-", "9-5", "1.5", 1.5, True, None, 0, "٣"])
 def test_anything_else_is_no_concurrency(odd):
     with pytest.raises(ValueError, match="concurrency"):
-        bounds_of(odd)
+        concurrency_bounds(odd)
 
 
 @pytest.mark.parametrize(
@@ -194,17 +194,17 @@ def test_a_role_refuses_impossible_settings(setting):
 
 
 def test_a_client_handed_over_becomes_a_role():
-    assert role_of("embedding", FakeEmbedding()).kind == "embedding"
-    assert role_of("anything", FakeEmbedding()).kind == "embedding"
-    assert role_of("judge", FakeChat(["a"], model="m")).model == "m"
+    assert as_role("embedding", FakeEmbedding()).kind == "embedding"
+    assert as_role("anything", FakeEmbedding()).kind == "embedding"
+    assert as_role("judge", FakeChat(["a"], model="m")).model == "m"
     role = Role(client=FakeChat(["a"]), retries=0)
-    assert role_of("judge", role) is role
+    assert as_role("judge", role) is role
     with pytest.raises(TypeError, match="`complete` or `embed_many`, not a int"):
-        role_of("judge", 7)
+        as_role("judge", 7)
 
 
 def test_a_missing_role_says_what_to_write():
-    assert missing_role("judge", [], embeds=False) == (
+    assert missing_role_message("judge", [], embeds=False) == (
         "This asks the model `judge`, which is not there. "
         "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`."
     )
@@ -324,7 +324,7 @@ def test_a_client_that_cannot_be_made_is_bad_input_that_shows_no_key(kind, told)
 
 def test_a_class_in_place_of_a_client_is_told_as_such():
     with pytest.raises(TypeError, match=r"`models.judge` is a client, not the class FakeChat: make one"):
-        role_of("judge", FakeChat)
+        as_role("judge", FakeChat)
 
 
 def test_prices_in_plain_numbers_are_exact():

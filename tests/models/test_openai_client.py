@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.models import http_connection as wire
 from deemster.models._chat_role import _is_clean
-from deemster.models._endpoint_capabilities import Dialect
-from deemster.models.client_protocols import Trouble
+from deemster.models._endpoint_capabilities import EndpointCapabilities
 from deemster.models.http_connection import Posted
-from deemster.models.http_endpoint import complaint, shown
+from deemster.models.http_endpoint import error_message, redact_url
+from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Message, Usage
 from deemster.testing import ModelServer
@@ -45,15 +45,15 @@ def server(shared):
 
 
 def asked(client, *asks):
-    """What comes of each question, one after the other: an answer or the trouble it ran into."""
+    """What comes of each question, one after the other: an answer or the failure it ran into."""
 
     async def every():
         results = []
         for ask in asks:
             try:
                 results.append(await client.complete(ask))
-            except Trouble as trouble:
-                results.append(trouble)
+            except ModelFailure as failure:
+                results.append(failure)
         await client.close()
         return results
 
@@ -71,8 +71,8 @@ def embedded(server, texts, fault="ok", **options):
         client = OpenAIEmbedding(server.url, "e", **options)
         try:
             return await client.embed_many(texts)
-        except Trouble as trouble:
-            return trouble
+        except ModelFailure as failure:
+            return failure
         finally:
             await client.close()
 
@@ -160,7 +160,7 @@ def test_a_refusal_that_names_no_parameter_is_one_request(server, status):
 
 @given(st.binary(max_size=200), st.sampled_from([400, 422, 500]))
 def test_an_endpoint_is_never_adapted_to_without_end(body, status):
-    dialect = Dialect()
+    dialect = EndpointCapabilities()
     ask = msgspec.structs.replace(ASK, logprobs=2)
     for _ in range(6):
         sent = dialect.fields(ask, model="m", extra={})
@@ -265,10 +265,10 @@ TROUBLES = {
 def test_a_fault_is_trouble_of_its_kind_after_one_request(server, fault):
     kind, status, message = TROUBLES[fault]
     late = fault.startswith(("endless", "silent", "slow"))
-    trouble = answered(server, fault=fault, api_key=KEY, timeout_s=0.25 if late else 20)
-    assert (trouble.kind, trouble.status) == (kind, status)
-    assert message in trouble.message
-    assert trouble.message.startswith("127.0.0.1")
+    failure = answered(server, fault=fault, api_key=KEY, timeout_s=0.25 if late else 20)
+    assert (failure.kind, failure.status) == (kind, status)
+    assert message in failure.message
+    assert failure.message.startswith("127.0.0.1")
     assert len(server.requests) == 1
 
 
@@ -295,15 +295,15 @@ def test_trouble_says_how_long_to_wait(server, fault):
 def test_nobody_listening_is_transport_trouble():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        (trouble,) = asked(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
-    assert trouble.kind == "transport"
-    assert "No connection" in trouble.message
+        (failure,) = asked(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
+    assert failure.kind == "transport"
+    assert "No connection" in failure.message
 
 
 def test_a_missing_address_hints_at_v1(server):
-    (trouble,) = asked(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
-    assert trouble.status == 404
-    assert "base_url mostly ends with /v1" in trouble.message
+    (failure,) = asked(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
+    assert failure.status == 404
+    assert "base_url mostly ends with /v1" in failure.message
 
 
 @pytest.mark.parametrize("field", ["code", "type"])
@@ -327,8 +327,8 @@ def test_without_a_limit_of_its_own_a_client_leaves_time_to_its_caller(server):
 
 
 def test_control_characters_and_length_of_a_complaint_are_tamed(server):
-    trouble = answered(server, fault="error-200")
-    assert len(trouble.message) <= 300
+    failure = answered(server, fault="error-200")
+    assert len(failure.message) <= 300
     body = json.dumps({"error": {"message": "\x1b[31mred\u202e" + "x" * 1000}}).encode()
     refusal = OpenAIChat(server.url, "m")._endpoint.refusal(Posted(400, body, {}))
     assert len(refusal.message) == 300
@@ -357,8 +357,8 @@ def test_any_body_is_an_answer_or_trouble(body):
     client = OpenAIChat("http://127.0.0.1:9/v1", "m")
     try:
         result = client._answer(Posted(200, body, {}))
-    except Trouble as trouble:
-        result = trouble
+    except ModelFailure as failure:
+        result = failure
     assert isinstance(result, Answer) or (result.kind in ("transport", "shape") and result.__context__ is None)
 
 
@@ -403,9 +403,9 @@ VECTORS = {
 
 @pytest.mark.parametrize("fault", VECTORS)
 def test_vectors_that_cannot_be_used_are_trouble_of_shape(server, fault):
-    trouble = embedded(server, ["a", "b", "c"], fault)
-    assert trouble.kind == "shape"
-    assert VECTORS[fault] in trouble.message
+    failure = embedded(server, ["a", "b", "c"], fault)
+    assert failure.kind == "shape"
+    assert VECTORS[fault] in failure.message
 
 
 def test_a_vector_with_nan_is_no_json(server):
@@ -485,7 +485,7 @@ COMPLAINTS = {
 
 @pytest.mark.parametrize("body", COMPLAINTS, ids=range(len(COMPLAINTS)))
 def test_a_complaint_is_found_in_any_form(body):
-    assert complaint(body) == COMPLAINTS[body]
+    assert error_message(body) == COMPLAINTS[body]
 
 
 def test_a_key_is_in_no_name_error_or_traceback(server):
@@ -493,12 +493,12 @@ def test_a_key_is_in_no_name_error_or_traceback(server):
     client = OpenAIChat(secret, "m", api_key=KEY)
     server.play(["401", "reset", 'merge={"choices": 7}', "307", "text=" + KEY])
     results = asked(client, *[ASK] * 5)
-    assert [type(result) for result in results] == [Trouble] * 4 + [Answer]
+    assert [type(result) for result in results] == [ModelFailure] * 4 + [Answer]
     texts = [repr(client), repr(client._endpoint), repr(client.identity), repr(results[-1]), repr(client.secrets)]
-    for trouble in results[:4]:
-        assert trouble.__context__ is None
-        assert trouble.__cause__ is None
-        texts += [*traceback.format_exception(trouble), repr(vars(trouble))]
+    for failure in results[:4]:
+        assert failure.__context__ is None
+        assert failure.__cause__ is None
+        texts += [*traceback.format_exception(failure), repr(vars(failure))]
     for text in texts:
         for hidden in (KEY, "p" * 12, "q" * 12):
             assert hidden not in text
@@ -511,7 +511,7 @@ def test_credentials_of_the_address_are_sent_as_a_header_where_there_is_no_key(s
 
 
 def test_an_address_is_shown_without_what_may_be_secret():
-    assert shown("https://a:b@host:8/v1?api-version=1&sig=x#f") == "https://host:8/v1?api-version=1&sig=hidden"
+    assert redact_url("https://a:b@host:8/v1?api-version=1&sig=x#f") == "https://host:8/v1?api-version=1&sig=hidden"
 
 
 def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
@@ -530,7 +530,7 @@ def test_a_secret_among_the_extra_parameters_is_sent_and_shown_nowhere(server, k
     if kind is OpenAIEmbedding:
         client.complete = lambda _: client.embed_many(["a text"])
     first, second, answer = asked(client, *[ASK] * 3)
-    assert (type(first), type(second), answer.model) == (Trouble, Trouble, "[removed]")
+    assert (type(first), type(second), answer.model) == (ModelFailure, ModelFailure, "[removed]")
     for text in map(repr, (client, client.identity, vars(first), vars(second), answer, client.secrets)):
         assert KEY not in text
     assert {request.document["api_key"] for request in server.requests} == {KEY}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.models import FakeChat, Price
-from deemster.models.price import Prices
+from deemster.models.price import PriceTable
 from deemster.records import Answer, Usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
@@ -65,7 +65,7 @@ def test_latency_a_client_reports_is_kept():
 
 @given(st.dictionaries(st.text("ab", max_size=4), st.integers(0, 9)), st.text("ab", max_size=6))
 def test_no_longer_prefix_fits(table, model):
-    prices = Prices({prefix: Price(Decimal(cost)) for prefix, cost in table.items()})
+    prices = PriceTable({prefix: Price(Decimal(cost)) for prefix, cost in table.items()})
     found = prices.find(model)
     fitting = sorted((prefix for prefix in table if model.startswith(prefix)), key=len)
     assert found == (Price(Decimal(table[fitting[-1]])) if fitting else None)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.models import Trouble
-from deemster.models.rate_limiter import Bucket, Limiter
+from deemster.models import ModelFailure
+from deemster.models.rate_limiter import RateLimiter, TokenBucket
 from deemster.records import Answer, Usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
 
 
-def limiter(low=2, high=8, **more) -> Limiter:
+def limiter(low=2, high=8, **more) -> RateLimiter:
     loop = asyncio.get_running_loop()
-    return Limiter(low, high, elapsed_s=loop.time, sleep=asyncio.sleep, **more)
+    return RateLimiter(low, high, elapsed_s=loop.time, sleep=asyncio.sleep, **more)
 
 
 def most_in_a_minute(times):
@@ -81,7 +81,7 @@ def test_concurrency_never_falls_below_its_low_bound():
 
 
 def test_while_one_request_waits_by_order_of_the_provider_none_is_sent():
-    client = Remote(Trouble("limited", "429", retry_after_s=30.0))
+    client = Remote(ModelFailure("limited", "429", retry_after_s=30.0))
     asked(client, 20, settings={"concurrency": 1})
     assert client.sent[0] == 0.0
     assert client.sent[1] >= 31.0
@@ -108,7 +108,7 @@ def test_no_minute_brings_more_tokens_than_allowed():
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, 40)), min_size=1, max_size=80),
 )
 def test_a_bucket_lets_no_more_than_a_minutes_worth_pass_in_any_minute(per_minute, pieces):
-    bucket = Bucket(per_minute, burst=per_minute / 10, now=0.0)
+    bucket = TokenBucket(per_minute, burst=per_minute / 10, now=0.0)
     now, passed = 0.0, []
     for pause, amount in pieces:
         now += pause
@@ -123,7 +123,7 @@ def test_a_bucket_lets_no_more_than_a_minutes_worth_pass_in_any_minute(per_minut
 
 
 def test_a_piece_larger_than_the_bucket_waits_for_a_full_one_and_leaves_a_debt():
-    bucket = Bucket(600, burst=60, now=0.0)
+    bucket = TokenBucket(600, burst=60, now=0.0)
     assert bucket.wait_s(100, 0.0) == 0.0
     bucket.take(100)
     assert bucket.wait_s(1, 0.0) == pytest.approx(41 / 9)

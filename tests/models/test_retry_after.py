@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.models._retry_after import LONGEST_S, retry_after_s, span_s
+from deemster.models._retry_after import LONGEST_S, parse_span_s, retry_after_s
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -71,4 +71,4 @@ def test_whatever_a_server_sends_is_a_finite_wait_or_none(headers):
 
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
 def test_a_span_adds_its_parts(hours, minutes, seconds):
-    assert span_s(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds
+    assert parse_span_s(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds

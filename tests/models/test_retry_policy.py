@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.models import Trouble
-from deemster.models.retry_policy import Again, Enough, Policy, Tries
+from deemster.models import ModelFailure
+from deemster.models.retry_policy import Attempts, GiveUp, Retry, RetryPolicy
 from deemster.records import Answer, NoAnswer, Usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
@@ -24,21 +24,21 @@ def outcome(*troubles, **settings):
 
 
 def transport(**more):
-    return Trouble("transport", "HTTP 503.", **more)
+    return ModelFailure("transport", "HTTP 503.", **more)
 
 
 def limited(**more):
-    return Trouble("limited", "HTTP 429.", status=429, **more)
+    return ModelFailure("limited", "HTTP 429.", status=429, **more)
 
 
 def shape():
-    return Trouble("shape", "No choices.", may_cost=True)
+    return ModelFailure("shape", "No choices.", may_cost=True)
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3, 5])
-@pytest.mark.parametrize(("trouble", "cause"), [(transport, "model_failed"), (limited, "rate_limited")])
-def test_retries_say_exactly_how_often_a_request_is_repeated(trouble, cause, retries):
-    reply, client = outcome(*[trouble() for _ in range(20)], retries=retries)
+@pytest.mark.parametrize(("failure", "cause"), [(transport, "model_failed"), (limited, "rate_limited")])
+def test_retries_say_exactly_how_often_a_request_is_repeated(failure, cause, retries):
+    reply, client = outcome(*[failure() for _ in range(20)], retries=retries)
     assert len(client.sent) == retries + 1
     assert isinstance(reply, NoAnswer)
     assert reply.cause == cause
@@ -71,7 +71,7 @@ def test_a_wrong_shape_between_transport_trouble_takes_no_retry_away():
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
 def test_what_is_refused_is_not_repeated(status):
-    reply, client = outcome(Trouble("refused", f"HTTP {status}.", status=status), retries=3)
+    reply, client = outcome(ModelFailure("refused", f"HTTP {status}.", status=status), retries=3)
     assert len(client.sent) == 1
     assert reply.cause == "model_failed"
     assert "1 attempt" in reply.message
@@ -84,9 +84,9 @@ def test_a_wait_the_provider_asks_for_is_never_cut_short():
     assert second - (first + 1.0) >= 17.0
 
 
-@pytest.mark.parametrize("trouble", [limited, transport])
-def test_a_wait_above_the_cap_ends_the_call_instead_of_sleeping(trouble):
-    reply, client = outcome(trouble(retry_after_s=61.0))
+@pytest.mark.parametrize("failure", [limited, transport])
+def test_a_wait_above_the_cap_ends_the_call_instead_of_sleeping(failure):
+    reply, client = outcome(failure(retry_after_s=61.0))
     assert client.sent == [0.0]
     assert reply.cause == "rate_limited"
     assert "61 s" in reply.message
@@ -129,16 +129,16 @@ def test_the_last_attempt_ends_with_the_call():
 
 def test_an_attempt_that_may_have_cost_is_counted_and_one_that_was_turned_away_is_not():
     counted = Usage(prompt_tokens=3, completion_tokens=2)
-    reply, _ = outcome(Trouble("shape", "No choices.", usage=counted), limited(), transport())
+    reply, _ = outcome(ModelFailure("shape", "No choices.", usage=counted), limited(), transport())
     assert reply.usage.calls == 2
     assert reply.usage.prompt_tokens == 13
 
 
 @given(st.lists(st.sampled_from(["transport", "limited", "shape", "refused"]), max_size=30), st.integers(0, 6))
 def test_attempts_are_bounded_whatever_happens(kinds, retries):
-    tries = Tries(Policy(retries=retries, total_timeout_s=1e9), seed=1, key=b"k")
+    tries = Attempts(RetryPolicy(retries=retries, total_timeout_s=1e9), seed=1, key=b"k")
     for kind in [*kinds, *["transport"] * 10]:
-        if isinstance(tries.after(Trouble(kind, "x"), elapsed_s=0.0), Enough):
+        if isinstance(tries.after(ModelFailure(kind, "x"), elapsed_s=0.0), GiveUp):
             break
     assert tries.made <= retries + (2 if retries else 1)
 
@@ -146,16 +146,16 @@ def test_attempts_are_bounded_whatever_happens(kinds, retries):
 @given(st.integers(0, 2**32), st.binary(max_size=8))
 def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     def waits():
-        tries = Tries(Policy(retries=8, total_timeout_s=1e9), seed=seed, key=key)
-        steps = [tries.after(Trouble("transport", "x"), elapsed_s=0.0) for _ in range(8)]
-        assert all(isinstance(step, Again) for step in steps)
+        tries = Attempts(RetryPolicy(retries=8, total_timeout_s=1e9), seed=seed, key=key)
+        steps = [tries.after(ModelFailure("transport", "x"), elapsed_s=0.0) for _ in range(8)]
+        assert all(isinstance(step, Retry) for step in steps)
         return [step.wait_s for step in steps]
 
     bounds = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     assert all(0 <= wait < bound for wait, bound in zip(waits(), bounds, strict=True))
     assert waits() == waits()
-    other = Tries(Policy(), seed=seed, key=key + b"!")
-    assert other.after(Trouble("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
+    other = Attempts(RetryPolicy(), seed=seed, key=key + b"!")
+    assert other.after(ModelFailure("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
 
 
 def test_a_call_whose_time_is_over_before_its_turn_comes_is_not_sent_again():

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.models.client_protocols import LONGEST, Trouble
-from deemster.models.secret_redaction import REMOVED, Secrets, named_secrets, without_named_secrets
+from deemster.models.model_client import LONGEST_MESSAGE, ModelFailure
+from deemster.models.secret_redaction import REMOVED, Secrets, hash_named_secrets, named_secrets
 
 KEY = 'k3y/with "quotes"+and=more'
 
@@ -53,15 +53,15 @@ def test_the_secrets_of_two_add_up_and_do_not_show():
 
 
 def test_trouble_is_cut_escaped_and_without_secrets():
-    trouble = Trouble("refused", f"no \x1b[31m{KEY} " + "x" * 1000, status=401, secrets=Secrets([KEY]))
-    assert len(trouble.message) == LONGEST
-    assert trouble.message.startswith(f"no \\x1b[31m{REMOVED} xxx")
-    assert KEY not in repr(trouble)
+    failure = ModelFailure("refused", f"no \x1b[31m{KEY} " + "x" * 1000, status=401, secrets=Secrets([KEY]))
+    assert len(failure.message) == LONGEST_MESSAGE
+    assert failure.message.startswith(f"no \\x1b[31m{REMOVED} xxx")
+    assert KEY not in repr(failure)
 
 
 def test_a_key_across_the_cut_is_not_half_shown():
-    trouble = Trouble("refused", "y" * (LONGEST - 5) + KEY, secrets=Secrets([KEY]))
-    assert "k3y" not in trouble.message
+    failure = ModelFailure("refused", "y" * (LONGEST_MESSAGE - 5) + KEY, secrets=Secrets([KEY]))
+    assert "k3y" not in failure.message
 
 
 @pytest.mark.parametrize("size", range(1, len(KEY)))
@@ -82,8 +82,8 @@ def test_secrets_in_plain_data_are_those_that_a_name_above_them_tells():
 
 
 def test_plain_data_without_its_secrets_is_otherwise_the_same_and_tells_two_of_them_apart():
-    shown = without_named_secrets(EXTRA)
+    shown = hash_named_secrets(EXTRA)
     assert not Secrets(named_secrets(EXTRA)).within(json.dumps(shown))
     assert {**shown, "api_key": KEY, "tools": EXTRA["tools"]} == EXTRA
     assert shown["tools"][0]["auth"]["n"] == 3
-    assert shown != without_named_secrets({**EXTRA, "api_key": KEY + "x"})
+    assert shown != hash_named_secrets({**EXTRA, "api_key": KEY + "x"})

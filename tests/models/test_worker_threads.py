@@ -1,4 +1,4 @@
-"""Threads that can be left behind: reused while they answer, never waited for when they do not."""
+"""WorkerThreads that can be left behind: reused while they answer, never waited for when they do not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import threading
 import pytest
 
 from deemster.models import worker_threads as module
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 
 STUCK = """
 import asyncio, threading
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 
 async def work():
-    threads = Threads("stuck")
+    threads = WorkerThreads("stuck")
     try:
         async with asyncio.timeout(0.01):
             await threads.call(threading.Event().wait)
@@ -31,7 +31,7 @@ asyncio.run(work())
 
 def called(*functions, at_once=1):
     async def work():
-        threads = Threads("test", at_once=at_once)
+        threads = WorkerThreads("test", at_once=at_once)
         try:
             return [await threads.call(function) for function in functions]
         finally:
@@ -48,7 +48,7 @@ def test_calls_at_once_take_a_thread_each():
     barrier = threading.Barrier(5, timeout=30)
 
     async def work():
-        threads = Threads("test", at_once=5)
+        threads = WorkerThreads("test", at_once=5)
         await asyncio.gather(*(threads.call(barrier.wait) for _ in range(5)))
         threads.close()
 
@@ -67,7 +67,7 @@ def test_what_a_function_raises_is_raised_where_it_is_awaited_and_the_thread_goe
         raise raised
 
     async def work():
-        threads = Threads("test")
+        threads = WorkerThreads("test")
         before = await threads.call(threading.get_ident)
         task = asyncio.ensure_future(asyncio.wait_for(threads.call(fail), None))
         with pytest.raises(type(raised)):
@@ -97,11 +97,11 @@ def test_a_stuck_thread_does_not_keep_the_process():
 
 
 def test_after_too_many_calls_that_never_came_back_no_further_one_is_made(monkeypatch):
-    monkeypatch.setattr(module, "LOST", 2)
+    monkeypatch.setattr(module, "MOST_STUCK", 2)
     release = threading.Event()
 
     async def work():
-        threads = Threads("test", at_once=1)
+        threads = WorkerThreads("test", at_once=1)
         for _ in range(3):
             waiting = asyncio.ensure_future(threads.call(release.wait))
             await asyncio.sleep(0)

@@ -15,7 +15,7 @@ from deemster.datasets import RubricDataset, Votes, derive
 from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_judge import Judge
-from deemster.models import FakeChat, Price, Role, Trouble
+from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.runs.grade_dataset import grade, grade_async, run_grading
@@ -195,7 +195,7 @@ def test_progress_counts_items_and_failed_votes():
 
 
 def fails_on(text):
-    return lambda ask: Trouble("refused", "No.") if text in ask.messages[1].content else truthful(ask)
+    return lambda ask: ModelFailure("refused", "No.") if text in ask.messages[1].content else truthful(ask)
 
 
 # checks
@@ -287,7 +287,7 @@ def test_items_with_rubrics_of_their_own_keep_them(tmp_path):
 
 
 def test_stand_ins_never_count_as_judgements_in_alignment():
-    roles = {"a": FakeChat(truthful), "b": FakeChat(lambda _: Trouble("refused", "No."))}
+    roles = {"a": FakeChat(truthful), "b": FakeChat(lambda _: ModelFailure("refused", "No."))}
     with pytest.warns(UserWarning, match="`b` failed every call"):
         grading = run(labelled(4), "ab", roles=roles)
     result = compute_metrics(grading, None, per_judge=True)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from deemster.models import FakeChat, Price, Role, Trouble
+from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.runs.grade_dataset import grade
 from deemster.store import RunFacts, open_store
@@ -22,7 +22,7 @@ TWINS = [{"id": f"i{number}", "submission": "The same."} for number in range(4)]
 def costly(answer=truthful):
     def said(ask):
         found = answer(ask)
-        if isinstance(found, Trouble):
+        if isinstance(found, ModelFailure):
             return found
         return Answer(text=found.text, usage=Usage(prompt_tokens=100, completion_tokens=50), model="m")
 
@@ -153,14 +153,14 @@ def test_a_metric_whose_model_fails_is_a_failure_and_is_tried_again_without_payi
         return Answer(text='{"reason": "r", "score": 0.9}')
 
     def dead(_):
-        return Trouble("refused", "No.")
+        return ModelFailure("refused", "No.")
 
     place = tmp_path / "runs.db"
     asked = {"a": role(lambda ask: reply(ask, "MET")), "judge": role(dead)}
     first = kept(data, place, roles=asked)
     assert first.items[0].criteria[1].failed
     assert "No." in first.items[0].criteria[1].votes[0].failure.message
-    second = {"a": role(lambda _: Trouble("refused", "Never asked.")), "judge": role(marked)}
+    second = {"a": role(lambda _: ModelFailure("refused", "Never asked.")), "judge": role(marked)}
     again = kept(data, place, roles=second, resume=True)
     assert finals(again.items[0]) == ["MET", "MET"]
     assert second["a"].client.asked == []
@@ -174,7 +174,7 @@ def test_what_a_metric_with_a_model_used_is_kept_when_a_judge_is_asked_again(tmp
     data, place = dataset(item, rubric={"criteria": [FACTS, checked]}), tmp_path / "runs.db"
     marks = role(lambda _: Answer(text='{"reason": "r", "score": 0.9}'))
     with pytest.warns(UserWarning, match="failed every call"):
-        kept(data, place, roles={"a": role(lambda _: Trouble("refused", "No.")), "judge": marks})
+        kept(data, place, roles={"a": role(lambda _: ModelFailure("refused", "No.")), "judge": marks})
     again = kept(data, place, roles={"a": role(lambda ask: reply(ask, "MET")), "judge": marks}, resume=True)
     assert len(marks.client.asked) == 1
     assert again.cost_usd == 2 * EACH
@@ -185,7 +185,7 @@ def test_a_budget_counts_a_shared_call_once_and_a_cached_one_not_at_all(tmp_path
     data = dataset(*TWINS, {"id": "bad", "submission": "Bad."})
 
     def troubled(ask):
-        return Trouble("refused", "No.") if "Bad." in ask.messages[1].content else truthful(ask)
+        return ModelFailure("refused", "No.") if "Bad." in ask.messages[1].content else truthful(ask)
 
     kept(data, place, roles={"a": role(troubled)})
     with open_store(place) as store:

@@ -14,7 +14,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_judge import Judge
 from deemster.judges.judge_cascade import Cascade
-from deemster.models import FakeChat, Price, Role, Trouble
+from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.runs.grade_dataset import grade, grade_async, run_grading
@@ -124,7 +124,7 @@ def test_labels_that_changed_force_no_new_calls(place):
 
 def troubled(ask):
     if "Text 1." in ask.messages[1].content and subject(ask) in ("facts", "depth"):
-        return Trouble("refused", "No.")
+        return ModelFailure("refused", "No.")
     return truthful(ask)
 
 
@@ -301,7 +301,7 @@ def test_a_cascade_is_resumed_with_the_votes_it_has(place):
     data = items(2)
 
     def dead(_):
-        return Trouble("refused", "No.")
+        return ModelFailure("refused", "No.")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -416,7 +416,7 @@ def test_a_panel_that_nobody_could_reach_leaves_the_grading_incomplete_though_me
     checked = {"name": "text", "requirement": "Text.", "check": {"metric": "regex", "args": {"pattern": "Text"}}}
     data = dataset("Text 1.", "Text 2.", rubric={"criteria": [FACTS, checked]})
     with pytest.warns(UserWarning, match="failed every call"):
-        first = kept(data, place, roles={"a": FakeChat(lambda _: Trouble("refused", "No."))})
+        first = kept(data, place, roles={"a": FakeChat(lambda _: ModelFailure("refused", "No."))})
     assert [finals(item) for item in first.items] == [[None, "MET"]] * 2
     (row,) = rows(place)
     assert (row.status, row.reason) == ("incomplete", "2 verdicts could not be had: no judge was reached")

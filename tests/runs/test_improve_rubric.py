@@ -213,7 +213,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
 
 def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
     def dead(ask):
-        raise dm.Trouble("refused", "no such model")
+        raise dm.ModelFailure("refused", "no such model")
 
     found = improved(dead, Writer(lambda _: BETTER), progress_file=trail)
     assert not found.complete
@@ -225,7 +225,7 @@ def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
 
 def test_a_writer_that_fails_stops_it(trail):
     def dead(ask):
-        raise dm.Trouble("refused", "no such model")
+        raise dm.ModelFailure("refused", "no such model")
 
     found = improved(Judge(WEAK), dead, progress_file=trail)
     assert (found.complete, found.tries) == (False, ())

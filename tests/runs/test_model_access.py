@@ -13,7 +13,7 @@ from decimal import Decimal
 import pytest
 
 import deemster as dm
-from deemster.models import FakeChat, FakeEmbedding, Price, Role, Trouble
+from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
 from deemster.runs._constant_judge_warning import FEWEST
 from deemster.runs.evaluation_job import build_job
@@ -227,7 +227,7 @@ def test_what_a_cache_holds_is_not_asked_for_again_and_costs_nothing(tmp_path):
 
 
 def test_a_model_that_fails_leaves_unscored_marks_and_no_scores():
-    client = FakeChat(lambda ask: Trouble("refused", "no") if "s1" in ask.messages[-1].content else GOOD)
+    client = FakeChat(lambda ask: ModelFailure("refused", "no") if "s1" in ask.messages[-1].content else GOOD)
     report = evaluated(models={"judge": client}, max_unscored=1)
     assert [scores(each) for each in report.executions] == [0.75, "model_failed", 0.75]
 
@@ -456,7 +456,7 @@ def test_progress_of_a_run_without_models_names_none():
 
 
 def test_a_run_that_an_endpoint_ended_says_why():
-    judge = FakeChat(lambda _: Trouble("refused", "Wrong key.", status=401))
+    judge = FakeChat(lambda _: ModelFailure("refused", "Wrong key.", status=401))
     report = evaluated(30, models={"judge": Role(client=judge, concurrency=1)}, max_unscored=30)
     assert report.run.status == "incomplete"
     assert re.fullmatch(

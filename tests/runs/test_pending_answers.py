@@ -9,7 +9,7 @@ import pytest
 
 import deemster as dm
 from deemster.models import Role
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
 from deemster.runs import _judge_pool as judging
 from deemster.runs import stop_request as stopping
@@ -138,7 +138,7 @@ def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
 
     async def interleaved():
         handing = ExecutionHandover(
-            sink, PendingStorage(hold, 0.002), metrics=1, threads=Threads("t", at_once=4), asks=True
+            sink, PendingStorage(hold, 0.002), metrics=1, threads=WorkerThreads("t", at_once=4), asks=True
         )
         works = [WorkItem(number, Sample(f"s{number}", {}, None), 0) for number in range(20)]
         keeping = asyncio.ensure_future(handing.keep_regularly())
@@ -167,7 +167,7 @@ def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_other
 
     async def held():
         handing = ExecutionHandover(
-            lambda _: None, PendingStorage(kept.extend, 0.0), metrics=2, threads=Threads("t"), asks=True
+            lambda _: None, PendingStorage(kept.extend, 0.0), metrics=2, threads=WorkerThreads("t"), asks=True
         )
         handing.note(WorkItem(3, Sample("s3", {}, None), 1, None, (MetricScore(0.5), None)), Output("x"))
         await handing.keep()
@@ -193,7 +193,7 @@ def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
             every.set()
 
     async def held():
-        threads = Threads("t", at_once=4)
+        threads = WorkerThreads("t", at_once=4)
         handing = ExecutionHandover(
             lambda _: None, PendingStorage(hold, after_s), metrics=1, threads=threads, asks=True
         )

@@ -10,7 +10,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError, LeaseError, StoreError
-from deemster.models import Price, Role, Trouble
+from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
@@ -235,7 +235,7 @@ class Judge:
     async def complete(self, ask):
         self.asked += 1
         if self.asked > self.healthy:
-            raise Trouble("the model is away", cause="model_failed")
+            raise ModelFailure("the model is away", cause="model_failed")
         usage = Usage(prompt_tokens=100, completion_tokens=10)
         return Answer(
             text=json.dumps({"reason": f"number {len(ask.messages[-1].content)}", "score": 0.75}),

@@ -9,7 +9,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.judges.grading_judge import Judge
-from deemster.models import FakeChat, Trouble
+from deemster.models import FakeChat, ModelFailure
 from deemster.records import MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.rubric_metric import RubricMetric
@@ -185,7 +185,7 @@ def ran(count=6, *, answer=None, rubric=None, **options):
         if "Text 1." in text and subject(ask) == "facts":
             return reply(ask, "CANNOT_ASSESS")
         if "Text 2." in text and subject(ask) == "facts":
-            return Trouble("refused", "No.")
+            return ModelFailure("refused", "No.")
         return reply(ask, GOOD[subject(ask)])
 
     names = set(options.pop("judges", ["a"]))

@@ -17,7 +17,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Output, TargetFailure
-from deemster.targets import _subprocess_talk as process
+from deemster.targets import _run_subprocess as process
 from deemster.targets.command_target import CommandTarget, answer_of
 from tests.targets.fake_clocks import Hasty
 

@@ -13,7 +13,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.records import Invocation, TargetFailure
 from deemster.targets.command_target import CommandTarget
-from deemster.targets.python_target import PythonTarget, output_of, target_of
+from deemster.targets.python_target import PythonTarget, as_output, as_target
 from tests.targets.fake_clocks import Hasty, Still
 
 ASKED = Invocation("a", {"q": ["x"]}, 2)
@@ -71,7 +71,7 @@ def test_a_coroutine_from_a_plain_function_is_a_failure_and_is_closed():
 )
 def test_an_output_that_holds_what_no_report_can_show_is_a_failure(output):
     with pytest.raises(TypeError, match="An Output holds JSON data"):
-        output_of(output)
+        as_output(output)
 
 
 def test_an_output_keeps_everything_it_holds():
@@ -268,7 +268,7 @@ def test_the_identity_is_the_name_and_the_digest_of_the_file():
 
 def test_a_target_object_is_taken_as_it_is_and_its_class_is_refused():
     target = PythonTarget(lambda asked: "x")
-    assert target_of(target) is target
-    assert isinstance(target_of(said), PythonTarget)
+    assert as_target(target) is target
+    assert isinstance(as_target(said), PythonTarget)
     with pytest.raises(ConfigurationError, match="make one"):
-        target_of(CommandTarget)
+        as_target(CommandTarget)

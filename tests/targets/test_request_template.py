@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.records import Invocation
-from deemster.targets._json_path import found_at, steps_of
-from deemster.targets._request_template import filled, template_issues
+from deemster.targets._json_path import parse_path, value_at
+from deemster.targets._request_template import compile_template, template_issues
 
 ASKED = Invocation("s-1", {"question": "Why?", "k": 3, "docs": [{"id": "d1"}], "who": {"name": "Ann"}}, 2)
 
@@ -33,19 +33,19 @@ ASKED = Invocation("s-1", {"question": "Why?", "k": 3, "docs": [{"id": "d1"}], "
     ],
 )
 def test_a_placeholder_alone_keeps_its_type_and_in_a_text_becomes_text(template, sent):
-    assert filled(template)(ASKED) == sent
+    assert compile_template(template)(ASKED) == sent
 
 
 def test_what_is_filled_in_is_not_looked_at_again():
     asked = Invocation("x", {"a": "{{input.b}} {{id}} ${HOME}", "b": "secret"}, 0)
-    assert filled("<{{input.a}}>")(asked) == "<{{input.b}} {{id}} ${HOME}>"
+    assert compile_template("<{{input.a}}>")(asked) == "<{{input.b}} {{id}} ${HOME}>"
 
 
 @given(st.text())
 def test_any_text_of_a_sample_arrives_as_it_is(text):
     asked = Invocation("x", {"a": text}, 0)
-    assert filled({"deep": ["{{input.a}}"]})(asked) == {"deep": [text]}
-    assert filled("-{{input.a}}-")(asked) == f"-{text}-"
+    assert compile_template({"deep": ["{{input.a}}"]})(asked) == {"deep": [text]}
+    assert compile_template("-{{input.a}}-")(asked) == f"-{text}-"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_any_text_of_a_sample_arrives_as_it_is(text):
 )
 def test_a_placeholder_that_names_nothing_a_target_is_given_is_an_error(template, said):
     with pytest.raises(ConfigurationError) as raised:
-        filled(template)
+        compile_template(template)
     assert said in str(raised.value)
 
 
@@ -83,14 +83,14 @@ def test_a_fault_of_a_template_has_the_path_to_it():
 )
 def test_a_sample_that_lacks_what_a_placeholder_names_is_told_so(template, said):
     with pytest.raises(LookupError, match="The input has no") as raised:
-        filled(template)(ASKED)
+        compile_template(template)(ASKED)
     assert raised.value.args[0] == said
 
 
 @pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", " a", "a. b", 7, [], [None], [1.5], {"a": 1}])
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(ValueError, match="a path is"):
-        steps_of(path)
+        parse_path(path)
 
 
 LEAF = st.none() | st.integers() | st.text(max_size=5)
@@ -101,9 +101,9 @@ def test_a_path_finds_what_was_put_there_and_nothing_beyond_it(leaf, steps):
     value = leaf
     for step in reversed(steps):
         value = {step: value} if isinstance(step, str) else [None] * step + [value]
-    assert found_at(value, steps) == leaf
-    assert found_at(value, steps_of(".".join(map(str, steps)))) == leaf
+    assert value_at(value, steps) == leaf
+    assert value_at(value, parse_path(".".join(map(str, steps)))) == leaf
     with pytest.raises(LookupError):
-        found_at(value, [*steps, "further"])
+        value_at(value, [*steps, "further"])
     with pytest.raises(LookupError):
-        found_at(value, [*steps[:-1], "missing" if isinstance(steps[-1], str) else 99])
+        value_at(value, [*steps[:-1], "missing" if isinstance(steps[-1], str) else 99])

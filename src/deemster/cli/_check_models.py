@@ -13,7 +13,7 @@ import msgspec
 from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
 from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import Unreadable, json_object
-from deemster.models import Gateway, Role, missing_role
+from deemster.models import Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
@@ -86,11 +86,11 @@ async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: C
     entry = section.get(name)
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
-        return Finding(name, issue=missing_role(name, section, embeds=embeds))
+        return Finding(name, issue=missing_role_message(name, section, embeds=embeds))
     try:
         role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
         if is_asked and (role.kind == "embedding") != embeds:
-            return Finding(name, _named(entry), issue=missing_role(name, section, embeds=embeds))
+            return Finding(name, _named(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:
             return await _recorded(name, role)
         return await _tried(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)

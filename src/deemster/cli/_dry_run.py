@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from deemster.errors import counted
-from deemster.models.usage_account import Planned
+from deemster.models.call_context import PlannedCalls
 from deemster.runs.evaluation_job import Job
 from deemster.runs.model_access import open_gateway, rehearse
 from deemster.runs.run_sync import run_sync
@@ -18,7 +18,7 @@ def show_rehearsal(job: Job) -> None:
     show_planned(run_sync(_planned(job)) if job.plan.scorers else {})
 
 
-def show_planned(planned: Mapping[str, Planned]) -> None:
+def show_planned(planned: Mapping[str, PlannedCalls]) -> None:
     """Print what models would be asked, by role, and about what that costs."""
     asked = {role: plan for role, plan in planned.items() if plan.calls}
     if not asked:
@@ -34,13 +34,13 @@ def show_planned(planned: Mapping[str, Planned]) -> None:
     click.echo("What a script asks after its first round is not in it.")
 
 
-async def _planned(job: Job) -> Mapping[str, Planned]:
+async def _planned(job: Job) -> Mapping[str, PlannedCalls]:
     async with open_gateway(job.access, clock=None, seed=job.seed, dry_run=True) as gateway:
         await rehearse(job.plan, gateway)
         return gateway.planned
 
 
-def _told(plan: Planned) -> str:
+def _told(plan: PlannedCalls) -> str:
     price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
     tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
     return f"{counted(plan.calls, 'request')}, {tokens}, {price}"

@@ -22,7 +22,7 @@ from deemster.errors import DeemsterError, ExitCode, InputError, Issue, ReportEr
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import case_of
 from deemster.judges.grading_result import Grading
-from deemster.models.usage_account import Planned
+from deemster.models.call_context import PlannedCalls
 from deemster.report import Destination
 from deemster.report.alignment_report import alignment_console
 from deemster.report.grading_report import grading_console
@@ -198,7 +198,7 @@ def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: Model
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
 
 
-async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> Mapping[str, Planned]:
+async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> Mapping[str, PlannedCalls]:
     checks = criterion_checks(dataset)
     async with open_gateway(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
         for position in range(len(dataset)):

@@ -16,8 +16,8 @@ from deemster.cli.options import Asked, asking_options
 from deemster.errors import ExitCode, RubricError, counted, visible
 from deemster.formats import read_document
 from deemster.formats.canonical_json import canonical
-from deemster.models.client_protocols import Trouble
 from deemster.models.embedded_embedding import EmbeddedEmbedding
+from deemster.models.model_client import ModelFailure
 from deemster.report import Destination
 from deemster.report.report_files import deliver
 from deemster.rubrics.criteria_overlap import WORDS, Likeness
@@ -90,7 +90,7 @@ def likeness() -> Likeness:
     model = EmbeddedEmbedding()
     try:
         model.embed_many(["a"])
-    except Trouble:
+    except ModelFailure:
         return WORDS
 
     def cosines(texts: Sequence[str]) -> list[list[float]]:

@@ -2,10 +2,10 @@
 
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget
-from deemster.models.client_protocols import ChatClient, EmbeddingClient, Trouble
 from deemster.models.fake_models import FakeChat, FakeEmbedding
 from deemster.models.gateway import Gateway
-from deemster.models.model_roles import Role, missing_role, role_of
+from deemster.models.model_client import ChatClient, EmbeddingClient, ModelFailure
+from deemster.models.model_roles import Role, as_role, missing_role_message
 from deemster.models.models_section import read_models
 from deemster.models.price import Price
 
@@ -17,10 +17,10 @@ __all__ = [
     "FakeChat",
     "FakeEmbedding",
     "Gateway",
+    "ModelFailure",
     "Price",
     "Role",
-    "Trouble",
-    "missing_role",
+    "as_role",
+    "missing_role_message",
     "read_models",
-    "role_of",
 ]

@@ -15,7 +15,7 @@ _VERSION = b"deemster.cache.v1\x00"
 _encode = msgspec.json.Encoder().encode
 
 
-def prefix_of(identity: Mapping[str, Any]) -> bytes:
+def identity_prefix(identity: Mapping[str, Any]) -> bytes:
     """What stands before every request of one client in the text that is hashed.
 
     Args:

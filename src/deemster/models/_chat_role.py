@@ -11,33 +11,33 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import ask_key
-from deemster.models._record_replay import Recording, request_name
+from deemster.models._record_replay import Recording, describe_request
 from deemster.models._stored_answers import as_hit, as_kept
-from deemster.models.client_protocols import Trouble
-from deemster.models.model_call import WEIGHTLESS, Answered, Caller, Reading, Weight, checked_usage
-from deemster.models.secret_redaction import NO_SECRETS, cleaned
-from deemster.models.usage_account import Planned, Rules
+from deemster.models.call_context import CallContext, PlannedCalls
+from deemster.models.model_call import NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
+from deemster.models.model_client import ModelFailure
+from deemster.models.secret_redaction import NO_SECRETS, redact_answer
 from deemster.records import Answer, Ask, Call, NoAnswer
 
 # What an answer whose length nobody limits is counted at, where the most it may use is asked for.
-UNLIMITED = 32_768
+UNLIMITED_TOKENS = 32_768
 # Markers of roles and turns that a provider adds to each message.
 _PER_MESSAGE = 16
 _encode = msgspec.json.Encoder().encode
 
 
-def read_answer(raw: Any, ask: Ask) -> Reading[Answer]:  # noqa: ARG001 - every reader is given the request
+def read_answer(raw: Any, ask: Ask) -> ClientResult[Answer]:  # noqa: ARG001 - every reader is given the request
     """What a chat client gave, read.
 
     Raises:
-        Trouble: It is no answer.
+        ModelFailure: It is no answer.
     """
     if not isinstance(raw, Answer) or not isinstance(text := raw.text, str):
-        raise Trouble("shape", f"`complete` gives an Answer, not a {type(raw).__name__}.", may_cost=True)
-    checked_usage(raw)
+        raise ModelFailure("shape", f"`complete` gives an Answer, not a {type(raw).__name__}.", may_cost=True)
+    check_usage(raw)
     if not text.isascii() and SURROGATE.search(text):
         raw = msgspec.structs.replace(raw, text=SURROGATE.sub("\ufffd", text))
-    return Reading(raw, raw.usage, raw.model)
+    return ClientResult(raw, raw.usage, raw.model)
 
 
 def _is_clean(client: Any) -> bool:
@@ -46,7 +46,7 @@ def _is_clean(client: Any) -> bool:
     return own.get("is_clean") is True
 
 
-class ChatDesk:
+class ChatRole:
     """Answers the questions to one role: from its recording, the cache, or the model; the same question once at a time.
 
     Args:
@@ -62,16 +62,16 @@ class ChatDesk:
     def __init__(
         self,
         name: str,
-        caller: Caller[Answer],
+        caller: ModelCaller[Answer],
         *,
         prefix: bytes,
         is_cached: bool,
         may_call: bool,
         recording: Recording | None,
-        rules: Rules,
+        rules: CallContext,
     ) -> None:
         self.caller = caller
-        self.planned = Planned()
+        self.planned = PlannedCalls()
         self._rehearsed: set[bytes] = set()
         self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
         # What many scripts ask alike, such as the steps of a metric, is asked once a run.
@@ -106,9 +106,9 @@ class ChatDesk:
         waiters = self._flying[key] = []
         reply: Answer | NoAnswer | None = None
         try:
-            weight = self._weight(ask) if self._weighs else WEIGHTLESS
+            weight = self._weight(ask) if self._weighs else NO_SIZE
             done = await self.caller.call(ask, key=key, weight=weight)
-            reply = self._kept(ask, key, done) if isinstance(done, Answered) else done.no_answer
+            reply = self._kept(ask, key, done) if isinstance(done, CallAnswer) else done.no_answer
             return reply
         finally:
             del self._flying[key]
@@ -133,18 +133,18 @@ class ChatDesk:
             return NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
         return None if self._may_call else self._missing(ask)
 
-    def _kept(self, ask: Ask, key: bytes, done: Answered[Answer]) -> Answer:
+    def _kept(self, ask: Ask, key: bytes, done: CallAnswer[Answer]) -> Answer:
         """The answer with its usage, and without a key that the server may have echoed; the files keep it too."""
         usage = done.usage
-        clean = cleaned(done.value, self._secrets) if self._secrets else done.value
+        clean = redact_answer(done.value, self._secrets) if self._secrets else done.value
         answer = msgspec.structs.replace(clean, usage=usage, call=self._rules.called(usage))
         if self._recording is not None:
             answer = self._recorded(ask, answer)
         self._cache.keep(key, as_kept(answer, self._rules.run))
         return answer
 
-    def _weight(self, ask: Ask) -> Weight:
-        return weight_of(ask, self._most_tokens(ask))
+    def _weight(self, ask: Ask) -> RequestSize:
+        return request_size(ask, self._most_tokens(ask))
 
     def _recorded(self, ask: Ask, answer: Answer) -> Answer:
         if self._recording is not None and not self._rules.dry_run:
@@ -156,9 +156,9 @@ class ChatDesk:
 
     def _missing(self, ask: Ask) -> NoAnswer:
         if self.caller.role.client is None or self._recording is not None:
-            message = f"There is no recording of the request {request_name(ask)}. Record it first."
+            message = f"There is no recording of the request {describe_request(ask)}. Record it first."
         else:
-            message = f"`{self._name}` needs the network, and this run is offline: the request {request_name(ask)}."
+            message = f"`{self._name}` needs the network, and this run is offline: the request {describe_request(ask)}."
         self._rules.refuse(message)
         return NoAnswer(cause="not_run", message=message)
 
@@ -173,7 +173,7 @@ class ChatDesk:
             return self._hit(reply, reply.call)
         return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None)
 
-    def _plan(self, weight: Weight) -> None:
+    def _plan(self, weight: RequestSize) -> None:
         self.planned.calls += 1
         self.planned.prompt_tokens += weight.prompt
         self.planned.completion_tokens += weight.completion
@@ -188,7 +188,7 @@ def _asked_for(ask: Ask) -> int | None:
     return ask.max_tokens
 
 
-def weight_of(ask: Ask, longest: int | None) -> Weight:
+def request_size(ask: Ask, longest: int | None) -> RequestSize:
     """How heavy a question is: 4 bytes a token by estimate, for letters of other scripts take more, and 1 at most.
 
     Args:
@@ -201,5 +201,5 @@ def weight_of(ask: Ask, longest: int | None) -> Weight:
     """
     schema = 0 if ask.schema is None else len(_encode(ask.schema))
     size = schema + sum(len(message.content.encode()) for message in ask.messages)
-    completion = UNLIMITED if longest is None else longest
-    return Weight(-(-size // 4), completion, size + len(ask.messages) * _PER_MESSAGE)
+    completion = UNLIMITED_TOKENS if longest is None else longest
+    return RequestSize(-(-size // 4), completion, size + len(ask.messages) * _PER_MESSAGE)

@@ -14,11 +14,19 @@ import numpy.typing as npt
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import text_key
-from deemster.models._record_replay import Recording, text_name
+from deemster.models._record_replay import Recording, describe_text
 from deemster.models._stored_answers import stored_vector
-from deemster.models.client_protocols import Trouble
-from deemster.models.model_call import OF_THE_REQUEST, Answered, Caller, Failed, Reading, Weight, checked_usage
-from deemster.models.usage_account import Planned, Rules
+from deemster.models.call_context import CallContext, PlannedCalls
+from deemster.models.model_call import (
+    REQUEST_FAULTS,
+    CallAnswer,
+    CallFailure,
+    ClientResult,
+    ModelCaller,
+    RequestSize,
+    check_usage,
+)
+from deemster.models.model_client import ModelFailure
 from deemster.records import Call, Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import added, cached, divided
 
@@ -26,14 +34,14 @@ KEPT_BYTES = 128 << 20
 Rows = npt.NDArray[np.float32]
 
 
-def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
+def read_vectors(raw: Any, texts: Sequence[str]) -> ClientResult[Rows]:
     """What an embedding client gave, read: one finite vector a text, all of one dimension.
 
     Raises:
-        Trouble: It is anything else.
+        ModelFailure: It is anything else.
     """
     if isinstance(raw, Vectors):
-        checked_usage(raw)
+        check_usage(raw)
     usage, model = (raw.usage, raw.model) if isinstance(raw, Vectors) else (None, None)
     values = raw.values if isinstance(raw, Vectors) else raw
     wrong = ""
@@ -47,11 +55,11 @@ def read_vectors(raw: Any, texts: Sequence[str]) -> Reading[Rows]:
             with np.errstate(over="ignore"):
                 rows = np.ascontiguousarray(found, dtype=np.float32)
             if np.isfinite(rows).all():
-                return Reading(rows, usage, model)
+                return ClientResult(rows, usage, model)
             wrong = "A vector holds a number that is not finite."
     except (ValueError, TypeError, OverflowError):
         wrong = "Vectors are lists of numbers of one length above 0."
-    raise Trouble("shape", wrong, usage=usage, may_cost=True)
+    raise ModelFailure("shape", wrong, usage=usage, may_cost=True)
 
 
 class _Batch:
@@ -76,7 +84,7 @@ class _Batch:
             self.owners.append(owner)
 
 
-class EmbeddingDesk:
+class EmbeddingRole:
     """Gives texts their vectors: from memory, the recording, the cache, or the model.
 
     Args:
@@ -92,16 +100,16 @@ class EmbeddingDesk:
     def __init__(
         self,
         name: str,
-        caller: Caller[Rows],
+        caller: ModelCaller[Rows],
         *,
         prefix: bytes,
         is_cached: bool,
         may_call: bool,
         recording: Recording | None,
-        rules: Rules,
+        rules: CallContext,
     ) -> None:
         self.caller = caller
-        self.planned = Planned()
+        self.planned = PlannedCalls()
         self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
         self._cache = rules.cache if is_cached else None
         self._may_call = may_call
@@ -244,7 +252,7 @@ class EmbeddingDesk:
 
         One text must not cost the others their vectors: they belong to other samples.
         """
-        weight = _weight(texts) if self.caller.weighs or self._rules.dry_run else Weight()
+        weight = _weight(texts) if self.caller.weighs or self._rules.dry_run else RequestSize()
         if self._rules.dry_run:
             self._plan(weight)
             no_answer = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
@@ -252,7 +260,7 @@ class EmbeddingDesk:
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
         done = await self.caller.call(texts, key=key, weight=weight)
-        if isinstance(done, Answered):
+        if isinstance(done, CallAnswer):
             spent.append(done.usage)
             self._keep(batch, texts, done)
             return
@@ -265,7 +273,7 @@ class EmbeddingDesk:
         else:
             batch.no_answers.update(dict.fromkeys(texts, msgspec.structs.replace(done.no_answer, usage=None)))
 
-    def _keep(self, batch: _Batch, texts: list[str], done: Answered[Rows]) -> None:
+    def _keep(self, batch: _Batch, texts: list[str], done: CallAnswer[Rows]) -> None:
         rows, model = done.value, done.usage.model
         batch.model = model
         shares = divided(done.usage, len(texts)) if self._counts else [None] * len(texts)
@@ -286,14 +294,14 @@ class EmbeddingDesk:
 
     def _missing(self, text: str) -> NoAnswer:
         if self.caller.role.client is None or self._recording is not None:
-            message = f"There is no recording of the request {text_name(self._name, text)}. Record it first."
+            message = f"There is no recording of the request {describe_text(self._name, text)}. Record it first."
         else:
-            name = text_name(self._name, text)
+            name = describe_text(self._name, text)
             message = f"`{self._name}` needs the network, and this run is offline: the request {name}."
         self._rules.refuse(message)
         return NoAnswer(cause="not_run", message=message)
 
-    def _plan(self, weight: Weight) -> None:
+    def _plan(self, weight: RequestSize) -> None:
         self.planned.calls += 1
         self.planned.prompt_tokens += weight.prompt
         price = self.caller.role.price_table.find(self.caller.role.model)
@@ -310,14 +318,14 @@ class EmbeddingDesk:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _may_be_of_one(done: Failed, batch: _Batch) -> bool:
+def _may_be_of_one(done: CallFailure, batch: _Batch) -> bool:
     """Whether one text may have spoilt the request for the others: refused for what it holds, or oddly embedded."""
-    trouble = done.trouble
-    if trouble is None:
+    failure = done.failure
+    if failure is None:
         return False
-    return trouble.status in OF_THE_REQUEST or (trouble.kind == "shape" and len(batch.owners) > 1)
+    return failure.status in REQUEST_FAULTS or (failure.kind == "shape" and len(batch.owners) > 1)
 
 
-def _weight(texts: Sequence[str]) -> Weight:
+def _weight(texts: Sequence[str]) -> RequestSize:
     sizes = [len(text.encode()) for text in texts]
-    return Weight(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))
+    return RequestSize(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))

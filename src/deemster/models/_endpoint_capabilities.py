@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deemster.models.http_endpoint import complaint
+from deemster.models.http_endpoint import error_message
 from deemster.records import Ask
 
 FORMATS = ("json_schema", "json_object", "plain")
@@ -16,7 +16,7 @@ _SEED = re.compile(r"['\"`(]seed\b|\bseed['\"`)]|\bparameter:? seed\b", re.IGNOR
 _COMPLAINTS = frozenset({400, 422})
 
 
-class Dialect:
+class EndpointCapabilities:
     """How an endpoint is spoken to: begins with everything, and drops what the endpoint refuses.
 
     A refusal is taken for one of these only where it names the parameter; any other stays a refusal.
@@ -73,7 +73,7 @@ class Dialect:
         """
         if status not in _COMPLAINTS:
             return False
-        said = complaint(body)
+        said = error_message(body)
         if "max_tokens" in sent and "max_tokens" not in extra and "max_completion_tokens" in said:
             self.longest = "max_completion_tokens"
             return True

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.models.client_protocols import Trouble
+from deemster.models.model_client import ModelFailure
 from deemster.records import Answer, Ask
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class LocalJudge:
         """Answer one question.
 
         Raises:
-            Trouble: The attempt failed, or the file holds no model that can be loaded.
+            ModelFailure: The attempt failed, or the file holds no model that can be loaded.
         """
         client = self._client
         if client is None:
@@ -119,7 +119,7 @@ class LocalJudge:
         try:
             self._server = xllamacpp.Server(parameters)
         except RuntimeError:
-            raise Trouble("refused", f"`{self._path}` holds no model that can be loaded.") from None
+            raise ModelFailure("refused", f"`{self._path}` holds no model that can be loaded.") from None
         # How long an attempt may take is the gateway's to say; on one thread it can be long.
         address = f"{self._server.listening_address}/v1"
         return OpenAIChat(address, self.model, api_key=key, timeout_s=_PATIENCE_S)

@@ -22,7 +22,7 @@ _END = 80
 _encode = msgspec.json.Encoder().encode
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One recorded answer.
 
     Attributes:
@@ -40,7 +40,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     model: str | None = None
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(RecordedLine).decode
 
 
 class Recording:
@@ -63,7 +63,7 @@ class Recording:
         self._secrets = secrets
         self._file: BinaryIO | None = None
         self._is_torn = False
-        self._lines: dict[str, Line] = self._read()
+        self._lines: dict[str, RecordedLine] = self._read()
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -97,7 +97,7 @@ class Recording:
         request = msgspec.to_builtins(ask)
         del request["once"]
         name = _ask_name(ask)
-        self._append(Line(key=name, request=request, answer=as_recorded(answer)))
+        self._append(RecordedLine(key=name, request=request, answer=as_recorded(answer)))
         kept = self._lines[name].answer
         if kept is None:
             return answer
@@ -118,7 +118,7 @@ class Recording:
         # The shortest decimals that give the same 32-bit floats, so that a difference shows what changed.
         vector = [float(str(value)) for value in values.astype(np.float32)]
         request = {"role": role, "text": text}
-        self._append(Line(key=_text_name(role, text), request=request, vector=vector, model=model))
+        self._append(RecordedLine(key=_text_name(role, text), request=request, vector=vector, model=model))
 
     def close(self) -> None:
         """Put the lines in order.
@@ -137,7 +137,7 @@ class Recording:
         except OSError as error:
             raise self._refused(error) from None
 
-    def _append(self, line: Line) -> None:
+    def _append(self, line: RecordedLine) -> None:
         # Value by value, for in the text of the line a quotation mark could be taken along with its escape.
         data = _encode(_cleaned(msgspec.to_builtins(line), self._secrets))
         try:
@@ -162,13 +162,13 @@ class Recording:
     def _refused(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(Issue(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
 
-    def _read(self) -> dict[str, Line]:
+    def _read(self) -> dict[str, RecordedLine]:
         try:
             data = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
             message = f"The recording cannot be read: {error.strerror or error}."
             raise ConfigurationError(Issue(message, str(self.path))) from None
-        lines: dict[str, Line] = {}
+        lines: dict[str, RecordedLine] = {}
         pieces = data.split(b"\n")
         self._is_torn = bool(pieces[-1].strip())
         issues = []
@@ -199,7 +199,7 @@ def _cleaned(value: Any, secrets: Secrets) -> Any:
     return value
 
 
-def request_name(ask: Ask) -> str:
+def describe_request(ask: Ask) -> str:
     """How a message names a question: by the beginning of its hash, and both ends of its last message."""
     last = ask.messages[-1].content if ask.messages else ""
     name = f"{_ask_name(ask)[:12]} to `{ask.role}`"
@@ -209,7 +209,7 @@ def request_name(ask: Ask) -> str:
     return f"{name}, which begins {visible(last[:_END])!r} and ends {visible(last[-_END:])!r}"
 
 
-def text_name(role: str, text: str) -> str:
+def describe_text(role: str, text: str) -> str:
     """How a message names a text to be embedded."""
     return f"{_text_name(role, text)[:12]} to `{role}`, the text {visible(text, limit=60)!r}"
 

@@ -37,18 +37,18 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
     if (wait := _seconds(found.get("retry-after-ms", ""))) is not None:
         return wait / 1000
     if asked := found.get("retry-after"):
-        wait = span_s(asked)
+        wait = parse_span_s(asked)
         return _until(asked, found.get("date"), now) if wait is None else wait
     waits = [
         wait
         for kind in _KINDS
         if _is_used_up(found.get(f"x-ratelimit-remaining-{kind}"))
-        and (wait := span_s(found.get(f"x-ratelimit-reset-{kind}", ""))) is not None
+        and (wait := parse_span_s(found.get(f"x-ratelimit-reset-{kind}", ""))) is not None
     ]
     return max(waits) if waits else _reset(found.get("x-ratelimit-reset", ""), now)
 
 
-def span_s(text: str) -> float | None:
+def parse_span_s(text: str) -> float | None:
     """A span of time such as `20`, `0.5`, `-1`, `90ms` or `1h2m3.5s`, in seconds; None where it is none.
 
     >>> span_s("6m0s"), span_s("120ms"), span_s("-3"), span_s("soon")
@@ -76,7 +76,7 @@ def _reset(text: str, now: datetime | None) -> float | None:
     """What some providers give as a span, others as a moment in seconds or milliseconds since 1970."""
     moment = float(text) if _NUMBER.fullmatch(text) else 0.0
     if moment < _EPOCH_S:
-        return span_s(text)
+        return parse_span_s(text)
     moment = moment / 1000 if moment >= _EPOCH_MS else moment
     return min(max(moment - (now or datetime.now(UTC)).timestamp(), 0.0), LONGEST_S)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 _NOTHING = Decimal(0)
 
 
-class Most(NamedTuple):
+class UsageBound(NamedTuple):
     """The most a call may use."""
 
     tokens: int = 0
@@ -34,14 +34,16 @@ class Budget:
         exhausted: Why no call is made any more, or None.
     """
 
-    def __init__(self, *, usd: Decimal | None = None, tokens: int | None = None, spent: Most | None = None) -> None:
+    def __init__(
+        self, *, usd: Decimal | None = None, tokens: int | None = None, spent: UsageBound | None = None
+    ) -> None:
         self.usd, self.tokens = usd, tokens
-        self.spent, self.held = spent or Most(), Most()
+        self.spent, self.held = spent or UsageBound(), UsageBound()
         self.exhausted: str | None = None
         self._under_way = 0
-        self._waiting: deque[tuple[asyncio.Future[bool], Most]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[bool], UsageBound]] = deque()
 
-    async def reserve(self, most: Most) -> bool:
+    async def reserve(self, most: UsageBound) -> bool:
         """Set the most a call may use aside; False where the budget is exhausted.
 
         Args:
@@ -55,21 +57,21 @@ class Budget:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.result():
-                self.settle(most, Most())
+                self.settle(most, UsageBound())
             else:
                 future.cancel()
                 self._serve()
             raise
 
-    def charge(self, used: Most) -> None:
+    def charge(self, used: UsageBound) -> None:
         """Count what was used without being set aside first.
 
         Args:
             used: What was used.
         """
-        self.spent = Most(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
+        self.spent = UsageBound(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
 
-    def settle(self, most: Most, used: Most) -> None:
+    def settle(self, most: UsageBound, used: UsageBound) -> None:
         """Replace what a call reserved by what it used.
 
         Args:
@@ -77,7 +79,7 @@ class Budget:
             used: What it used.
         """
         self._under_way -= 1
-        self.held = Most(self.held.tokens - most.tokens, self.held.usd - most.usd)
+        self.held = UsageBound(self.held.tokens - most.tokens, self.held.usd - most.usd)
         self.charge(used)
         self._serve()
 
@@ -90,21 +92,21 @@ class Budget:
                 future.set_result(self._decided(most))
             self._waiting.popleft()
 
-    def _decided(self, most: Most) -> bool:
+    def _decided(self, most: UsageBound) -> bool:
         if self.exhausted is None and not self._fits(most):
             self.exhausted = self._reason(most)
         if self.exhausted is not None:
             return False
         self._under_way += 1
-        self.held = Most(self.held.tokens + most.tokens, self.held.usd + most.usd)
+        self.held = UsageBound(self.held.tokens + most.tokens, self.held.usd + most.usd)
         return True
 
-    def _fits(self, most: Most) -> bool:
+    def _fits(self, most: UsageBound) -> bool:
         return (self.usd is None or self.spent.usd + self.held.usd + most.usd <= self.usd) and (
             self.tokens is None or self.spent.tokens + self.held.tokens + most.tokens <= self.tokens
         )
 
-    def _reason(self, most: Most) -> str:
+    def _reason(self, most: UsageBound) -> str:
         if self.tokens is not None and self.spent.tokens + most.tokens > self.tokens:
             spent = f"{self.spent.tokens:,} of {self.tokens:,} tokens are spent"
             return f"The budget is exhausted: {spent}, and the next call may take {most.tokens:,}."

@@ -8,7 +8,7 @@ OPENS_AFTER = 20
 PROBES_EVERY_S = 30.0
 
 
-class Circuit:
+class CircuitBreaker:
     """Opens after so many calls in a row have failed, and then lets one probe through from time to time.
 
     A call fails once, after its last attempt. A 429 says that the endpoint is alive, and a request that is refused for

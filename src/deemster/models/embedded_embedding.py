@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deemster.models.client_protocols import Trouble
+from deemster.models.model_client import ModelFailure
 from deemster.records import Usage, Vectors
 
 MODEL = "wordllama-l2-supercat-256"
@@ -74,7 +74,7 @@ class EmbeddedEmbedding:
             texts: What to embed.
 
         Raises:
-            Trouble: A text is not valid Unicode, or the model's files are not there.
+            ModelFailure: A text is not valid Unicode, or the model's files are not there.
         """
         values = np.zeros((len(texts), DIMENSIONS), np.float32)
         with self._lock:
@@ -85,7 +85,7 @@ class EmbeddedEmbedding:
     def _pieces(self) -> _Pieces:
         files = _files()
         if files is None:
-            raise Trouble("refused", "The embedded model is not installed: pip install wordllama")
+            raise ModelFailure("refused", "The embedded model is not installed: pip install wordllama")
         return _Pieces(files)
 
 
@@ -116,7 +116,7 @@ class _Pieces(dict[str, int]):
         """Write the vector of a text that is not empty into a row, and say how many pieces it has.
 
         Raises:
-            Trouble: The text is not valid Unicode.
+            ModelFailure: The text is not valid Unicode.
         """
         if len(text) > _LONG or _MARKS.search(text):
             return self._embed_whole(text, row)
@@ -153,7 +153,7 @@ class _Pieces(dict[str, int]):
         try:
             ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         except TypeError:
-            raise Trouble("refused", "A text is not valid Unicode: it holds a lone surrogate.") from None
+            raise ModelFailure("refused", "A text is not valid Unicode: it holds a lone surrogate.") from None
         return ids
 
 

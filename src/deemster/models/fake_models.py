@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.models.client_protocols import Trouble
+from deemster.models.model_client import ModelFailure
 from deemster.records import Answer, Ask
 
 
@@ -20,7 +20,7 @@ class FakeChat:
     Args:
         answers: A function of the question (it may be a coroutine); a table, in which the first key that is part of the
             last message gives the answer; or a list, used up in order. An answer is text, an ``Answer``, a map or list
-            (given as JSON), or a ``Trouble``, which is raised.
+            (given as JSON), or a ``ModelFailure``, which is raised.
         model: The model it says it is.
         identity: Give one to have its answers cached.
         is_local: Whether it counts as a model that reaches no network and costs nothing.
@@ -47,7 +47,7 @@ class FakeChat:
         """The answer it was told to give.
 
         Raises:
-            Trouble: It was told to fail, or has no answer to this question.
+            ModelFailure: It was told to fail, or has no answer to this question.
         """
         self.asked.append(ask)
         if callable(self._answers):
@@ -60,8 +60,8 @@ class FakeChat:
         else:
             found = next(self._answers, None)
         if found is None:
-            raise Trouble("refused", "The fake has no answer to this question.")
-        if isinstance(found, Trouble):
+            raise ModelFailure("refused", "The fake has no answer to this question.")
+        if isinstance(found, ModelFailure):
             raise found
         if isinstance(found, Answer):
             return found
@@ -101,7 +101,7 @@ class FakeEmbedding:
         """One vector a text.
 
         Raises:
-            Trouble: Its table lacks a text.
+            ModelFailure: Its table lacks a text.
         """
         self.asked.append(list(texts))
         return [self._vector(text) for text in texts]
@@ -112,7 +112,7 @@ class FakeEmbedding:
         if callable(self._vectors):
             return list(self._vectors(text))
         if text not in self._vectors:
-            raise Trouble("refused", f"The fake has no vector for {text[:60]!r}.")
+            raise ModelFailure("refused", f"The fake has no vector for {text[:60]!r}.")
         return list(self._vectors[text])
 
     def _made_up(self, text: str) -> list[float]:

@@ -11,19 +11,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.models._cache_keys import prefix_of
-from deemster.models._chat_role import ChatDesk, read_answer
-from deemster.models._embedding_role import EmbeddingDesk, read_vectors
+from deemster.models._cache_keys import identity_prefix
+from deemster.models._chat_role import ChatRole, read_answer
+from deemster.models._embedding_role import EmbeddingRole, read_vectors
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget
-from deemster.models.circuit_breaker import Circuit
+from deemster.models.call_context import CallContext, PlannedCalls
+from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
-from deemster.models.model_call import Caller
-from deemster.models.model_roles import Role, missing_role
-from deemster.models.rate_limiter import Live
+from deemster.models.model_call import ModelCaller
+from deemster.models.model_roles import Role, missing_role_message
+from deemster.models.rate_limiter import LimiterState
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.models.usage_account import Planned, Rules
 from deemster.records import Ask, NoAnswer, Reply, Request, Usage
 
 
@@ -68,10 +68,10 @@ class Gateway:
         self._clock: Clock = clock or SystemClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
         self._run, self._paid = run, paid
-        self._desks: dict[str, ChatDesk | EmbeddingDesk] = {}
+        self._desks: dict[str, ChatRole | EmbeddingRole] = {}
         self._recordings: dict[str, Recording] = {}
-        self._circuits: dict[str, Circuit] = {}
-        self._rules: Rules | None = None
+        self._circuits: dict[str, CircuitBreaker] = {}
+        self._rules: CallContext | None = None
         if budget is not None and budget.usd is not None and not dry_run:
             self._require_prices()
 
@@ -79,7 +79,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         elapsed_s: Callable[[], Any] = self._clock.elapsed_s
         measures = elapsed_s() is not None
-        self._rules = Rules(
+        self._rules = CallContext(
             cache=self._cache,
             budget=self._budget,
             elapsed_s=elapsed_s if measures else loop.time,
@@ -101,7 +101,7 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for desk in self._desks.values():
-            if isinstance(desk, EmbeddingDesk):
+            if isinstance(desk, EmbeddingRole):
                 await desk.close()
             desk.caller.close()
         for recording in self._recordings.values():
@@ -165,7 +165,7 @@ class Gateway:
         return {name: desk.caller.account.total for name, desk in tuple(self._desks.items())}
 
     @property
-    def planned(self) -> dict[str, Planned]:
+    def planned(self) -> dict[str, PlannedCalls]:
         """What a dry run would have sent, by the roles it asked.
 
         A script goes no further than its first round without an answer, so what later rounds would ask is not in it.
@@ -202,49 +202,49 @@ class Gateway:
         every = [] if self._cache is None else list(self._cache.notes)
         return every + [note for recording in self._recordings.values() for note in recording.notes]
 
-    def limits(self) -> Mapping[str, Live]:
+    def limits(self) -> Mapping[str, LimiterState]:
         """The limits of the moment, of the roles that were asked. Safe in any thread."""
         return {name: desk.caller.limiter.live for name, desk in tuple(self._desks.items())}
 
     def _reply(self, request: Request) -> Awaitable[Reply]:
         desk = self._desks.get(request.role) or self._desk(request.role)
         if isinstance(request, Ask):
-            if isinstance(desk, ChatDesk):
+            if isinstance(desk, ChatRole):
                 return desk.reply(request)
-        elif isinstance(desk, EmbeddingDesk):
+        elif isinstance(desk, EmbeddingRole):
             return desk.reply(request)
         return self._misdirected(request)
 
     async def _misdirected(self, request: Request) -> NoAnswer:
         if self._rules is None:
             raise RuntimeError("The gateway is not open: use `async with Gateway(...) as gateway`.")
-        message = missing_role(request.role, self._roles, embeds=not isinstance(request, Ask))
+        message = missing_role_message(request.role, self._roles, embeds=not isinstance(request, Ask))
         self._rules.refuse(message)
         return NoAnswer(cause="not_run", message=message)
 
-    def _desk(self, name: str) -> ChatDesk | EmbeddingDesk | None:
+    def _desk(self, name: str) -> ChatRole | EmbeddingRole | None:
         """The desk of a role, made when it is first asked: a model may read its weights to say what it is."""
         if name not in self._desks and name in self._roles and self._rules is not None:
             self._desks[name] = self._made(name, self._roles[name], self._rules)
         return self._desks.get(name)
 
-    def _made(self, name: str, role: Role, rules: Rules) -> ChatDesk | EmbeddingDesk:
+    def _made(self, name: str, role: Role, rules: CallContext) -> ChatRole | EmbeddingRole:
         recording = None if role.recording is None else self._recordings[role.recording]
         identity = role.identity
         endpoint = str((identity or {}).get("base_url") or f"`{name}`")
-        circuit = self._circuits.setdefault(endpoint, Circuit(endpoint))
+        circuit = self._circuits.setdefault(endpoint, CircuitBreaker(endpoint))
         try:
             # Without an identity, nobody knows what else changes the answer.
-            prefix = prefix_of({"role": name} if identity is None else identity)
+            prefix = identity_prefix({"role": name} if identity is None else identity)
         except (TypeError, ValueError):
             rules.refuse(f"The `identity` of the client of `models.{name}` holds what is not JSON.")
-            identity, prefix = None, prefix_of({"role": name})
+            identity, prefix = None, identity_prefix({"role": name})
         may_call = role.client is not None and (role.is_local or not rules.offline)
         if role.kind == "chat":
             method = getattr(role.client, "complete", None) or _nothing
-            return ChatDesk(
+            return ChatRole(
                 name,
-                Caller(role, method, read_answer, circuit=circuit, rules=rules),
+                ModelCaller(role, method, read_answer, circuit=circuit, rules=rules),
                 prefix=prefix,
                 is_cached=identity is not None,
                 may_call=may_call,
@@ -252,9 +252,9 @@ class Gateway:
                 rules=rules,
             )
         method = getattr(role.client, "embed_many", None) or _nothing
-        return EmbeddingDesk(
+        return EmbeddingRole(
             name,
-            Caller(role, method, read_vectors, circuit=circuit, rules=rules),
+            ModelCaller(role, method, read_vectors, circuit=circuit, rules=rules),
             prefix=prefix,
             is_cached=identity is not None and not role.is_local,
             may_call=may_call,

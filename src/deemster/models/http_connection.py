@@ -54,7 +54,7 @@ class Posted(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Unsent(Exception):  # noqa: N818 - named for what happened, as Trouble is
+class Unsent(Exception):  # noqa: N818 - named for what happened, as ModelFailure is
     """There was no connection, so nothing was sent.
 
     Args:

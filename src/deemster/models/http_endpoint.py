@@ -19,8 +19,8 @@ from aiohttp.http import HttpProcessingError
 
 from deemster.errors import ConfigurationError
 from deemster.models._retry_after import retry_after_s
-from deemster.models.client_protocols import Kind, Trouble
 from deemster.models.http_connection import Posted, Unsent, Wire, forget_closed
+from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 
 LONGEST_REPLY = 4 * 2**20
@@ -82,7 +82,7 @@ class Endpoint:
             *hidden,
         ]
         self.secrets = Secrets(secret) if any(secret) else NO_SECRETS
-        self.url = shown(str(self._url))
+        self.url = redact_url(str(self._url))
         self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
         known = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
@@ -121,7 +121,7 @@ class Endpoint:
             query: In place of the address's own query.
 
         Raises:
-            Trouble: There was no connection, no whole reply in time, or a reply too long to be read.
+            ModelFailure: There was no connection, no whole reply in time, or a reply too long to be read.
         """
         # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
         try:
@@ -130,40 +130,42 @@ class Endpoint:
             posted = await (sending if self._timeout_s is None else _within(self._timeout_s, sending))
             if posted is not None:
                 return posted
-            trouble = self.trouble("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
+            failure = self.failure("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
         except TimeoutError:
             span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
-            trouble = self.trouble("transport", f"No whole reply {span}.", may_cost=True)
+            failure = self.failure("transport", f"No whole reply {span}.", may_cost=True)
         except Unsent as error:
-            trouble = self._unsent(error.cause)
+            failure = self._unsent(error.cause)
         except aiohttp.ClientPayloadError:
-            trouble = self.trouble("transport", "The reply broke off.", may_cost=True)
+            failure = self.failure("transport", "The reply broke off.", may_cost=True)
         except HttpProcessingError:
-            trouble = self.trouble("transport", "The reply is not HTTP.", may_cost=True)
+            failure = self.failure("transport", "The reply is not HTTP.", may_cost=True)
         except (aiohttp.ClientError, OSError) as error:
             told = "The connection was closed before a reply came"
             cause = getattr(error, "strerror", None) or type(error).__name__
-            trouble = self.trouble("transport", f"{told} ({cause}).", may_cost=True)
-        raise trouble
+            failure = self.failure("transport", f"{told} ({cause}).", may_cost=True)
+        raise failure
 
-    def trouble(self, kind: Kind, message: str, *, status: int | None = None, may_cost: bool = False) -> Trouble:
-        """Trouble with this address."""
-        return Trouble(kind, f"{self.host}: {message}", status=status, may_cost=may_cost, secrets=self.secrets)
+    def failure(
+        self, kind: FailureKind, message: str, *, status: int | None = None, may_cost: bool = False
+    ) -> ModelFailure:
+        """ModelFailure with this address."""
+        return ModelFailure(kind, f"{self.host}: {message}", status=status, may_cost=may_cost, secrets=self.secrets)
 
-    def refusal(self, posted: Posted) -> Trouble:
+    def refusal(self, posted: Posted) -> ModelFailure:
         """What a status that is not of success comes to."""
         status = posted.status
-        said = complaint(posted.body)
-        kind: Kind = "refused"
+        said = error_message(posted.body)
+        kind: FailureKind = "refused"
         if _is_passing(status):
             kind = "transport"
         elif status == 429:
             kind = "refused" if any(word in posted.body for word in _HARD_QUOTA) else "limited"
         elif 300 <= status < 400:
-            said = f"redirects to {shown(posted.headers.get('Location', 'nowhere'))}, which is not followed"
+            said = f"redirects to {redact_url(posted.headers.get('Location', 'nowhere'))}, which is not followed"
         elif status == 404 and not self._is_whole and "/v1" not in self._url.path:
             said = f"{said} (base_url mostly ends with /v1; asked was {self.url})"
-        return Trouble(
+        return ModelFailure(
             kind,
             f"{self.host} answered {status}{_phrase(status)}{': ' if said else '.'}{said}",
             status=status,
@@ -171,24 +173,24 @@ class Endpoint:
             secrets=self.secrets,
         )
 
-    def _unsent(self, cause: Exception) -> Trouble:
+    def _unsent(self, cause: Exception) -> ModelFailure:
         """What it comes to that there was no connection."""
         if isinstance(cause, aiohttp.ClientConnectorCertificateError):
-            return self.trouble("refused", f"The certificate is not trusted: {cause.certificate_error}")
+            return self.failure("refused", f"The certificate is not trusted: {cause.certificate_error}")
         if isinstance(cause, aiohttp.ClientHttpProxyError):
-            kind: Kind = "transport" if _is_passing(cause.status) else "refused"
-            return self.trouble(kind, f"The proxy answered {cause.status}{_phrase(cause.status)}.")
+            kind: FailureKind = "transport" if _is_passing(cause.status) else "refused"
+            return self.failure(kind, f"The proxy answered {cause.status}{_phrase(cause.status)}.")
         if isinstance(cause, ValueError):
             via = "" if self._proxy is None else ", or the proxy that the environment names,"
-            return self.trouble("refused", f"The address{via} cannot be used.")
+            return self.failure("refused", f"The address{via} cannot be used.")
         what = "No connection"
         if isinstance(cause, aiohttp.ClientProxyConnectionError):
             what = f"No connection to the proxy {_place(self._proxy)}, which the environment names"
         elif isinstance(cause, aiohttp.ClientConnectorSSLError):
             what = "No connection by TLS"
         if isinstance(cause, aiohttp.ClientConnectorError):
-            return self.trouble("transport", f"{what}: {cause.os_error.strerror or cause.os_error}.")
-        return self.trouble("transport", f"{what}: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
+            return self.failure("transport", f"{what}: {cause.os_error.strerror or cause.os_error}.")
+        return self.failure("transport", f"{what}: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
 
     async def close(self) -> None:
         """Give back the connections of this event loop."""
@@ -205,7 +207,7 @@ class Endpoint:
         return wire
 
 
-def complaint(body: bytes) -> str:
+def error_message(body: bytes) -> str:
     """What a provider says is wrong, from any of the forms of error bodies; its code stands behind it.
 
     >>> complaint(b'{"error": {"message": "No such model.", "code": "model_not_found"}}')
@@ -230,7 +232,7 @@ def complaint(body: bytes) -> str:
     return f"{text} ({', '.join(marks)})".strip() if marks else text
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL without credentials, and with the values of a query that may be secret hidden.
 
     >>> shown("https://me:secret@host/v1?api-version=2024&key=abc")
@@ -262,7 +264,7 @@ def _address(base_url: str, path: str | None) -> yarl.URL:
         usable = False
     if not usable:
         called, example = ("url", "http://localhost:8000/ask") if path is None else ("base_url", _EXAMPLE)
-        raise ConfigurationError(f"{called} is an address such as `{example}`, not `{shown(base_url)}`.")
+        raise ConfigurationError(f"{called} is an address such as `{example}`, not `{redact_url(base_url)}`.")
     if path is None:
         return base
     root = base.path.rstrip("/")

@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.errors import did_you_mean
-from deemster.models.price import FREE, Price, Prices, exact_price
-from deemster.models.retry_policy import Policy
+from deemster.models.price import FREE, Price, PriceTable, exact_price
+from deemster.models.retry_policy import RetryPolicy
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records.model_requests import EMBEDDING
 
-Kind: TypeAlias = Literal["chat", "embedding"]
+RoleKind: TypeAlias = Literal["chat", "embedding"]
 CONCURRENCY = "5-64"
 BATCH, LOCAL_BATCH = 128, 1024
 _RANGE = re.compile(r"\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
@@ -30,7 +30,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
         concurrency: How many requests may be under way: from few to many, such as `5-64`, or never more than a number.
         rpm: Requests a minute.
         tpm: Tokens a minute.
-        retries: How often a request is repeated after transport trouble and 429.
+        retries: How often a request is repeated after transport failures and 429.
         timeout_s: The longest attempt, body included.
         total_timeout_s: The longest call, from its first attempt, retries and waits included.
         max_retry_after_s: The longest wait a provider may ask for.
@@ -45,7 +45,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     client: Any
-    kind: Kind = "chat"
+    kind: RoleKind = "chat"
     concurrency: str | int = CONCURRENCY
     rpm: int | None = None
     tpm: int | None = None
@@ -60,7 +60,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Secrets = NO_SECRETS
 
     def __post_init__(self) -> None:
-        bounds_of(self.concurrency)
+        concurrency_bounds(self.concurrency)
         for name, least in (("rpm", 1), ("tpm", 1), ("batch", 1), ("retries", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
@@ -75,17 +75,17 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def bounds(self) -> tuple[int, int]:
         """The least and the most requests under way."""
-        return bounds_of(self.concurrency)
+        return concurrency_bounds(self.concurrency)
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> RetryPolicy:
         """How patient it is."""
-        return Policy(self.retries, self.timeout_s, self.total_timeout_s, self.max_retry_after_s)
+        return RetryPolicy(self.retries, self.timeout_s, self.total_timeout_s, self.max_retry_after_s)
 
     @property
-    def price_table(self) -> Prices:
+    def price_table(self) -> PriceTable:
         """Its prices; a model that reaches no network is free."""
-        return Prices(self.prices or ({"": FREE} if self.is_local else {}))
+        return PriceTable(self.prices or ({"": FREE} if self.is_local else {}))
 
     @property
     def batch_size(self) -> int:
@@ -113,7 +113,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
         return own + self.hidden if self.hidden else own
 
 
-def bounds_of(concurrency: str | int) -> tuple[int, int]:
+def concurrency_bounds(concurrency: str | int) -> tuple[int, int]:
     """The least and the most requests under way.
 
     >>> bounds_of("5-64"), bounds_of(8)
@@ -131,12 +131,12 @@ def bounds_of(concurrency: str | int) -> tuple[int, int]:
     raise ValueError(f"`concurrency` is a number of at least 1, or a range such as `5-64`, not {concurrency!r}.")
 
 
-def kind_of_role(name: str) -> Kind:
+def role_kind(name: str) -> RoleKind:
     """What a role does, by its name: one that begins with `embedding` embeds."""
     return "embedding" if name.startswith(EMBEDDING) else "chat"
 
 
-def role_of(name: str, given: Any) -> Role:
+def as_role(name: str, given: Any) -> Role:
     """A role from what a caller hands over: a role as it is, or a client with the usual settings.
 
     Args:
@@ -155,11 +155,11 @@ def role_of(name: str, given: Any) -> Role:
     chats, embeds = callable(getattr(given, "complete", None)), callable(getattr(given, "embed_many", None))
     if not chats and not embeds:
         raise TypeError(f"`models.{name}` is a client with `complete` or `embed_many`, not a {type(given).__name__}.")
-    kind = kind_of_role(name) if chats and embeds else "chat" if chats else "embedding"
+    kind = role_kind(name) if chats and embeds else "chat" if chats else "embedding"
     return Role(client=given, kind=kind, model=_text(getattr(given, "model", None)))
 
 
-def missing_role(name: str, known: Iterable[str], *, embeds: bool) -> str:
+def missing_role_message(name: str, known: Iterable[str], *, embeds: bool) -> str:
     """What to say where a metric asks a model that the suite does not name.
 
     Args:

@@ -13,9 +13,9 @@ from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.errors.user_code_guard import Caught
 from deemster.formats.environment_variables import Keys, expanded, unset
 from deemster.formats.json_values import kind_of
-from deemster.models.model_roles import Kind, Role, bounds_of, kind_of_role, role_of
+from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
-from deemster.models.secret_redaction import Secrets, is_like_a_key, named_secrets
+from deemster.models.secret_redaction import Secrets, looks_like_key, named_secrets
 from deemster.records.model_requests import EMBEDDING
 
 GROUP = "deemster.models"
@@ -170,7 +170,7 @@ class _Reader:
         if "concurrency" in given:
             settings["concurrency"] = given["concurrency"]
             try:
-                bounds_of(given["concurrency"])
+                concurrency_bounds(given["concurrency"])
             except ValueError as error:
                 self.issue((name, "concurrency"), str(error))
         if not isinstance(given.get("extra", {}), Mapping):
@@ -182,8 +182,8 @@ class _Reader:
             settings = {**LOCAL, **settings}
         return settings
 
-    def _kind(self, name: str, given: Mapping[str, Any]) -> Kind:
-        kind = given.get("kind", kind_of_role(name))
+    def _kind(self, name: str, given: Mapping[str, Any]) -> RoleKind:
+        kind = given.get("kind", role_kind(name))
         if kind == "chat":
             return "chat"
         if kind != "embedding":
@@ -234,7 +234,7 @@ class _Reader:
                 self.issue((name, key), f"`models.{name}.{key}` is for models with a `base_url`.")
 
     def _client(self, name: str, given: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-        kind: Kind = settings["kind"]
+        kind: RoleKind = settings["kind"]
         extra = given.get("extra", {})
         if "replay" in given:
             if not _is_file(self._folder / given["replay"]):
@@ -260,7 +260,7 @@ class _Reader:
         """A client of the user's own; a class is made one with `extra`."""
         with Caught() as caught:
             client = found(**extra) if isinstance(found, type) else found
-            role_of(name, client)
+            as_role(name, client)
             return client
         # Outside the handler, so that no traceback shows what the class was given.
         told = caught.message.removeprefix("TypeError: ").removeprefix("ValueError: ")
@@ -269,9 +269,9 @@ class _Reader:
 
     def _is_variable(self, name: str) -> bool:
         """Whether a text is the name of a variable, and not the key that belongs in one."""
-        return _WORD.fullmatch(name) is not None and (name in self._environ or not is_like_a_key(name))
+        return _WORD.fullmatch(name) is not None and (name in self._environ or not looks_like_key(name))
 
-    def _weights(self, name: str, kind: Kind, which: Any) -> Path | None:
+    def _weights(self, name: str, kind: RoleKind, which: Any) -> Path | None:
         """The file of weights that is named; None for those that come with the installation."""
         if which is True:
             return None
@@ -305,7 +305,7 @@ class _Reader:
         return expanded(value, environ=self._environ, path=path, missing=missing)
 
 
-def _embedded(kind: Kind, weights: Path | None = None) -> Any:
+def _embedded(kind: RoleKind, weights: Path | None = None) -> Any:
     """A model that comes with the installation.
 
     Raises:

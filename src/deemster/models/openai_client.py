@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.models._endpoint_capabilities import Dialect
-from deemster.models.client_protocols import Trouble
+from deemster.models._endpoint_capabilities import EndpointCapabilities
 from deemster.models.http_connection import Posted
-from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, complaint
-from deemster.models.provider_usage import Used, usage_of
-from deemster.models.secret_redaction import cleaned, named_secrets, without_named_secrets
+from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, error_message
+from deemster.models.model_client import ModelFailure
+from deemster.models.provider_usage import Used, parse_usage
+from deemster.models.secret_redaction import hash_named_secrets, named_secrets, redact_answer
 from deemster.records import Answer, Ask, Token, Usage, Vectors
 
 # A vector of 4,096 numbers of 20 characters, and as much again for spaces.
@@ -127,7 +127,7 @@ class OpenAIChat:
         self._endpoint = Endpoint(
             base_url, "chat/completions", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
         )
-        self._dialect = Dialect()
+        self._dialect = EndpointCapabilities()
         self.secrets = self._endpoint.secrets
         self.identity: Mapping[str, Any] = _identity("openai-chat", self._endpoint, model, self._extra)
 
@@ -135,7 +135,7 @@ class OpenAIChat:
         return f"OpenAIChat({self._endpoint.url!r}, {self.model!r})"
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> EndpointCapabilities:
         """What its endpoint has turned out to understand."""
         return self._dialect
 
@@ -143,7 +143,7 @@ class OpenAIChat:
         """Answer one question.
 
         Raises:
-            Trouble: The attempt failed.
+            ModelFailure: The attempt failed.
         """
         while True:
             sent = self._dialect.fields(ask, model=self.model, extra=self._extra)
@@ -186,7 +186,7 @@ class OpenAIChat:
             thinking=thinking if isinstance(thinking, str) else None,
             finish=choice.finish_reason,
         )
-        return cleaned(answer, self.secrets)
+        return redact_answer(answer, self.secrets)
 
 
 class OpenAIEmbedding:
@@ -231,7 +231,7 @@ class OpenAIEmbedding:
         """One vector a text, in order; no text makes no call.
 
         Raises:
-            Trouble: The attempt failed, or the vectors are not one a text, finite, and of one dimension.
+            ModelFailure: The attempt failed, or the vectors are not one a text, finite, and of one dimension.
         """
         if not texts:
             return Vectors(values=np.empty((0, 0), np.float32))
@@ -254,7 +254,7 @@ class OpenAIEmbedding:
 
 
 def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": without_named_secrets(extra)}
+    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": hash_named_secrets(extra)}
     # What the shown address hides tells two addresses apart all the same.
     return identity if endpoint.query is None else {**identity, "query": endpoint.query}
 
@@ -263,23 +263,23 @@ def _decoded(decoder: Any, posted: Posted, endpoint: Endpoint) -> Any:
     """A reply as its type.
 
     Raises:
-        Trouble: The body is no JSON, or JSON of another shape.
+        ModelFailure: The body is no JSON, or JSON of another shape.
     """
     try:
         return decoder.decode(posted.body)
     except msgspec.ValidationError as error:
-        said = complaint(posted.body) if b'"error"' in posted.body[:200] else ""
-        trouble = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(posted.body))
+        said = error_message(posted.body) if b'"error"' in posted.body[:200] else ""
+        failure = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(posted.body))
     except RecursionError:
-        trouble = endpoint.trouble("shape", "The reply is nested too deep.", may_cost=True)
+        failure = endpoint.failure("shape", "The reply is nested too deep.", may_cost=True)
     except ValueError as error:
-        trouble = endpoint.trouble("transport", f"The reply is no JSON: {error}.", may_cost=True)
-    # Outside the handlers, as everywhere that trouble is raised: nothing of the reply hangs on to it.
-    raise trouble
+        failure = endpoint.failure("transport", f"The reply is no JSON: {error}.", may_cost=True)
+    # Outside the handlers, as everywhere that failure is raised: nothing of the reply hangs on to it.
+    raise failure
 
 
-def _misshapen(endpoint: Endpoint, message: str, usage: Usage | None) -> Trouble:
-    return Trouble("shape", f"{endpoint.host}: {message}", usage=usage, may_cost=True, secrets=endpoint.secrets)
+def _misshapen(endpoint: Endpoint, message: str, usage: Usage | None) -> ModelFailure:
+    return ModelFailure("shape", f"{endpoint.host}: {message}", usage=usage, may_cost=True, secrets=endpoint.secrets)
 
 
 def _spent(body: bytes) -> Usage | None:
@@ -297,7 +297,7 @@ def _usage(raw: msgspec.Raw, model: str | None) -> Usage:
         used = _USED.decode(raw)
         if used is None:
             return Usage(model=model)
-        return usage_of(used, model)
+        return parse_usage(used, model)
     except ValueError:
         return Usage(model=model)
 

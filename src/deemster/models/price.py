@@ -46,7 +46,7 @@ def exact_price(price: Price) -> Price:
 FREE = Price(Decimal(0), Decimal(0))
 
 
-class Prices:
+class PriceTable:
     """A price table by the beginnings of model names; the longest that fits counts.
 
     Args:

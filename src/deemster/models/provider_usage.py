@@ -40,7 +40,7 @@ class Responded(msgspec.Struct):
 _NO_DETAILS = _Details()
 
 
-def usage_of(used: Used | Responded, model: str | None) -> Usage:
+def parse_usage(used: Used | Responded, model: str | None) -> Usage:
     """What was used, as a record.
 
     Args:

@@ -11,7 +11,7 @@ MINUTE_S = 60.0
 _EPSILON = 1e-9
 
 
-class Bucket:
+class TokenBucket:
     """An allowance that refills evenly and never lets more than its minute's worth pass in any minute.
 
     What it holds when full is a small part of the minute's worth, and it refills by the rest. A piece larger than that
@@ -42,19 +42,19 @@ class Bucket:
         self.level = min(self.burst, self.level - amount)
 
 
-def requests_bucket(per_minute: int, now: float) -> Bucket:
+def requests_bucket(per_minute: int, now: float) -> TokenBucket:
     """The bucket of a number of requests a minute: a tenth of a second's worth may pass at once, at least one."""
     burst = max(1.0, per_minute / 600)
     # One request may stand at each end of a minute, so a burst of 1 leaves the whole rate.
-    return Bucket(per_minute + 1, burst=burst, now=now)
+    return TokenBucket(per_minute + 1, burst=burst, now=now)
 
 
-def tokens_bucket(per_minute: int, now: float) -> Bucket:
+def tokens_bucket(per_minute: int, now: float) -> TokenBucket:
     """The bucket of a number of tokens a minute: a tenth of them may pass at once."""
-    return Bucket(per_minute, burst=per_minute / 10, now=now)
+    return TokenBucket(per_minute, burst=per_minute / 10, now=now)
 
 
-class Live(NamedTuple):
+class LimiterState(NamedTuple):
     """What the limits of a role allow at the moment.
 
     Attributes:
@@ -68,7 +68,7 @@ class Live(NamedTuple):
     waiting: int
 
 
-class Limiter:
+class RateLimiter:
     """Lets requests of one role pass: adaptive concurrency, requests and tokens a minute.
 
     Concurrency starts at its low bound and grows by one with every answer, which doubles it each round, until the first
@@ -109,9 +109,11 @@ class Limiter:
         self._tokens = None if tpm is None else tokens_bucket(tpm, now)
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LimiterState:
         """The figures of the moment; safe in any thread."""
-        return Live(int(self._limit), self._under_way, sum(not future.done() for future, _ in tuple(self._waiting)))
+        return LimiterState(
+            int(self._limit), self._under_way, sum(not future.done() for future, _ in tuple(self._waiting))
+        )
 
     @property
     def counts_tokens(self) -> bool:

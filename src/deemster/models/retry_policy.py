@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from deemster.errors import counted
-from deemster.models.client_protocols import Kind, Trouble
+from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.records import Cause
 
-FIRST_S = 0.5
-LONGEST_S = 30.0
-CAUSES: Mapping[Kind, Cause] = {
+FIRST_BACKOFF_S = 0.5
+LONGEST_BACKOFF_S = 30.0
+CAUSES: Mapping[FailureKind, Cause] = {
     "transport": "model_failed",
     "limited": "rate_limited",
     "shape": "unreadable",
@@ -20,24 +20,24 @@ CAUSES: Mapping[Kind, Cause] = {
 }
 
 
-class Again(NamedTuple):
+class Retry(NamedTuple):
     """Ask again after a wait."""
 
     wait_s: float
 
 
-class Enough(NamedTuple):
+class GiveUp(NamedTuple):
     """Ask no more."""
 
     cause: Cause
     message: str
 
 
-class Policy(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How patient a role is.
 
     Attributes:
-        retries: How often a request is repeated after transport trouble and 429; 0 is never, whatever happens.
+        retries: How often a request is repeated after transport failures and 429; 0 is never, whatever happens.
         timeout_s: The longest attempt, body included.
         total_timeout_s: The longest call, from its first attempt, retries and waits included.
         max_retry_after_s: The longest wait a provider may ask for.
@@ -49,7 +49,7 @@ class Policy(NamedTuple):
     max_retry_after_s: float = 60.0
 
 
-class Tries:
+class Attempts:
     """The attempts of one call.
 
     Args:
@@ -60,51 +60,51 @@ class Tries:
 
     __slots__ = ("_key", "_policy", "_seed", "_shapes", "made")
 
-    def __init__(self, policy: Policy, *, seed: int, key: bytes) -> None:
+    def __init__(self, policy: RetryPolicy, *, seed: int, key: bytes) -> None:
         self._policy, self._seed, self._key = policy, seed, key
         self._shapes = 0
         self.made = 0
 
-    def after(self, trouble: Trouble, *, elapsed_s: float) -> Again | Enough:
+    def after(self, failure: ModelFailure, *, elapsed_s: float) -> Retry | GiveUp:
         """What follows a failed attempt.
 
         A reply of the wrong shape is asked for again once, whatever `retries` above 0 says; of the other attempts there
         are at most `retries` + 1.
 
         Args:
-            trouble: What the attempt came to.
+            failure: What the attempt came to.
             elapsed_s: Time since the first attempt began.
         """
         policy = self._policy
         self.made += 1
-        if trouble.kind == "shape":
+        if failure.kind == "shape":
             self._shapes += 1
             allowed = self._shapes == 1 and policy.retries > 0
         else:
-            allowed = trouble.kind != "refused" and self.made - self._shapes <= policy.retries
-        asked_s = trouble.retry_after_s or 0.0
-        if trouble.kind in ("limited", "transport") and asked_s > policy.max_retry_after_s:
+            allowed = failure.kind != "refused" and self.made - self._shapes <= policy.retries
+        asked_s = failure.retry_after_s or 0.0
+        if failure.kind in ("limited", "transport") and asked_s > policy.max_retry_after_s:
             limit = f"the longest wait is {policy.max_retry_after_s:g} s"
-            return Enough("rate_limited", f"{trouble.message} It asks to wait {asked_s:g} s; {limit}.")
+            return GiveUp("rate_limited", f"{failure.message} It asks to wait {asked_s:g} s; {limit}.")
         if not allowed:
-            return self._enough(trouble)
+            return self._enough(failure)
         wait_s = max(self._jitter_s(), asked_s)
         if elapsed_s + wait_s >= policy.total_timeout_s:
-            return self._enough(trouble, f"; a further wait of {wait_s:.1f} s passes {policy.total_timeout_s:g} s")
-        return Again(wait_s)
+            return self._enough(failure, f"; a further wait of {wait_s:.1f} s passes {policy.total_timeout_s:g} s")
+        return Retry(wait_s)
 
     def left_s(self, elapsed_s: float) -> float:
         """How long the next attempt may take."""
         return min(self._policy.timeout_s, max(self._policy.total_timeout_s - elapsed_s, 0.0))
 
-    def given_up(self, trouble: Trouble) -> Enough:
+    def given_up(self, failure: ModelFailure) -> GiveUp:
         """The end of a call whose further attempts make no sense."""
-        return self._enough(trouble)
+        return self._enough(failure)
 
-    def _enough(self, trouble: Trouble, why: str = "") -> Enough:
-        return Enough(CAUSES[trouble.kind], f"{trouble.message} ({counted(self.made, 'attempt')}{why})")
+    def _enough(self, failure: ModelFailure, why: str = "") -> GiveUp:
+        return GiveUp(CAUSES[failure.kind], f"{failure.message} ({counted(self.made, 'attempt')}{why})")
 
     def _jitter_s(self) -> float:
         # Full jitter: any time up to the bound, so that calls that failed together do not come back together.
         draw = random.Random(f"{self._seed}:{self._key.hex()}:{self.made}").random()  # noqa: S311 - spreads load, hides nothing
-        return draw * min(LONGEST_S, FIRST_S * 2.0 ** min(self.made - 1, 30))
+        return draw * min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self.made - 1, 30))

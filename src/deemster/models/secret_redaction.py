@@ -45,7 +45,7 @@ def is_secret_name(name: str) -> bool:
 _LONGEST_WORD = 16
 
 
-def is_like_a_key(name: str) -> bool:
+def looks_like_key(name: str) -> bool:
     """Whether what should be the name of a variable looks more like the key itself.
 
     >>> is_like_a_key("gsk_Zq8T0vXw2LmN4pRs"), is_like_a_key("MY_COMPANYS_OPENAI_KEY_2")
@@ -78,7 +78,7 @@ def named_secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
             yield rest
 
 
-def without_named_secrets(value: Any, *, inside: bool = False) -> Any:
+def hash_named_secrets(value: Any, *, inside: bool = False) -> Any:
     """Plain data with a hash in place of each text of `named_secrets`, so that two of them are still told apart.
 
     Args:
@@ -90,11 +90,10 @@ def without_named_secrets(value: Any, *, inside: bool = False) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            name: without_named_secrets(entry, inside=inside or is_secret_name(str(name)))
-            for name, entry in value.items()
+            name: hash_named_secrets(entry, inside=inside or is_secret_name(str(name))) for name, entry in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [without_named_secrets(entry, inside=inside) for entry in value]
+        return [hash_named_secrets(entry, inside=inside) for entry in value]
     if inside and isinstance(value, str):
         return f"{REMOVED} {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
     return value
@@ -174,7 +173,7 @@ class Secrets:
 NO_SECRETS = Secrets()
 
 
-def cleaned(answer: Answer, secrets: Secrets) -> Answer:
+def redact_answer(answer: Answer, secrets: Secrets) -> Answer:
     """An answer in which no field holds a secret; its tokens go altogether where one is in them.
 
     Args:

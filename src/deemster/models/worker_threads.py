@@ -15,7 +15,7 @@ from deemster.errors.user_code_guard import Caught
 
 _T = TypeVar("_T")
 # Each that never came back holds its thread: enough of them, and the machine has no more.
-LOST = 1_000
+MOST_STUCK = 1_000
 
 
 class _Piece(NamedTuple):
@@ -38,7 +38,7 @@ class _Worker:
         self.thread: threading.Thread
 
 
-class Threads:
+class WorkerThreads:
     """Runs functions in threads and awaits them; how many at once is the caller's to say.
 
     Whoever stops waiting leaves the thread behind with what it does. Those of the standard library's pools would keep
@@ -51,7 +51,7 @@ class Threads:
 
     def __init__(self, name: str, *, at_once: int = 1) -> None:
         self._name = name
-        self._most = at_once + LOST
+        self._most = at_once + MOST_STUCK
         self._idle: deque[_Worker] = deque()
         self._threads = 0
         self._is_closed = False
@@ -86,7 +86,7 @@ class Threads:
 
     def _started(self) -> _Worker:
         if self._threads >= self._most:
-            raise RuntimeError(f"{LOST:,} calls never came back, so no further one is made.")
+            raise RuntimeError(f"{MOST_STUCK:,} calls never came back, so no further one is made.")
         self._threads += 1
         worker = _Worker()
         worker.thread = threading.Thread(

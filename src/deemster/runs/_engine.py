@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from deemster.models.clock import Clock
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution
 from deemster.runs import stop_request as stopping
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, planned_work, score_batch
@@ -50,7 +50,7 @@ async def execute_plan(
         hold: Keeps what a live target has said while it waits for its marks; it is lost with the run where not given.
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
-    threads = Threads("deemster-run", at_once=4)
+    threads = WorkerThreads("deemster-run", at_once=4)
     rest = iter(planned_work(plan) if works is None else works)
     asks = ask is not None and bool(plan.scorers)
     # Saved outputs can be read again: only what a live target said is kept before it is marked.
@@ -88,7 +88,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 async def _mark(
-    plan: Plan, answered: asyncio.Queue[AnsweredBatch | None], hand_on: Any, *, stop: Stop, threads: Threads
+    plan: Plan, answered: asyncio.Queue[AnsweredBatch | None], hand_on: Any, *, stop: Stop, threads: WorkerThreads
 ) -> None:
     """Mark batches as they come, where no metric asks a model."""
     marking: asyncio.Task[list[Execution]] | None = None
@@ -125,7 +125,7 @@ async def _replay(
     answered: asyncio.Queue[AnsweredBatch | None],
     *,
     stop: Stop,
-    threads: Threads,
+    threads: WorkerThreads,
 ) -> None:
     while not stop.requested and (batch := list(islice(works, BATCH))):
         await answered.put(await threads.call(_replayed, plan, saved, batch))

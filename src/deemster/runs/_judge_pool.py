@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Sample
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
 from deemster.runs._score_batch import failed_marks, with_threshold
@@ -39,7 +39,7 @@ class JudgePool:
         *,
         ask: Ask,
         stop: Stop,
-        threads: Threads,
+        threads: WorkerThreads,
         pools: Callable[[Any], bool] | None = None,
     ) -> None:
         self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Output, Unscored
 from deemster.runs._execution_batch import Answer, WorkItem, finish_work
 from deemster.runs._hide_secrets import redact_marks
@@ -49,7 +49,7 @@ class ExecutionHandover:
         hold: PendingStorage | None,
         *,
         metrics: int,
-        threads: Threads,
+        threads: WorkerThreads,
         asks: bool,
         secrets: Secrets = NO_SECRETS,
     ) -> None:

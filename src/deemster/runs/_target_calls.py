@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem
 from deemster.runs._hide_secrets import redact_answer
@@ -46,7 +46,7 @@ class TargetCaller:
         self._limit = plan.concurrency if own is None else own
         limits = (plan.target_timeout_s, getattr(target, "timeout_s", None))
         self._timeout_s: float | None = min((limit for limit in limits if limit is not None), default=None)
-        self._threads = Threads("deemster-target", at_once=self._limit)
+        self._threads = WorkerThreads("deemster-target", at_once=self._limit)
         self._opening: asyncio.Task[None] | None = None
         self._is_open = not hasattr(target, "open")
 

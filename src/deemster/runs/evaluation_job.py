@@ -20,7 +20,7 @@ from deemster.runs.metric_catalog import names_of_group, with_group
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access
 from deemster.runs.run_plan import Plan, Target
 from deemster.runs.suite import CONCURRENCY, SEED
-from deemster.targets.python_target import target_of
+from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 
 DELTA = 0.05
@@ -225,7 +225,7 @@ def resolve_target(given: Any, *, offline: bool) -> Target:
     Raises:
         ConfigurationError: It cannot be called so, or it is over the network and nothing there may be asked.
     """
-    target: Target = target_of(given)
+    target: Target = as_target(given)
     if offline and not getattr(target, "is_local", True):
         raise ConfigurationError("`offline` asks nothing over the network, and the target is an address elsewhere.")
     return target

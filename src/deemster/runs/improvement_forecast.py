@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError
-from deemster.models.usage_account import Planned
+from deemster.models.call_context import PlannedCalls
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._train_test_split import DatasetPart, split_train_test
@@ -26,7 +26,7 @@ class Forecast(NamedTuple):
         written: The most wordings that the writer is asked for.
     """
 
-    planned: Mapping[str, Planned]
+    planned: Mapping[str, PlannedCalls]
     judged: int
     written: int
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.models import Budget, Cache, Gateway, Role, missing_role, read_models, role_of
-from deemster.models.budget import Most
+from deemster.models import Budget, Cache, Gateway, Role, as_role, missing_role_message, read_models
+from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
 from deemster.records import Output, Sample
 from deemster.records.model_requests import EMBEDDING
@@ -67,7 +67,7 @@ def build_model_access(
     for name, entry in given.items():
         if name not in plain:
             try:
-                roles[name] = role_of(name, entry)
+                roles[name] = as_role(name, entry)
             except TypeError as error:
                 issues.append(Issue(str(error)))
     try:
@@ -115,7 +115,7 @@ def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelA
             if role == EMBEDDING and role not in roles:
                 roles[role] = read_models(None, place=lambda _: None, environ={})[EMBEDDING]
             elif role not in roles or (roles[role].kind == "embedding") != embeds:
-                message = f"{metric.name}: {missing_role(role, roles, embeds=embeds)}"
+                message = f"{metric.name}: {missing_role_message(role, roles, embeds=embeds)}"
                 issues.append(Issue(message))
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))
@@ -149,7 +149,7 @@ async def open_gateway(
     """
     budget = None
     if access.budget_usd is not None or access.budget_tokens is not None:
-        budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=Most(spent.tokens, spent.usd))
+        budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=UsageBound(spent.tokens, spent.usd))
     # Whoever only counts leaves no file behind.
     keeps = access.cache is not None and (not dry_run or access.cache.exists())
     cache = Cache(access.cache) if keeps and access.cache is not None else None

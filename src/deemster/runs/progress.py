@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from deemster.models import Gateway
-from deemster.models.rate_limiter import Live
+from deemster.models.rate_limiter import LimiterState
 from deemster.records import Execution, Unscored, Usage
 from deemster.report import Budget
 
@@ -30,7 +30,7 @@ class Progress(NamedTuple):
     total: int
     unscored: int
     spent: Mapping[str, Usage | None] = {}
-    limits: Mapping[str, Live] = {}
+    limits: Mapping[str, LimiterState] = {}
     before: int = 0
 
 

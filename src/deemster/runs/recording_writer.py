@@ -17,7 +17,7 @@ from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
 from deemster.store import Lease, RunFacts, SampleFacts, Store, Writer, open_store
-from deemster.targets.python_target import output_of
+from deemster.targets.python_target import as_output
 
 RETRY_S = 30.0
 LASTS_S = 3600.0
@@ -155,7 +155,7 @@ class RecordingWriter:
         if record.error is not None:
             answer = TargetFailure(record.error)
         else:
-            said = output_of(record.output)
+            said = as_output(record.output)
             answer = Output(said.text, record.retrieved, said.trajectory, record.usage, record.model)
         return sample, Execution(self._position, name, 0, answer, ())
 

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from deemster.errors import visible
-from deemster.models.client_protocols import Trouble
 from deemster.models.http_endpoint import Endpoint
-from deemster.models.provider_usage import Responded, Used, usage_of
+from deemster.models.model_client import ModelFailure
+from deemster.models.provider_usage import Responded, Used, parse_usage
 from deemster.records import Output, Usage
-from deemster.targets._json_path import found_at, steps_of
-from deemster.targets.python_target import output_of
+from deemster.targets._json_path import parse_path, value_at
+from deemster.targets.python_target import as_output
 
 KEYS = ("output", "retrieved", "trajectory", "usage", "model")
 _LONGEST_NAME = 256
 
 
-class Paths(NamedTuple):
+class ReplyPaths(NamedTuple):
     """Where in a reply the parts of an output are; None where a part is in none."""
 
     output: list[str | int] | None
@@ -39,7 +39,7 @@ class Paths(NamedTuple):
         for name in KEYS:
             path = given.get(name)
             try:
-                steps[name] = None if path is None else steps_of(path)
+                steps[name] = None if path is None else parse_path(path)
             except ValueError as error:
                 raise ValueError(f"`{name}`: {error}") from None
         return cls(**steps)
@@ -55,7 +55,7 @@ class Paths(NamedTuple):
         return any(steps is not None for steps in self)
 
 
-def output_of_reply(body: bytes, paths: Paths, endpoint: Endpoint) -> Output:
+def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:
     """The output that a reply holds.
 
     Args:
@@ -64,13 +64,13 @@ def output_of_reply(body: bytes, paths: Paths, endpoint: Endpoint) -> Output:
         endpoint: Who replied, for messages; its secrets are removed first.
 
     Raises:
-        Trouble: The reply is not UTF-8 or not JSON, or the answer is not where it should be.
+        ModelFailure: The reply is not UTF-8 or not JSON, or the answer is not where it should be.
     """
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"The reply is not UTF-8: byte 0x{body[error.start]:02x} at {error.start}."
-        raise endpoint.trouble("transport", message, may_cost=True) from None
+        raise endpoint.failure("transport", message, may_cost=True) from None
     text = endpoint.secrets.removed(text)
     if not paths.reads_json:
         return Output(text)
@@ -78,10 +78,10 @@ def output_of_reply(body: bytes, paths: Paths, endpoint: Endpoint) -> Output:
         reply = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         told = f"The reply is not JSON: {visible(text, limit=120)}" if text.strip() else "The reply is empty."
-        raise endpoint.trouble("transport", told, may_cost=True) from None
+        raise endpoint.failure("transport", told, may_cost=True) from None
     answer = text if paths.output is None else _answer(reply, paths.output, endpoint)
     try:
-        said = output_of(answer)
+        said = as_output(answer)
         return Output(
             said.text,
             _part(reply, paths.retrieved),
@@ -90,12 +90,12 @@ def output_of_reply(body: bytes, paths: Paths, endpoint: Endpoint) -> Output:
             _name(_part(reply, paths.model)),
         )
     except (ValueError, TypeError) as error:
-        raise endpoint.trouble("shape", f"The reply cannot be read: {error}", may_cost=True) from None
+        raise endpoint.failure("shape", f"The reply cannot be read: {error}", may_cost=True) from None
 
 
 def _answer(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Any:
     try:
-        answer = found_at(reply, steps)
+        answer = value_at(reply, steps)
     except LookupError:
         answer = None
     if answer is None:
@@ -103,10 +103,10 @@ def _answer(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Any:
     return answer
 
 
-def _missing(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Trouble:
+def _missing(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> ModelFailure:
     path = ".".join(map(str, steps)) or "$"
     has = f"the keys {', '.join(map(str, list(reply)[:8]))}" if isinstance(reply, Mapping) else visible(str(reply))
-    return endpoint.trouble("shape", f"The reply has nothing at `{path}`; it has {has}.", may_cost=True)
+    return endpoint.failure("shape", f"The reply has nothing at `{path}`; it has {has}.", may_cost=True)
 
 
 def _part(reply: Any, steps: Sequence[str | int] | None) -> Any:
@@ -114,7 +114,7 @@ def _part(reply: Any, steps: Sequence[str | int] | None) -> Any:
     if steps is None:
         return None
     try:
-        return found_at(reply, steps)
+        return value_at(reply, steps)
     except LookupError:
         return None
 
@@ -128,7 +128,7 @@ def _usage(told: Any) -> Usage | None:
     except (msgspec.ValidationError, ValueError):
         later = "input_tokens" in told
     try:
-        return usage_of(msgspec.convert(told, Responded) if later else msgspec.convert(told, Used), None)
+        return parse_usage(msgspec.convert(told, Responded) if later else msgspec.convert(told, Used), None)
     except (msgspec.ValidationError, ValueError):
         return None
 

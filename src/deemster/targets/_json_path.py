@@ -12,7 +12,7 @@ WHOLE = "$"
 _INDEX = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
 
-def steps_of(path: str | Sequence[str | int]) -> list[str | int]:
+def parse_path(path: str | Sequence[str | int]) -> list[str | int]:
     """The steps of a path; a number is a place in a list, from 0, or from the end below 0.
 
     Args:
@@ -21,7 +21,7 @@ def steps_of(path: str | Sequence[str | int]) -> list[str | int]:
     Raises:
         ValueError: It is no path.
 
-    >>> steps_of("choices.0.message.content"), steps_of("$"), steps_of(["a.b", -1])
+    >>> parse_path("choices.0.message.content"), parse_path("$"), parse_path(["a.b", -1])
     (['choices', 0, 'message', 'content'], [], ['a.b', -1])
     """
     if not isinstance(path, str):
@@ -36,13 +36,13 @@ def steps_of(path: str | Sequence[str | int]) -> list[str | int]:
     return [int(step) if _INDEX.fullmatch(step) else step for step in steps]
 
 
-def found_at(value: Any, steps: Sequence[str | int]) -> Any:
+def value_at(value: Any, steps: Sequence[str | int]) -> Any:
     """What stands at a path.
 
     Raises:
         LookupError: Nothing does.
 
-    >>> found_at({"choices": [{"text": "Paris"}]}, ["choices", -1, "text"])
+    >>> value_at({"choices": [{"text": "Paris"}]}, ["choices", -1, "text"])
     'Paris'
     """
     for step in steps:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of, pointer, value_issues
 from deemster.records import Invocation
-from deemster.targets._json_path import found_at, steps_of
+from deemster.targets._json_path import parse_path, value_at
 
 ROOTS = ("input", "id", "repetition")
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
@@ -48,7 +48,7 @@ def _place_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 def _fault_of(place: str) -> str | None:
     """What is wrong with the inside of a placeholder."""
     try:
-        root, *steps = steps_of(place)
+        root, *steps = parse_path(place)
     except ValueError as error:
         return f"`{{{{{visible(place, limit=80)}}}}}` is no placeholder: {error}"
     if root in _GIVEN_NEVER:
@@ -61,7 +61,7 @@ def _fault_of(place: str) -> str | None:
     return f"`{{{{{place}}}}}`: only the input has parts." if steps and root != "input" else None
 
 
-def filled(template: Any) -> Filled:
+def compile_template(template: Any) -> Filled:
     """What makes data of an invocation by a template, in one pass: what is filled in is not looked at again.
 
     A text that is one placeholder and nothing else becomes the value with its type; in a longer text, text stays as it
@@ -107,7 +107,7 @@ def _made(template: Any) -> Filled:
 
 
 def _value(place: str) -> Filled:
-    root, *steps = steps_of(place)
+    root, *steps = parse_path(place)
     if root == "id":
         return lambda asked: asked.id
     if root == "repetition":
@@ -124,7 +124,7 @@ def _part(given: Any, steps: list[str | int]) -> Any:
         LookupError: The sample's input has none.
     """
     try:
-        return found_at(given, steps)
+        return value_at(given, steps)
     except LookupError:
         names = [name for name in given if isinstance(name, str)]
         near = f" {did_you_mean(str(steps[0]), names)}" if names and steps[0] not in given else ""

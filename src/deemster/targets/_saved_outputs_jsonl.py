@@ -16,7 +16,7 @@ from deemster.formats.document import DEPTH, Reading, in_order
 from deemster.formats.jsonl_lines import Lines
 from deemster.formats.strict_json import json_document, quotes
 from deemster.records import Output
-from deemster.targets._saved_output_entry import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_issues
+from deemster.targets._parse_saved_output import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_issues
 
 ENOUGH = 10_000
 _encode = msgspec.json.Encoder().encode

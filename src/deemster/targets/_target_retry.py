@@ -10,16 +10,16 @@ from typing import TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.models.client_protocols import Trouble
 from deemster.models.clock import Clock, SystemClock
+from deemster.models.model_client import ModelFailure
 from deemster.models.model_roles import Role
-from deemster.models.retry_policy import Enough, Policy, Tries
+from deemster.models.retry_policy import Attempts, GiveUp, RetryPolicy
 from deemster.records import Invocation, Output, TargetFailure, Usage
 
 Answer: TypeAlias = Output | TargetFailure
 
 
-class Trying:
+class TargetRetry:
     """Makes a call, again where it fails, with the waits that models are given.
 
     Args:
@@ -43,7 +43,7 @@ class Trying:
                 raise ValueError(f"`concurrency` is a whole number of at least 1, not {concurrency!r}.")  # noqa: TRY301
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
-        self._policy = Policy(retries, math.inf, math.inf, math.inf)
+        self._policy = RetryPolicy(retries, math.inf, math.inf, math.inf)
         self._halted = False
         self._clock: Clock = SystemClock()
 
@@ -64,23 +64,23 @@ class Trying:
             invocation: Tells calls apart, so that their waits do not depend on which fails first.
         """
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
-        tries = Tries(self._policy, seed=0, key=key)
+        tries = Attempts(self._policy, seed=0, key=key)
         while True:
             began = self._clock.elapsed_s()
             answer = await call()
             if isinstance(answer, Output):
-                return timed(answer, began, self._clock.elapsed_s())
+                return with_latency(answer, began, self._clock.elapsed_s())
             if self._policy.retries == 0:
                 return answer
-            step = tries.after(Trouble("transport", answer.message), elapsed_s=0.0)
-            if isinstance(step, Enough):
+            step = tries.after(ModelFailure("transport", answer.message), elapsed_s=0.0)
+            if isinstance(step, GiveUp):
                 return TargetFailure(step.message)
             if self._halted:
                 return answer
             await self._clock.sleep(step.wait_s)
 
 
-def timed(output: Output, began: float | None, ended: float | None) -> Output:
+def with_latency(output: Output, began: float | None, ended: float | None) -> Output:
     """The output with the time it took, unless it says that itself or nobody measured."""
     if began is None or ended is None:
         return output

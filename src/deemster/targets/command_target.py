@@ -17,8 +17,8 @@ from deemster.formats.json_values import kind_of
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import Secrets, is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
-from deemster.targets import _subprocess_talk as process
-from deemster.targets._target_retry import Answer, Trying
+from deemster.targets import _run_subprocess as process
+from deemster.targets._target_retry import Answer, TargetRetry
 
 TIMEOUT_S = 300.0
 Form: TypeAlias = Literal["auto", "text", "json"]
@@ -74,7 +74,7 @@ class CommandTarget:
         issues = issues or list(program_issues(argv[0], folder))
         if issues:
             raise ConfigurationError(Issue(message) for _, message in issues)
-        self._trying = Trying(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
+        self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
         self._argv, self._folder, self._timeout_s, self._form = tuple(argv), folder, timeout_s, output
         self.concurrency = concurrency
         self._env = None if env is None else tuple(env)

@@ -14,17 +14,17 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue, nearest
 from deemster.formats.json_values import kind_of, thawed
-from deemster.models.circuit_breaker import Circuit
+from deemster.models.call_context import CallContext
+from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
 from deemster.models.http_connection import Posted
 from deemster.models.http_endpoint import Endpoint
-from deemster.models.model_call import Caller, Failed, Reading
+from deemster.models.model_call import CallFailure, ClientResult, ModelCaller
 from deemster.models.model_roles import CONCURRENCY, Role
 from deemster.models.secret_redaction import is_secret_name
-from deemster.models.usage_account import Rules
 from deemster.records import Invocation, Output, TargetFailure, Usage
-from deemster.targets._http_reply import Paths, output_of_reply
-from deemster.targets._request_template import filled, is_fixed, template_issues
+from deemster.targets._http_reply import ReplyPaths, parse_reply
+from deemster.targets._request_template import compile_template, is_fixed, template_issues
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
 LONGEST = 16 * 2**20
@@ -60,7 +60,7 @@ class HttpTarget:
         timeout_s: The longest attempt, body included.
         total_timeout_s: The longest call, from its first attempt, retries and waits included.
         max_retry_after_s: The longest wait the endpoint may ask for.
-        retries: How often a request is repeated after transport trouble and 429.
+        retries: How often a request is repeated after transport failures and 429.
         concurrency: How many requests may be under way: a number, or a range such as `5-64`; else what the run says.
         rpm: Requests a minute.
         hidden: Further values that must be shown nowhere.
@@ -110,11 +110,11 @@ class HttpTarget:
             hidden=[*secret, *(value.rpartition(" ")[2] for value in secret), *hidden],
         )
         self.secrets = self._endpoint.secrets
-        self._fill = None if method == "GET" else filled("{{input}}" if body is None else thawed(body))
-        self._queries = [(name, filled(value)) for name, value in self._endpoint.parameters]
+        self._fill = None if method == "GET" else compile_template("{{input}}" if body is None else thawed(body))
+        self._queries = [(name, compile_template(value)) for name, value in self._endpoint.parameters]
         self._is_fixed = all(is_fixed(value) for _, value in self._endpoint.parameters)
         try:
-            self._paths = Paths.read(
+            self._paths = ReplyPaths.read(
                 output=output, retrieved=retrieved, trajectory=trajectory, usage=usage, model=model
             )
             self._role = Role(
@@ -130,7 +130,7 @@ class HttpTarget:
             raise ConfigurationError(str(error)) from None
         self.concurrency: int | None = None if concurrency is None else self._role.bounds[1]
         self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
-        self._circuit = Circuit(self._endpoint.url)
+        self._circuit = CircuitBreaker(self._endpoint.url)
         self._clock: Clock = SystemClock()
         # The limits wait in the event loop they were made in.
         self._callers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
@@ -156,7 +156,7 @@ class HttpTarget:
         """
         if clock is not None:
             self._clock = clock
-        self._circuit = Circuit(self._endpoint.url)
+        self._circuit = CircuitBreaker(self._endpoint.url)
         self._drop()
 
     async def close(self) -> None:
@@ -184,7 +184,7 @@ class HttpTarget:
             return TargetFailure("The input holds a lone surrogate, which no request can carry.")
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
         answered = await self._line().caller.call(request, key=key)
-        if isinstance(answered, Failed):
+        if isinstance(answered, CallFailure):
             no_answer = answered.no_answer
             return None if no_answer.cause == "not_run" else TargetFailure(no_answer.message or "")
         return _timed(answered.value, answered.usage.latency_ms)
@@ -201,10 +201,10 @@ class HttpTarget:
     async def _send(self, request: Request) -> Posted:
         return await self._endpoint.post(request.body, query=request.query, longest=LONGEST)
 
-    def _read(self, posted: Posted, _: Request) -> Reading[Output]:
+    def _read(self, posted: Posted, _: Request) -> ClientResult[Output]:
         if posted.status >= 300:
             raise self._endpoint.refusal(posted)
-        return Reading(output_of_reply(posted.body, self._paths, self._endpoint), None, None)
+        return ClientResult(parse_reply(posted.body, self._paths, self._endpoint), None, None)
 
     def _drop(self) -> None:
         line = self._callers.pop(asyncio.get_running_loop(), None)
@@ -216,7 +216,7 @@ class HttpTarget:
         line = self._callers.get(loop)
         if line is None:
             rules = _rules(self._clock, loop)
-            caller = Caller(self._role, self._send, self._read, circuit=self._circuit, rules=rules)
+            caller = ModelCaller(self._role, self._send, self._read, circuit=self._circuit, rules=rules)
             line = self._callers[loop] = _Line(caller, rules)
         return line
 
@@ -240,7 +240,7 @@ class _Line:
 
     __slots__ = ("caller", "rules")
 
-    def __init__(self, caller: Caller[Output], rules: Rules) -> None:
+    def __init__(self, caller: ModelCaller[Output], rules: CallContext) -> None:
         self.caller, self.rules = caller, rules
 
     def close(self) -> None:
@@ -298,10 +298,10 @@ def _parameter(value: Any) -> str:
     return text
 
 
-def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> Rules:
+def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> CallContext:
     elapsed_s: Callable[[], Any] = clock.elapsed_s
     measures = elapsed_s() is not None
-    return Rules(
+    return CallContext(
         cache=None,
         budget=None,
         elapsed_s=elapsed_s if measures else loop.time,

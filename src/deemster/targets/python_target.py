@@ -18,9 +18,9 @@ from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import Caught
 from deemster.formats.json_values import thawed
 from deemster.models.clock import Clock
-from deemster.models.worker_threads import Threads
+from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, freeze
-from deemster.targets._target_retry import Trying
+from deemster.targets._target_retry import TargetRetry
 
 _AT_ONCE = 64
 
@@ -57,16 +57,16 @@ class PythonTarget:
         self.takes_invocation = _takes_invocation(function)
         self.concurrency = concurrency
         self._timeout_s = timeout_s
-        self._trying = Trying(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
+        self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
         self._is_tried = timeout_s is not None or retries > 0
         # Who waits for a function to be over, or to be called again, waits in the loop.
         self.is_async = self._is_coroutine or self._is_tried
-        self._threads: Threads | None = None
+        self._threads: WorkerThreads | None = None
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """The function's name and the digest of the file it is written in."""
-        return identity_of(self.function)
+        return function_identity(self.function)
 
     async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
@@ -97,7 +97,7 @@ class PythonTarget:
         Raises:
             TypeError: It returned something that is neither text, an output, nor JSON data.
         """
-        return output_of(self.function(self._argument(invocation)))
+        return as_output(self.function(self._argument(invocation)))
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure:
         """The output of an async function, or of one that has a time-out or retries.
@@ -111,9 +111,9 @@ class PythonTarget:
 
     async def _awaited(self, invocation: Invocation) -> Output:
         if self._is_coroutine:
-            return output_of(await cast("Awaitable[Any]", self.function(self._argument(invocation))))
+            return as_output(await cast("Awaitable[Any]", self.function(self._argument(invocation))))
         if self._threads is None:
-            self._threads = Threads("deemster-target", at_once=self.concurrency or _AT_ONCE)
+            self._threads = WorkerThreads("deemster-target", at_once=self.concurrency or _AT_ONCE)
         return await self._threads.call(self.call, invocation)
 
     async def _attempt(self, invocation: Invocation) -> Output | TargetFailure:
@@ -126,7 +126,7 @@ class PythonTarget:
         return TargetFailure(caught.message)
 
 
-def target_of(given: Any) -> Any:
+def as_target(given: Any) -> Any:
     """A target as it is; anything else that can be called, as one.
 
     Args:
@@ -141,11 +141,11 @@ def target_of(given: Any) -> Any:
     return given if is_target else PythonTarget(given)
 
 
-def identity_of(function: Any) -> dict[str, str]:
+def function_identity(function: Any) -> dict[str, str]:
     """What a function is: where it lives, and the SHA-256 of the file it is written in, where there is one.
 
-    >>> identity_of(target_of)["python"]
-    'deemster.targets.python_target:target_of'
+    >>> function_identity(as_target)["python"]
+    'deemster.targets.python_target:as_target'
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -158,7 +158,7 @@ def identity_of(function: Any) -> dict[str, str]:
         return identity
 
 
-def output_of(value: Any) -> Output:
+def as_output(value: Any) -> Output:
     """What a target returned, as an output: text stays, an output stays, other data becomes compact JSON.
 
     Raises:

@@ -14,7 +14,7 @@ from deemster.formats import Reading, format_of
 from deemster.formats.document import in_order
 from deemster.formats.read_file import document_of, quick_value
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._saved_output_entry import Answer, EntryError, entry_answers, root_issues
+from deemster.targets._parse_saved_output import Answer, EntryError, entry_answers, root_issues
 from deemster.targets._saved_outputs_jsonl import RecordedLines, load_lines
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")

@@ -12,7 +12,7 @@ from deemster.formats.environment_variables import Keys, expanded, unset
 from deemster.formats.json_values import kind_of
 from deemster.models.model_roles import Role
 from deemster.models.secret_redaction import is_secret_name
-from deemster.targets._json_path import steps_of
+from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, form_issues, program_issues
 from deemster.targets.python_target import PythonTarget
@@ -232,7 +232,7 @@ class _Reader:
         yield from template_issues(given.get("body"))
         for key in _PATHS:
             try:
-                steps_of(given.get(key, "$"))
+                parse_path(given.get(key, "$"))
             except ValueError as error:
                 yield key, f"`target.http.{key}`: {error}"
         variable = given.get("api_key_env")

@@ -12,20 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deemster.testing.model_server import ModelServer, Received
-    from deemster.testing.obedient_model import Obedient
+    from deemster.testing.model_server import ModelServer, ReceivedRequest
+    from deemster.testing.obedient_model import ObedientModel
     from deemster.testing.server_faults import FAULTS
     from deemster.testing.server_replies import Chat
 
-__all__ = ["FAULTS", "Chat", "ModelServer", "Obedient", "Received"]
+__all__ = ["FAULTS", "Chat", "ModelServer", "ObedientModel", "ReceivedRequest"]
 
 # Loaded when asked for, so that `python -m deemster.testing.model_server` finds its module not yet loaded.
 _PLACES = {
     "FAULTS": "server_faults",
     "Chat": "server_replies",
     "ModelServer": "model_server",
-    "Obedient": "obedient_model",
-    "Received": "model_server",
+    "ObedientModel": "obedient_model",
+    "ReceivedRequest": "model_server",
 }
 
 

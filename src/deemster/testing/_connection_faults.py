@@ -8,12 +8,12 @@ import struct
 
 from aiohttp import web
 
-from deemster.testing.server_faults import Misdeed
+from deemster.testing.server_faults import ServerFault
 
 JSON = "application/json"
 
 
-async def sent(deed: Misdeed, request: web.Request, body: bytes) -> web.StreamResponse:
+async def sent(deed: ServerFault, request: web.Request, body: bytes) -> web.StreamResponse:
     """Send a healthy body in the manner of a fault.
 
     Args:

@@ -20,8 +20,8 @@ from aiohttp import web
 
 from deemster.errors import ConfigurationError, DeemsterError, did_you_mean
 from deemster.testing._connection_faults import JSON, sent
-from deemster.testing.obedient_model import Obedient
-from deemster.testing.server_faults import FAULTS, FINE, Misdeed, error, misdeed, misshapen, refusal
+from deemster.testing.obedient_model import ObedientModel
+from deemster.testing.server_faults import FAULTS, FINE, ServerFault, error, misshapen, parse_fault, refusal
 from deemster.testing.server_replies import AnswerOf, Chat, completion, embedding, fraction, verdict
 
 REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
@@ -30,7 +30,7 @@ _PATIENCE_S = 10
 _LAST_PORT = 65_535
 
 
-class Received(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request the server got.
 
     Attributes:
@@ -101,7 +101,7 @@ class ModelServer:
         self.refuses = frozenset(refuses)
         self.logprobs = logprobs
         self.dimension = dimension
-        self.requests: list[Received] = []
+        self.requests: list[ReceivedRequest] = []
         self.peak = 0
         self._rates = _rates(faults or {})
         for name in self.refuses - set(REFUSABLE):
@@ -112,12 +112,12 @@ class ModelServer:
             raise ConfigurationError(f"The dimension of embeddings is at least 1, not {dimension}.")
         self._keep = keep
         self._port = port
-        self._queue: collections.deque[Misdeed] = collections.deque()
+        self._queue: collections.deque[ServerFault] = collections.deque()
         self._seen: collections.Counter[bytes] = collections.Counter()
         self._under_way = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._trouble: OSError | None = None
+        self._failure: OSError | None = None
 
     @property
     def url(self) -> str:
@@ -133,7 +133,7 @@ class ModelServer:
         Raises:
             ConfigurationError: No fault has such a name.
         """
-        self._queue.extend([misdeed(fault) for fault in faults])
+        self._queue.extend([parse_fault(fault) for fault in faults])
 
     def forget(self) -> None:
         """Drop the requests received so far and the faults not yet committed."""
@@ -153,8 +153,8 @@ class ModelServer:
         self._thread.start()
         if not ready.wait(_PATIENCE_S):
             raise TimeoutError(f"The server did not start within {_PATIENCE_S} s.")
-        if self._trouble is not None:
-            raise self._trouble
+        if self._failure is not None:
+            raise self._failure
         return self
 
     def __exit__(
@@ -177,8 +177,8 @@ class ModelServer:
             site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=1024)
             await site.start()
             self._port = runner.addresses[0][1]
-        except OSError as trouble:
-            self._trouble = trouble
+        except OSError as failure:
+            self._failure = failure
             self._stop.set()
         ready.set()
         try:
@@ -199,7 +199,7 @@ class ModelServer:
             body = await request.read()
             if self._keep:
                 headers = {name.lower(): value for name, value in request.headers.items()}
-                self.requests.append(Received(request.path, headers, body))
+                self.requests.append(ReceivedRequest(request.path, headers, body))
             deed = self._deed(body)
             refused = refusal(deed, key=request.headers.get("Authorization", "").removeprefix("Bearer "))
             if refused is not None:
@@ -209,7 +209,9 @@ class ModelServer:
         finally:
             self._under_way -= 1
 
-    async def _answered(self, request: web.Request, body: bytes, deed: Misdeed, *, chat: bool) -> web.StreamResponse:
+    async def _answered(
+        self, request: web.Request, body: bytes, deed: ServerFault, *, chat: bool
+    ) -> web.StreamResponse:
         try:
             asked = json.loads(body)
         except ValueError:
@@ -239,20 +241,20 @@ class ModelServer:
                 return name
         return None
 
-    def _deed(self, body: bytes) -> Misdeed:
+    def _deed(self, body: bytes) -> ServerFault:
         try:
             return self._queue.popleft()
         except IndexError:
             pass
         if not self._rates:
-            return Misdeed(FINE)
+            return ServerFault(FINE)
         self._seen[body] += 1
         place = fraction(self.seed, body, self._seen[body])
         for deed, rate in self._rates:
             if place < rate:
                 return deed
             place -= rate
-        return Misdeed(FINE)
+        return ServerFault(FINE)
 
 
 def _unsupported(name: str) -> dict[str, Any]:
@@ -260,8 +262,8 @@ def _unsupported(name: str) -> dict[str, Any]:
     return error(f"Unsupported parameter: '{name}' is not supported with this model.{instead}", param=name)
 
 
-def _rates(faults: Mapping[str, float]) -> list[tuple[Misdeed, float]]:
-    rates = [(misdeed(name), rate) for name, rate in faults.items()]
+def _rates(faults: Mapping[str, float]) -> list[tuple[ServerFault, float]]:
+    rates = [(parse_fault(name), rate) for name, rate in faults.items()]
     if any(not 0 <= rate <= 1 for _, rate in rates) or sum(rate for _, rate in rates) > 1:
         raise ConfigurationError("Rates of faults are shares from 0 to 1 that add up to at most 1.")
     return rates
@@ -320,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         server = ModelServer(
             seed=options.seed,
-            answer=Obedient() if options.obedient else None,
+            answer=ObedientModel() if options.obedient else None,
             faults=dict(options.fault),
             refuses=options.refuse,
             logprobs=not options.no_logprobs,
@@ -334,8 +336,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             threading.Event().wait()
     except KeyboardInterrupt:
         return 0
-    except (DeemsterError, OSError) as trouble:
-        sys.stderr.write(f"{trouble}\n")
+    except (DeemsterError, OSError) as failure:
+        sys.stderr.write(f"{failure}\n")
         return 2
     return 0
 

@@ -29,7 +29,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TAGS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 
 
-class Obedient:
+class ObedientModel:
     """An answer function that gives the best score as soon as an order stands outside every data block.
 
     It takes what stands between two marker lines with the same nonce (a hexadecimal word of at least eight digits) for

@@ -86,21 +86,21 @@ _VALUES: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-class Misdeed(NamedTuple):
+class ServerFault(NamedTuple):
     """One fault to commit: its name in `FAULTS`, and what stands after the equals sign."""
 
     name: str
     value: str | None = None
 
 
-def misdeed(text: str) -> Misdeed:
+def parse_fault(text: str) -> ServerFault:
     """Read `NAME` or `NAME=VALUE`.
 
     Raises:
         ConfigurationError: No fault has this name, or its value is none it can take.
 
-    >>> misdeed("429=1m30s")
-    Misdeed(name='429', value='1m30s')
+    >>> parse_fault("429=1m30s")
+    ServerFault(name='429', value='1m30s')
     """
     name, equals, value = text.partition("=")
     if name not in FAULTS:
@@ -110,10 +110,10 @@ def misdeed(text: str) -> Misdeed:
             _VALUES.get(name, str)(value)
     except ValueError:
         raise ConfigurationError(f"The fault `{name}` cannot take `{visible(value, limit=80)}`.") from None
-    return Misdeed(name, value if equals else None)
+    return ServerFault(name, value if equals else None)
 
 
-def refusal(deed: Misdeed, *, key: str) -> tuple[int, dict[str, str], Payload] | None:
+def refusal(deed: ServerFault, *, key: str) -> tuple[int, dict[str, str], Payload] | None:
     """Status, headers and body of a fault that refuses the request; None where it does not.
 
     Args:
@@ -143,7 +143,7 @@ def error(message: str, *, code: str | None = None, param: str | None = None) ->
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
-def misshapen(deed: Misdeed, payload: Payload) -> bytes | None:
+def misshapen(deed: ServerFault, payload: Payload) -> bytes | None:
     """The whole body of a fault that answers with status 200; None where the fault leaves the body alone.
 
     A fault of embeddings leaves a chat reply alone, and the other way round.

@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.errors import Issue
 from deemster.models.answer_cache import Cache
-from deemster.models.budget import Budget, Most
+from deemster.models.budget import Budget, UsageBound
 from deemster.records import Call, Usage
 from deemster.records.usage import added, tokens_of
 
@@ -18,7 +18,7 @@ _MOST_FAULTS = 1000
 _NOTHING = Decimal(0)
 
 
-class Planned(msgspec.Struct, kw_only=True):
+class PlannedCalls(msgspec.Struct, kw_only=True):
     """What a dry run would have sent.
 
     Attributes:
@@ -34,7 +34,7 @@ class Planned(msgspec.Struct, kw_only=True):
     cost_usd: Decimal | None = Decimal(0)
 
 
-class Account:
+class UsageTotal:
     """The usage of one role, added up as it comes."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Account:
         return added(([] if total is None else [total]) + recent)
 
 
-class Rules:
+class CallContext:
     """What every desk of a gateway shares.
 
     Args:
@@ -123,7 +123,7 @@ class Rules:
         if self.budget is not None and not self._first < kept.id <= self._next and kept.id not in self._paid:
             # An earlier process of this run was killed before what it had paid for was counted.
             self._paid.add(kept.id)
-            self.budget.charge(Most(tokens_of(usage, 0), usage.cost_usd or _NOTHING))
+            self.budget.charge(UsageBound(tokens_of(usage, 0), usage.cost_usd or _NOTHING))
         return Call(kept.id, usage)
 
     def refuse(self, message: str) -> None:
