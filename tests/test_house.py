@@ -161,10 +161,35 @@ def test_a_run_phones_nobody(tmp_path):
     assert {"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"}.isdisjoint(seen["events"])
 
 
-def test_every_public_name_is_documented_once():
+def documented_names() -> dict[str, list[str]]:
+    """The names that the reference lists, by family; those of the root under an empty name."""
     page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
-    assert sorted(documented) == list(deemster.__all__)
+    found: dict[str, list[str]] = {}
+    for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL):
+        family = title.removeprefix("dm.") if title.startswith("dm.") else ""
+        found.setdefault(family, []).extend(re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE))
+    return found
+
+
+def test_every_name_of_the_root_is_documented_once():
+    assert sorted(documented_names()[""]) == list(deemster.__all__)
+
+
+def test_the_reference_has_a_chapter_for_every_family():
+    assert sorted(documented_names()) == ["", *deemster.FAMILIES]
+
+
+@pytest.mark.parametrize("family", ["alignment", "judges", "metrics", "targets"])
+def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
+    names = set(getattr(deemster, family).__all__) - set(deemster.__all__)
+    assert sorted(documented_names()[family]) == sorted(names)
+
+
+@pytest.mark.parametrize("family", ["errors", "models", "records", "report", "results", "rubrics"])
+def test_every_documented_name_of_a_room_is_offered_by_it(family):
+    names = documented_names()[family]
+    assert len(names) == len(set(names)) > 0
+    assert set(names) <= set(getattr(deemster, family).__all__) - set(deemster.__all__)
 
 
 def shape(thing: object) -> str:
@@ -194,20 +219,54 @@ def test_every_statistic_is_documented_once_with_its_shape():
     assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
 
 
-def test_type_checkers_see_the_public_names():
-    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+LAZY = ["", "alignment", "datasets", "judges", "metrics", "models", "report", "targets", "testing"]
+
+
+@pytest.mark.parametrize("family", LAZY)
+def test_type_checkers_see_the_names_that_are_loaded_on_first_use(family):
+    package = importlib.import_module(f"deemster.{family}".rstrip("."))
+    stub = ast.parse((SOURCE / family / "__init__.pyi").read_text(encoding="utf-8"))
     places = {
-        alias.asname: f"{node.module}.{alias.name}"
+        (node.module, alias.name, alias.asname)
         for node in stub.body
-        if isinstance(node, ast.ImportFrom) and node.module != "deemster"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deemster.")
         for alias in node.names
     }
-    assert sorted(str(name) for name in places) == list(deemster.__all__)
-    assert places == {name: f"deemster.{deemster._PLACES[name]}.{name}" for name in deemster.__all__}
+    assert places == {(module, name, name) for module, names in package._FILES.items() for name in names}
+    assert sorted(name for _, name, _ in places) == list(package.__all__)
 
 
-def test_every_public_name_resolves_and_has_a_docstring():
-    assert [name for name in deemster.__all__ if not getattr(deemster, name).__doc__] == []
+def test_type_checkers_see_the_families():
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+    found = [
+        alias.asname
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom) and node.module == "deemster"
+        for alias in node.names
+    ]
+    assert found == list(deemster.FAMILIES)
+
+
+@pytest.mark.parametrize("family", LAZY)
+def test_every_name_that_is_loaded_on_first_use_has_a_docstring(family):
+    package = importlib.import_module(f"deemster.{family}".rstrip("."))
+    assert [name for name in package.__all__ if not getattr(package, name).__doc__] == []
+
+
+def test_there_are_about_forty_names_at_the_root():
+    assert 35 <= len(deemster.__all__) <= 45
+
+
+def test_align_is_compute_metrics():
+    assert deemster.align is deemster.compute_metrics
+
+
+@pytest.mark.parametrize("name", ["evaluate", "grade"])
+def test_an_async_function_has_the_parameters_of_its_blocking_twin(name):
+    parameters = inspect.signature(getattr(deemster, name)).parameters
+    assert len(parameters) > 5
+    assert inspect.signature(getattr(deemster, f"{name}_async")).parameters == parameters
+    assert not any(place.kind is place.VAR_KEYWORD for place in parameters.values())
 
 
 def test_an_unknown_name_is_an_attribute_error():

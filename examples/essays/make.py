@@ -46,10 +46,10 @@ def dataset() -> dm.RubricDataset:
     return dm.RubricDataset(items, name="letters", prompt=TASK, rubric=dm.Rubric.load(HERE / "rubric.yaml"))
 
 
-def judge(name: str) -> Callable[[dm.Ask], Any]:
+def judge(name: str) -> Callable[[dm.records.Ask], Any]:
     """A judge that finds the letter in the question and says of every criterion what is written for it."""
 
-    def reply(ask: dm.Ask) -> dict[str, Any]:
+    def reply(ask: dm.records.Ask) -> dict[str, Any]:
         text = ask.messages[-1].content
         letter = next(letter for letter in LETTERS.values() if f"\n{letter.text}\n" in text)
         shown = re.split(r"^Criterion ", text, flags=re.MULTILINE)
@@ -77,7 +77,9 @@ def main(folder: Path) -> None:
         recording = folder / "replies" / f"{name}.jsonl"
         recording.parent.mkdir(exist_ok=True)
         recording.unlink(missing_ok=True)
-        models[name] = dm.Role(client=dm.FakeChat(judge(name), model=f"scripted-{name}"), recording=str(recording))
+        models[name] = dm.models.Role(
+            client=dm.models.FakeChat(judge(name), model=f"scripted-{name}"), recording=str(recording)
+        )
     panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item")
     dm.grade(letters, panel, models=models)
 

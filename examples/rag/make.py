@@ -33,10 +33,10 @@ def answers() -> list[dict[str, Any]]:
     return lines
 
 
-def graded(score_of: Callable[[Case], tuple[int, str]]) -> Callable[[dm.Ask], Any]:
+def graded(score_of: Callable[[Case], tuple[int, str]]) -> Callable[[dm.records.Ask], Any]:
     """A judge that grades: it finds the case by its answer, which stands in the question."""
 
-    def reply(ask: dm.Ask) -> dict[str, Any]:
+    def reply(ask: dm.records.Ask) -> dict[str, Any]:
         case = next(case for case in CASES.values() if case.answer in ask.messages[-1].content)
         score, reason = score_of(case)
         return {"reason": reason, "score": score}
@@ -44,7 +44,7 @@ def graded(score_of: Callable[[Case], tuple[int, str]]) -> Callable[[dm.Ask], An
     return reply
 
 
-def claiming(ask: dm.Ask) -> dict[str, Any]:
+def claiming(ask: dm.records.Ask) -> dict[str, Any]:
     """A judge that takes answers apart into claims, and says of each whether the passages support it."""
     case_text = ask.messages[-1].content
     if "Claim:" not in case_text:
@@ -57,7 +57,7 @@ def claiming(ask: dm.Ask) -> dict[str, Any]:
     raise ValueError(case_text)
 
 
-JUDGES: dict[str, Callable[[dm.Ask], Any]] = {
+JUDGES: dict[str, Callable[[dm.records.Ask], Any]] = {
     "claim-faithfulness(without_claims=best)": claiming,
     "answer-relevancy": graded(lambda case: case.relevancy),
     "redundancy": graded(lambda case: case.redundancy),
@@ -71,7 +71,7 @@ def main(folder: Path) -> None:
     outputs.write_text(written, encoding="utf-8", newline="\n")
     recording.unlink(missing_ok=True)
     for metric, judge in JUDGES.items():
-        role = dm.Role(client=dm.FakeChat(judge, model="scripted"), recording=str(recording))
+        role = dm.models.Role(client=dm.models.FakeChat(judge, model="scripted"), recording=str(recording))
         dm.evaluate(DATASET, outputs=outputs, metrics=[metric], models={"judge": role})
 
 

@@ -13,7 +13,8 @@ KEY = "sk-test-0123456789abcdefXYZ"
 READY = '{"ready": true}'
 JUDGE = "{ base_url: '${URL}', model: toy-1, api_key_env: TOY_KEY, price: { input: 1, output: 2 } }"
 CLIENTS = """\
-from deemster import Answer, ModelFailure
+from deemster.models import ModelFailure
+from deemster.records import Answer
 
 class Good:
     is_local = True

@@ -17,9 +17,9 @@ CLIENTS = """\
 import deemster as dm
 from wordings import BETTER, Judge, Writer
 
-judge = dm.FakeChat(Judge({"The facts are alright.": 0.6, BETTER: 0.97}), identity={"fake": "judge"})
-writer = dm.FakeChat(Writer(lambda _: BETTER), identity={"fake": "writer"})
-deaf = dm.FakeChat([])
+judge = dm.models.FakeChat(Judge({"The facts are alright.": 0.6, BETTER: 0.97}), identity={"fake": "judge"})
+writer = dm.models.FakeChat(Writer(lambda _: BETTER), identity={"fake": "writer"})
+deaf = dm.models.FakeChat([])
 
 
 def read(ask):
@@ -31,7 +31,7 @@ def read(ask):
     return {"reason": "Fine.", "verdict": "MET"}
 
 
-reader = dm.FakeChat(read)
+reader = dm.models.FakeChat(read)
 """
 MODELS = """\
 models:

@@ -19,7 +19,7 @@ def opinion(ask):
             ask.messages[0].content else 3}
 
 
-judge = dm.FakeChat(opinion)
+judge = dm.models.FakeChat(opinion)
 """
 MODELS = "models:\n  judge: { client: 'voices:judge' }\n"
 GROUP = "group: query-transformation\n"
@@ -86,7 +86,7 @@ def test_evaluate_takes_a_group_beside_metrics():
         outputs={"a": "y"},
         metrics=["exact-match"],
         group="summarisation",
-        models={"judge": dm.FakeChat(lambda _: {"reason": "r", "score": 5})},
+        models={"judge": dm.models.FakeChat(lambda _: {"reason": "r", "score": 5})},
     )
     assert report.metrics["exact-match"].pass_rate == 0.0
     assert (report.samples[0].aggregate.success, report.samples[0].aggregate.score) == (True, 1.0)

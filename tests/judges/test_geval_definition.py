@@ -11,7 +11,7 @@ from deemster.records import Output, Sample
 from deemster.results.aggregator_section import aggregator_of
 from deemster.results.metric_aggregators import MetricResult
 from deemster.runs._metric_table import PRESETS
-from deemster.runs.metric_catalog import parse, resolve_all
+from deemster.runs.metric_catalog import parse_metric, resolve_all
 from tests.judges.play import play, scored
 
 SAMPLE = Sample("s", {"question": "the question", "context": ["one passage", "another passage"]}, "the reference")
@@ -37,12 +37,12 @@ def test_every_preset_has_an_alias_and_none_of_the_spec_is_missing():
 
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_is_a_metric_of_its_name_and_its_spec(name):
-    metric = parse(name)
+    metric = parse_metric(name)
     assert isinstance(metric, GEval)
     assert metric.name == name
     assert str(metric) == f"g-eval(preset={name})"
     assert GEval(**parse_spec(str(metric)).options) == metric
-    assert parse(str(metric)) == metric
+    assert parse_metric(str(metric)) == metric
 
 
 @pytest.mark.parametrize("name", presets())
@@ -56,7 +56,7 @@ def test_a_preset_has_steps_a_rubric_a_pass_mark_and_a_polarity(name):
 
 @pytest.mark.parametrize("name", presets())
 def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_text(name):
-    (ask,) = next(parse(name).script(SAMPLE, OUTPUT))
+    (ask,) = next(parse_metric(name).script(SAMPLE, OUTPUT))
     system, user = (message.content for message in ask.messages)
     found = preset(name)
     for place, step in enumerate(found.steps, start=1):
@@ -71,7 +71,7 @@ def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_t
 
 @pytest.mark.parametrize("name", presets())
 def test_the_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
-    metric = parse(name)
+    metric = parse_metric(name)
     low, high = metric.quality.low, metric.quality.high
     least, _ = play(metric.script(SAMPLE, OUTPUT), [scored(low)])
     most, _ = play(metric.script(SAMPLE, OUTPUT), [scored(high)])
@@ -80,13 +80,13 @@ def test_the_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
 
 
 def test_no_two_presets_have_the_same_identity():
-    assert len({parse(name).version for name in presets()}) == len(presets())
+    assert len({parse_metric(name).version for name in presets()}) == len(presets())
 
 
 def test_a_preset_takes_no_other_preset():
-    assert parse("completeness(preset=completeness)") == parse("completeness")
+    assert parse_metric("completeness(preset=completeness)") == parse_metric("completeness")
     with pytest.raises(ConfigurationError, match="`completeness` is a preset itself and takes no other"):
-        parse("completeness(preset=redundancy)")
+        parse_metric("completeness(preset=redundancy)")
 
 
 def test_an_unknown_preset_names_the_nearest():

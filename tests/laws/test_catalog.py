@@ -249,7 +249,7 @@ def test_a_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
         assert 0 <= mark.score <= 1
         assert mark.threshold == metric.threshold
     assert metric.score(sample, output) == mark
-    assert catalog.parse(str(metric)).score(sample, output) == mark
+    assert catalog.parse_metric(str(metric)).score(sample, output) == mark
     for issue in metric.check(sample):
         assert issue.message
         assert isinstance(mark, Unscored)
@@ -286,8 +286,8 @@ def test_options_that_nothing_can_hold_are_refused_in_words(alias):
 @given(st.data())
 def test_a_spec_round_trips(alias, data):
     metric = data.draw(metrics(alias))
-    assert catalog.parse(str(metric)) == metric
-    assert str(catalog.parse(str(metric))) == str(metric)
+    assert catalog.parse_metric(str(metric)) == metric
+    assert str(catalog.parse_metric(str(metric))) == str(metric)
 
 
 @every
@@ -420,7 +420,7 @@ def test_the_expected_answer_scores_one(alias, data):
 @few
 @given(st.data())
 def test_symmetric_metrics_do_not_care_which_side_is_expected(spec, data):
-    metric = catalog.parse(spec)
+    metric = catalog.parse_metric(spec)
     # Few letters, so that equal and overlapping texts occur.
     texts = st.sampled_from(["a b", "c", "d"]) if spec.startswith("ordinal") else st.text("aB .é", max_size=5)
     if spec.startswith("json"):

@@ -182,7 +182,7 @@ def made(alias, told):
 @given(data=st.data())
 def test_a_metric_that_asks_a_model_is_its_spec(alias, data):
     metric = made(alias, data.draw(JUDGED[alias]))
-    again = catalog.parse(str(metric))
+    again = catalog.parse_metric(str(metric))
     assert again == metric
     assert str(again) == str(metric)
     assert catalog.identity(again) == catalog.identity(metric)

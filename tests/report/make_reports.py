@@ -79,7 +79,7 @@ METRICS = (Quoting(), Silent(), "exact-match", "retrieval-hit-at-k")
 def full_report():
     return dm.evaluate(
         dm.Dataset(samples(), name="support"),
-        outputs=dm.SavedOutputs(answers()),
+        outputs=dm.targets.SavedOutputs(answers()),
         metrics=METRICS,
         gate={"min_macro_f1": 0.9, "cohorts": {"*": {"min_pass_rate": 0.1, "min_samples": 2}}, "max_unscored": "50%"},
         clock=CLOCK,

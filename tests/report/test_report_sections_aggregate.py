@@ -136,7 +136,7 @@ def test_a_report_without_an_aggregator_says_nothing_about_one(flavour):
 
 
 def test_the_name_of_an_aggregator_is_made_harmless():
-    class Loud(dm.MetricsAggregator):
+    class Loud(dm.results.MetricsAggregator):
         def __str__(self):
             return "<b>\x1b[31m`x`"
 

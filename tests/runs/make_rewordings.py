@@ -74,7 +74,7 @@ class Judge:
     def __init__(self, chances: Mapping[str, float], *, usual: float = 0.95, world: object = 0) -> None:
         self.chances, self.usual, self.world, self.asked = dict(chances), usual, world, 0
 
-    def __call__(self, ask: dm.Ask) -> dict[str, object]:
+    def __call__(self, ask: dm.records.Ask) -> dict[str, object]:
         self.asked += 1
         text = ask.messages[-1].content
         number = int(re.search(r"Submission number (\d+)", text)[1])
@@ -101,7 +101,7 @@ class Writer:
     def __init__(self, propose: Callable[[int], str | dict[str, object]]) -> None:
         self.propose, self.asked, self.seen = propose, 0, []
 
-    def __call__(self, ask: dm.Ask) -> object:
+    def __call__(self, ask: dm.records.Ask) -> object:
         self.asked += 1
         self.seen.append(ask.messages[-1].content)
         made = self.propose(self.asked)
@@ -109,7 +109,7 @@ class Writer:
 
 
 def models(judge: object, writer: object) -> dict[str, object]:
-    return {"judge": dm.FakeChat(judge), "writer": dm.FakeChat(writer)}
+    return {"judge": dm.models.FakeChat(judge), "writer": dm.models.FakeChat(writer)}
 
 
 GRADER = dm.CriterionGrader(dm.Judge("j", "judge"))

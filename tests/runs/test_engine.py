@@ -206,7 +206,7 @@ def test_a_function_a_class_and_an_instance_can_all_be_metrics():
         def score(self, sample, output):
             return dm.MetricScore(1.0)
 
-    report = answered(lambda asked: str(asked["n"]), metrics=[length, Always(), dm.ExactMatch()])
+    report = answered(lambda asked: str(asked["n"]), metrics=[length, Always(), dm.metrics.ExactMatch()])
     assert [figures.n_passed for figures in report.metrics.values()] == [3, 3, 3]
 
 
@@ -294,7 +294,7 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
 
     limit = 16
     target = PythonTarget(coroutine if kind == "async" else function)
-    plan = Plan(samples, target, (dm.ExactMatch(),), concurrency=limit)
+    plan = Plan(samples, target, (dm.metrics.ExactMatch(),), concurrency=limit)
     asyncio.run(execute_plan(plan, sink=sink, clock=SystemClock(), stop=Stop()))
     assert done == 20_000
     # A full queue, three batches of at most that size, and one sample in the hand of each caller.
@@ -302,7 +302,7 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
 
 
 def test_work_is_the_whole_dataset_repetition_by_repetition():
-    plan = Plan(dataset(2), PythonTarget(lambda asked: ""), (dm.ExactMatch(),), repetitions=2)
+    plan = Plan(dataset(2), PythonTarget(lambda asked: ""), (dm.metrics.ExactMatch(),), repetitions=2)
     found = [(work.sample.id, work.repetition) for work in planned_work(plan)]
     assert found == [("s0", 0), ("s1", 0), ("s0", 1), ("s1", 1)]
 
@@ -350,7 +350,7 @@ def test_what_a_sink_raises_is_told_as_itself():
     def sink(executions):
         raise OSError(28, "No space left on device")
 
-    plan = Plan(dataset(), PythonTarget(lambda asked: ""), (dm.ExactMatch(),))
+    plan = Plan(dataset(), PythonTarget(lambda asked: ""), (dm.metrics.ExactMatch(),))
     with pytest.raises(OSError, match="No space left"):
         asyncio.run(execute_plan(plan, sink=sink, clock=CLOCK, stop=Stop()))
 

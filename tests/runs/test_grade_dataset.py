@@ -305,7 +305,7 @@ def verdicts(chat):
 
 
 def role(server, **more):
-    client = dm.OpenAIChat(base_url=server.url, model="m")
+    client = dm.models.OpenAIChat(base_url=server.url, model="m")
     return Role(client=client, **{"retries": 0, "concurrency": 4, **more})
 
 

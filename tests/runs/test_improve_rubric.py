@@ -194,10 +194,10 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
     usage = dm.Usage(prompt_tokens=90, completion_tokens=10, total_tokens=100)
 
     def counted(ask):
-        return dm.Answer(text=json.dumps(judge(ask)), usage=usage)
+        return dm.records.Answer(text=json.dumps(judge(ask)), usage=usage)
 
     def told(**options):
-        given = {"judge": dm.FakeChat(counted), "writer": dm.FakeChat(writer)}
+        given = {"judge": dm.models.FakeChat(counted), "writer": dm.models.FakeChat(writer)}
         return dm.improve_rubric(
             RUBRIC, dataset(100), GRADER, models=given, writer="writer", criteria=1, progress_file=trail, **options
         )
@@ -213,7 +213,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
 
 def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
     def dead(ask):
-        raise dm.ModelFailure("refused", "no such model")
+        raise dm.models.ModelFailure("refused", "no such model")
 
     found = improved(dead, Writer(lambda _: BETTER), progress_file=trail)
     assert not found.complete
@@ -225,7 +225,7 @@ def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
 
 def test_a_writer_that_fails_stops_it(trail):
     def dead(ask):
-        raise dm.ModelFailure("refused", "no such model")
+        raise dm.models.ModelFailure("refused", "no such model")
 
     found = improved(Judge(WEAK), dead, progress_file=trail)
     assert (found.complete, found.tries) == (False, ())
@@ -254,7 +254,7 @@ def test_what_cannot_be_used_is_refused_before_anybody_is_asked(options, message
 
 def test_labels_of_another_rubric_are_refused():
     other = dm.Rubric.parse("- { name: x, requirement: X. }")
-    with pytest.raises(dm.DatasetError, match="both need the same"):
+    with pytest.raises(dm.errors.DatasetError, match="both need the same"):
         dm.improve_rubric(other, dataset(10), GRADER, models=models(Judge({}), Writer(str)), writer="writer")
 
 

@@ -75,7 +75,7 @@ def module(tmp_path):
 def test_the_table_says_what_the_class_says(alias):
     rubric = '(rubric={"criteria":[{"requirement":"It is right."}]})'
     needed = {"length-within": "(max=5)", "g-eval": "(criteria=x)", "rubric": rubric}
-    made = catalog.parse(alias + needed.get(alias, ""))
+    made = catalog.parse_metric(alias + needed.get(alias, ""))
     assert made.alias == alias
     assert alias in TABLE[made.family]
     assert SHORT.get(made.short) == (alias if made.short else None)
@@ -84,7 +84,7 @@ def test_the_table_says_what_the_class_says(alias):
 
 def test_fifteen_metrics_are_the_core_and_eleven_of_them_need_no_model():
     assert len(CORE) == 15
-    assert sum(hasattr(catalog.parse(alias), "score") for alias in CORE) == 11
+    assert sum(hasattr(catalog.parse_metric(alias), "score") for alias in CORE) == 11
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():
@@ -111,16 +111,16 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
     ],
 )
 def test_a_spec_is_the_metric_and_the_metric_its_spec(text, canonical, name):
-    made = catalog.parse(text)
+    made = catalog.parse_metric(text)
     assert (str(made), made.name) == (canonical, name)
-    assert catalog.parse(str(made)) == made
+    assert catalog.parse_metric(str(made)) == made
 
 
 def test_options_stand_in_a_map_or_in_the_spec_but_not_in_both():
     made = catalog.resolve({"rouge-l": {"threshold": 0.7, "name": "rouge-strict"}})
     assert (made.name, made.threshold) == ("rouge-strict", 0.7)
-    assert catalog.resolve({"rouge-l": None}) == catalog.parse("rouge-l")
-    assert catalog.resolve({"ndcg@3": {"gain": "exponential"}}) == catalog.parse("ndcg(gain=exponential)@3")
+    assert catalog.resolve({"rouge-l": None}) == catalog.parse_metric("rouge-l")
+    assert catalog.resolve({"ndcg@3": {"gain": "exponential"}}) == catalog.parse_metric("ndcg(gain=exponential)@3")
     assert "given twice" in refused({"ndcg@3": {"k": 4}})
 
 
@@ -241,7 +241,7 @@ def test_a_suite_has_metrics_in_its_own_order():
 
 
 def test_spec_identity_family_and_quotes_of_ours_and_of_others():
-    ours = catalog.parse("tool-called(tools=a)")
+    ours = catalog.parse_metric("tool-called(tools=a)")
     assert catalog.card(ours)[:5] == (
         "tool-called",
         'tool-called(tools=["a"])',
@@ -249,7 +249,7 @@ def test_spec_identity_family_and_quotes_of_ours_and_of_others():
         "trajectory",
         frozenset({"missing"}),
     )
-    assert catalog.identity(catalog.parse("rouge-l")) == "rouge-l v1"
+    assert catalog.identity(catalog.parse_metric("rouge-l")) == "rouge-l v1"
     assert catalog.card(decorated)[:5] == (
         "decorated",
         f"{__name__}:decorated",

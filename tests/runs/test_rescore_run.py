@@ -65,7 +65,7 @@ def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
 
 def test_a_metric_of_the_same_name_takes_the_place_of_the_other(store):
     ran(store, ["exact-match", {"rouge-l": {"name": "overlap"}}])
-    strict = dm.parse("token-f1(name=overlap,threshold=0.9)")
+    strict = dm.parse_metric("token-f1(name=overlap,threshold=0.9)")
     report, _ = rescored(store, strict)
     assert report.metric_order == ("exact-match", "overlap")
     assert report.metrics["overlap"].spec == catalog.spec(strict)
@@ -93,8 +93,8 @@ class Asking:
     roles = ("judge",)
 
     def script(self, sample, output):
-        (reply,) = yield [dm.Ask(role="judge", messages=(dm.Message("user", sample.id),))]
-        if isinstance(reply, dm.NoAnswer):
+        (reply,) = yield [dm.records.Ask(role="judge", messages=(dm.records.Message("user", sample.id),))]
+        if isinstance(reply, dm.records.NoAnswer):
             return dm.Unscored(reply.cause, reply.message)
         return MetricScore(json.loads(reply.text)["score"])
 
@@ -121,7 +121,7 @@ def test_a_rescoring_that_was_stopped_goes_on_where_it_was(tmp_path):
         before = ran(store, ["exact-match"])
         stop = Stop()
         client = Client(stop)
-        asking = build_model_access({"judge": dm.Role(client=client, concurrency=1)})
+        asking = build_model_access({"judge": dm.models.Role(client=client, concurrency=1)})
         report, missing = rescored(store, Asking(), access=asking, stop=stop)
         assert "outputs are not marked (enough)" in missing
         assert report.metric_order == before.metric_order == ("exact-match",)
@@ -145,7 +145,7 @@ def test_a_gate_of_the_run_looks_at_the_metric_that_took_the_place(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         ran(store, ["exact-match"], gate={"metrics": {"exact-match": {"min_pass_rate": 0.9}}})
         assert stored_report(store, "latest").gate.decision == "fail"
-        report, _ = rescored(store, dm.parse("length-within(name=exact-match,max=100)"))
+        report, _ = rescored(store, dm.parse_metric("length-within(name=exact-match,max=100)"))
         assert report.gate.decision == "pass"
 
 

@@ -441,7 +441,7 @@ def test_a_run_in_other_hands_is_refused_with_host_and_pid(tmp_path):
 
 
 def test_an_aggregator_that_does_not_fit_ends_the_run_and_says_why_in_the_store(store):
-    class Picky(dm.MetricsAggregator):
+    class Picky(dm.results.MetricsAggregator):
         def compute_score(self, named_results):
             return 2.0
 

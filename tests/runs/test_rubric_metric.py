@@ -101,7 +101,7 @@ def test_a_suite_names_the_file_relative_to_itself(tmp_path):
     made = catalog.resolve({"rubric": {"file": "r.json", "judges": ["a", "b"], "name": "essay"}}, search=tmp_path)
     assert made.held == dm.Rubric.load(RUBRIC)
     assert (made.name, made.roles, made.parts) == ("essay", ("a", "b"), ("facts", "fluff", "depth", "tone"))
-    assert catalog.parse(str(made)) == made
+    assert catalog.parse_metric(str(made)) == made
     assert catalog.card(made).parts == made.parts
 
 

@@ -36,7 +36,7 @@ def surveyed(*metrics, samples=None, strict=False):
 
 
 def test_every_sample_is_noted_with_its_position():
-    assert surveyed(dm.ExactMatch())[1] == [(0, "a"), (1, "b")]
+    assert surveyed(dm.metrics.ExactMatch())[1] == [(0, "a"), (1, "b")]
 
 
 def test_malformed_samples_of_every_metric_are_listed_at_once():
@@ -81,7 +81,7 @@ def test_a_check_that_finds_nothing_may_say_so_in_any_way(found):
 
 def test_hidden_characters_of_an_id_are_shown_in_a_warning():
     rows = [dm.Sample("a\u202eb", {})]
-    assert "`a\\u202eb`" in surveyed(dm.ExactMatch(), samples=rows)[0][0]
+    assert "`a\\u202eb`" in surveyed(dm.metrics.ExactMatch(), samples=rows)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_hidden_characters_of_an_id_are_shown_in_a_warning():
 )
 def test_a_key_one_edit_from_one_that_is_read_is_a_warning(key, warned):
     rows = [dm.Sample("a", {}, "x", {key: "v"})]
-    assert bool(surveyed(dm.ExactMatch(), samples=rows)[0]) is warned
+    assert bool(surveyed(dm.metrics.ExactMatch(), samples=rows)[0]) is warned
 
 
 def test_what_varies_is_said_only_where_something_is_repeated():
-    once = plan(dm.ExactMatch())
+    once = plan(dm.metrics.ExactMatch())
     assert once.varied is None
     assert once._replace(repetitions=2).varied == "scoring"

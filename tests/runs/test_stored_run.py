@@ -96,8 +96,8 @@ def test_it_is_the_same_at_every_level_of_privacy(store, level):
         {"at-least": 2},
         {"critical": ["rouge-l"]},
         {"kind": "weighted", "weights": {"graded": 0.5}, "score_mapping": {"graded": {"0": 0, "1": 0.75}}},
-        dm.WeightedMetricsAggregator({"graded": 2}, {"graded": MAPPING}),
-        Among(dm.AtLeast(1), ["graded"]),
+        dm.results.WeightedMetricsAggregator({"graded": 2}, {"graded": MAPPING}),
+        Among(dm.results.AtLeast(1), ["graded"]),
     ],
     ids=str,
 )
@@ -110,7 +110,7 @@ def test_an_aggregator_of_the_house_is_made_again(tmp_path, aggregator):
         assert stored_report(store, "latest").to_json() == report.to_json()
 
 
-class Forgiving(dm.MetricsAggregator):
+class Forgiving(dm.results.MetricsAggregator):
     def compute_success(self, named_results):
         return True
 

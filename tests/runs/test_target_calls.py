@@ -23,7 +23,7 @@ SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(6)]
 
 def performed(target, *, stop=None, works=None, sink=None, **options):
     found = []
-    plan = Plan(dm.Dataset(SAMPLES, name="numbers"), target, (dm.ExactMatch(),), **options)
+    plan = Plan(dm.Dataset(SAMPLES, name="numbers"), target, (dm.metrics.ExactMatch(),), **options)
     asyncio.run(execute_plan(plan, sink=sink or found.extend, clock=CLOCK, stop=stop or Stop(), works=works))
     return {each.id: each.answer for each in found}
 

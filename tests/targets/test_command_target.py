@@ -295,7 +295,7 @@ def test_a_stopped_run_leaves_no_command_behind(tmp_path):
 
     samples = [{"id": str(number), "input": {"n": number}, "expected_output": "x"} for number in range(20)]
     target = shell(f"echo $$ > {tmp_path}/$DEEMSTER_SAMPLE; sleep 100", concurrency=4)
-    plan = Plan(Dataset(samples, name="d"), target, (dm.ExactMatch(),))
+    plan = Plan(Dataset(samples, name="d"), target, (dm.metrics.ExactMatch(),))
     stop = Stop()
 
     async def run():

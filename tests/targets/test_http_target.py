@@ -467,7 +467,7 @@ def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
 
     server.answer = refused
     samples = [{"id": str(number), "input": {"q": "x"}, "expected_output": "X"} for number in range(50)]
-    plan = Plan(Dataset(samples, name="d"), target(server, concurrency=1), (dm.ExactMatch(),))
+    plan = Plan(Dataset(samples, name="d"), target(server, concurrency=1), (dm.metrics.ExactMatch(),))
     try:
         asyncio.run(execute_plan(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
     finally:

@@ -65,8 +65,8 @@ def test_a_coroutine_from_a_plain_function_is_a_failure_and_is_closed():
         dm.Output("x", retrieved=[float("nan")]),
         dm.Output("x", retrieved=object()),
         dm.Output("x", retrieved={"a": {1, 2}}),
-        dm.Output("x", trajectory=dm.Trajectory(tool_calls=[dm.ToolCall("t", result=float("inf"))])),
-        dm.Output("x", trajectory=dm.Trajectory(tool_calls=[dm.ToolCall("t", result=object())])),
+        dm.Output("x", trajectory=dm.records.Trajectory(tool_calls=[dm.records.ToolCall("t", result=float("inf"))])),
+        dm.Output("x", trajectory=dm.records.Trajectory(tool_calls=[dm.records.ToolCall("t", result=object())])),
     ],
 )
 def test_an_output_that_holds_what_no_report_can_show_is_a_failure(output):

@@ -1,20 +1,47 @@
 """Judges against people, and against each other."""
 
-from deemster.alignment.cascade_calibration import CascadeCalibration, calibrate_cascade
-from deemster.alignment.compute_alignment import compute_metrics
-from deemster.alignment.judge_as_annotator import annotator_tests, latent_truth
-from deemster.alignment.judge_comparison import compare_judges
-from deemster.alignment.metrics_result import JudgeComparison, JudgeMetrics, MetricsResult, Verdict
+from deemster import lazy_names
 
-__all__ = [
-    "CascadeCalibration",
-    "JudgeComparison",
-    "JudgeMetrics",
-    "MetricsResult",
-    "Verdict",
-    "annotator_tests",
-    "calibrate_cascade",
-    "compare_judges",
-    "compute_metrics",
-    "latent_truth",
-]
+_FILES = {
+    "deemster.alignment.cascade_calibration": ("CascadeCalibration", "CascadePoint", "calibrate_cascade"),
+    "deemster.alignment.compute_alignment": ("align", "compute_metrics"),
+    "deemster.alignment.judge_as_annotator": ("annotator_tests", "latent_truth"),
+    "deemster.alignment.judge_comparison": ("compare_judges",),
+    "deemster.alignment.metrics_result": (
+        "BiasResult",
+        "BootstrapResult",
+        "BootstrapResults",
+        "CalibrationMetrics",
+        "CannotAssessStats",
+        "ConfidenceInterval",
+        "ConfusionMatrix",
+        "CorrectedMeans",
+        "CorrectedRate",
+        "CorrectedScore",
+        "CorrelationResult",
+        "CoverageStats",
+        "CriterionComparison",
+        "CriterionMetrics",
+        "Difference",
+        "HumanAgreement",
+        "HumanCriterion",
+        "ItemMetrics",
+        "JudgeComparison",
+        "JudgeConsistency",
+        "JudgeMetrics",
+        "MetricsResult",
+        "NAStats",
+        "NominalCriterionMetrics",
+        "OptionMetrics",
+        "OrdinalCriterionMetrics",
+        "PooledScaleMetrics",
+        "ReferenceAgreement",
+        "ReliabilityBin",
+        "ScoreICC",
+        "ScoreLimits",
+        "SliceMetrics",
+        "Verdict",
+    ),
+}
+
+__getattr__, __all__ = lazy_names(__name__, _FILES)

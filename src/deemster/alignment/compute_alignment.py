@@ -140,6 +140,9 @@ def compute_metrics(
     return _result(findings, modes, asked, told, more)
 
 
+align = compute_metrics
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What a caller wants to know, and how sure."""

@@ -126,6 +126,7 @@ class MetricsResult(
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None. `intervals` holds the interval of each
     number by its field name, where a bootstrap was asked for. `verdict` follows from the numbers, whatever is given.
+    One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
     """
 
     verdict: Verdict = Verdict(answer=None, floor=None, reasons=())

@@ -239,7 +239,7 @@ def _quotes_of_spec(spec: str) -> frozenset[str] | None:
     """What a metric of the catalog says it quotes; of user code nothing is known, and none of it is loaded."""
     try:
         catalog.describe(spec)
-        return catalog.quotes(catalog.parse(spec))
+        return catalog.quotes(catalog.parse_metric(spec))
     except ConfigurationError:
         return None
 

@@ -1,43 +1,26 @@
 """Renders what a run came to. No arithmetic beyond formatting."""
 
-from deemster.report.privacy_levels import LEVELS, PUBLISH_SAFE, redacted
-from deemster.report.report_assembly import Samples, assemble
-from deemster.report.report_document import SCHEMA, Report
-from deemster.report.report_entries import (
-    Budget,
-    DatasetNote,
-    ExecutionEntry,
-    Failure,
-    NoScore,
-    Privacy,
-    RunNote,
-    SampleEntry,
-    Score,
-    Why,
-)
-from deemster.report.report_files import FORMATS, Destination, written
-from deemster.report.report_loader import load_report
+from deemster import lazy_names
 
-__all__ = [
-    "FORMATS",
-    "LEVELS",
-    "PUBLISH_SAFE",
-    "SCHEMA",
-    "Budget",
-    "DatasetNote",
-    "Destination",
-    "ExecutionEntry",
-    "Failure",
-    "NoScore",
-    "Privacy",
-    "Report",
-    "RunNote",
-    "SampleEntry",
-    "Samples",
-    "Score",
-    "Why",
-    "assemble",
-    "load_report",
-    "redacted",
-    "written",
-]
+_FILES = {
+    "deemster.report.improvement_report": ("Improvement",),
+    "deemster.report.privacy_levels": ("LEVELS", "PUBLISH_SAFE", "redacted"),
+    "deemster.report.report_assembly": ("Samples", "assemble"),
+    "deemster.report.report_document": ("Report", "SCHEMA"),
+    "deemster.report.report_entries": (
+        "Budget",
+        "DatasetNote",
+        "ExecutionEntry",
+        "Failure",
+        "NoScore",
+        "Privacy",
+        "RunNote",
+        "SampleEntry",
+        "Score",
+        "Why",
+    ),
+    "deemster.report.report_files": ("Destination", "FORMATS", "written"),
+    "deemster.report.report_loader": ("load_report",),
+}
+
+__getattr__, __all__ = lazy_names(__name__, _FILES)

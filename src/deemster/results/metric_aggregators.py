@@ -15,6 +15,8 @@ from deemster.records import Mark, MetricScore
 class MetricResult(msgspec.Struct, frozen=True, gc=False):
     """One mark as aggregators see it.
 
+    The result of judge validation has a similar name: ``dm.alignment.MetricsResult``.
+
     Attributes:
         score: Within [0, 1]; None only beside an error.
         rubric_score: The value on the metric's own scale, where it has one.

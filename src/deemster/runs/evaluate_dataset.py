@@ -17,7 +17,7 @@ from deemster.report import Report, redacted
 from deemster.results import Aggregator
 from deemster.runs.evaluation_job import DELTA, build_job
 from deemster.runs.run_job import run_job
-from deemster.runs.run_sync import run_sync
+from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import RunStorage
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store, open_store
@@ -108,6 +108,7 @@ def evaluate(
     return _shown(run_sync(run_job(job, clock=clock, warn=warn, storage=storage)))
 
 
+@with_parameters_of(evaluate)
 async def evaluate_async(
     dataset: Dataset | Iterable[Any] | str | Path,
     *,

@@ -23,7 +23,7 @@ from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import grading_identity, open_grading_writer
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
-from deemster.runs.run_sync import run_sync
+from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import Store, open_store
@@ -77,6 +77,7 @@ def grade(
         )
 
 
+@with_parameters_of(grade)
 async def grade_async(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,

@@ -106,8 +106,8 @@ class CatalogEntry(NamedTuple):
     prompt: str | None = None
 
 
-def parse(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
-    """The metric that a spec, an alias or an import path names; `parse(str(metric)) == metric`.
+def parse_metric(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
+    """The metric that a spec, an alias or an import path names; `parse_metric(str(metric)) == metric`.
 
     Args:
         text: Such as `rouge-l`, `ndcg(gain=exponential)@10`, `app.scoring:Tone`.
@@ -131,7 +131,7 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
         ConfigurationError: The entry names no metric, or an option is unknown, missing or out of range.
     """
     if isinstance(entry, str):
-        return parse(entry, search=search)
+        return parse_metric(entry, search=search)
     if isinstance(entry, Mapping):
         if len(entry) != 1:
             hint = f" Write `- {entry['name']}: {{...}}`." if isinstance(entry.get("name"), str) else ""
@@ -187,7 +187,7 @@ def spec(metric: Metric) -> str:
 def identity(metric: Metric) -> str:
     """What makes two metrics the same across runs: spec, or ``essence`` where it has one, and version.
 
-    >>> identity(parse("json-valid"))
+    >>> identity(parse_metric("json-valid"))
     'json-valid v1'
     """
     named = metric.essence if _is_ours(metric) and hasattr(metric, "essence") else spec(metric)
@@ -291,7 +291,7 @@ def _prompt(alias: str, metric: type[Measure]) -> str | None:
     if not hasattr(metric, "prompt_text"):
         return None
     try:
-        return str(parse(alias).prompt_text())  # type: ignore[attr-defined]
+        return str(parse_metric(alias).prompt_text())  # type: ignore[attr-defined]
     except ConfigurationError:
         # It cannot be made without options.
         return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 # ``asyncio.run`` turns an interrupt into a cancellation, of which a loop that is kept waiting hears nothing.
 _LOOKS_EVERY_S = 0.1
@@ -31,6 +33,22 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
             return result.result()
         finally:
             apart.cancel()
+
+
+def with_parameters_of(
+    blocking: Callable[_P, _T],
+) -> Callable[[Callable[..., Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """Give a coroutine function the parameters of its blocking twin, for `inspect`, `help` and type checkers.
+
+    Args:
+        blocking: The function that waits.
+    """
+
+    def decorate(function: Callable[..., Coroutine[Any, Any, _T]]) -> Callable[_P, Coroutine[Any, Any, _T]]:
+        function.__signature__ = inspect.signature(blocking)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 class _Apart:

@@ -7,31 +7,13 @@
 True
 """
 
-from __future__ import annotations
+from deemster import lazy_names
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from deemster.testing.model_server import ModelServer, ReceivedRequest
-    from deemster.testing.obedient_model import ObedientModel
-    from deemster.testing.server_faults import FAULTS
-    from deemster.testing.server_replies import Chat
-
-__all__ = ["FAULTS", "Chat", "ModelServer", "ObedientModel", "ReceivedRequest"]
-
-# Loaded when asked for, so that `python -m deemster.testing.model_server` finds its module not yet loaded.
-_PLACES = {
-    "FAULTS": "server_faults",
-    "Chat": "server_replies",
-    "ModelServer": "model_server",
-    "ObedientModel": "obedient_model",
-    "ReceivedRequest": "model_server",
+_FILES = {
+    "deemster.testing.model_server": ("ModelServer", "ReceivedRequest"),
+    "deemster.testing.obedient_model": ("ObedientModel",),
+    "deemster.testing.server_faults": ("FAULTS",),
+    "deemster.testing.server_replies": ("Chat",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib  # noqa: PLC0415 - only where a name is asked for
-
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+__getattr__, __all__ = lazy_names(__name__, _FILES)
