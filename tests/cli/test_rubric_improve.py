@@ -12,7 +12,7 @@ import deemster as dm
 from tests.cli.workspace import called
 from tests.runs.make_rewordings import BETTER, RUBRIC, dataset
 
-WORLD = Path(__file__).parent.parent / "evaluation" / "wordings.py"
+WORLD = Path(__file__).parent.parent / "runs" / "make_rewordings.py"
 CLIENTS = """\
 import deemster as dm
 from wordings import BETTER, Judge, Writer
@@ -144,7 +144,7 @@ def test_a_judge_reads_the_rubric_too(folder, golden):
 def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
     result = called("rubric", "check", "old.yaml", "--with-judge", "reader", "--models", "models.yml", "--json", "-")
     told = json.loads(result.stdout)
-    judged = {found["code"]: found for found in told["findings"] if found["code"].startswith("judged-")}
+    judged = {found["code"]: found for found in told["issues"] if found["code"].startswith("judged-")}
     assert judged.keys() == {"judged-single", "judged-separating"}
     assert judged["judged-single"]["path"] == "criteria[2].requirement"
     assert judged["judged-single"]["where"].startswith("old.yaml:")

@@ -132,7 +132,7 @@ def test_a_dry_run_asks_nobody_and_tells_what_is_asked_at_least_and_at_most():
         assert 120 < len(server.requests) <= 403
 
 
-def test_a_judge_reads_a_rubric_over_http_and_its_findings_have_their_place():
+def test_a_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
     with ModelServer(answer=said) as server:
         models(server)
         result = called(
@@ -142,7 +142,7 @@ def test_a_judge_reads_a_rubric_over_http_and_its_findings_have_their_place():
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == 0
     assert found["judged"]["questions"] == len(server.requests)
-    judged = [each for each in found["findings"] if "So it reads." in each["message"]]
+    judged = [each for each in found["issues"] if "So it reads." in each["message"]]
     assert [each["path"] for each in judged] == ["criteria[1].requirement"]
 
 
@@ -157,4 +157,4 @@ def test_a_judge_that_says_nothing_finds_nothing_and_the_check_is_incomplete(fau
     assert result.exit_code == 3
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == found["judged"]["questions"] > 0
-    assert not any("says:" in each["message"] for each in found["findings"])
+    assert not any("says:" in each["message"] for each in found["issues"])

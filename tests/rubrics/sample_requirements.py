@@ -1,11 +1,11 @@
-"""Requirements labelled by hand before any was shown to the finder: `d` joins two things, `v` is vague, `` is fine.
+"""Requirements labelled by hand before any rule saw them: `d` joins two things, `v` is vague, `` is fine.
 
-One author wrote the lists of words and these labels, so that what is counted here is an upper bound.
+The author of the word lists wrote these labels too, so that the counts are an upper bound.
 """
 
 from __future__ import annotations
 
-# Known to whoever wrote the lists of words; what was found wrong here was mended.
+# The first set of rules was adjusted to these.
 SEEN = [
     ("States the refund window in days.", ""),
     ("Cites a source and explains the risk.", "d"),
@@ -189,7 +189,7 @@ SEEN = [
     ("Gives three examples from everyday life.", ""),
 ]
 
-# Written after the lists of words and run once; nothing was changed for these.
+# Written after the first set of rules and not adjusted to; the author of the present rules had read them.
 UNSEEN = [
     ("Recommends a museum that is open on Mondays.", ""),
     ("The itinerary is manageable.", "v"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deemster.rubrics import Rubric
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, exams, meta_rubric
-from deemster.rubrics.rubric_check import rubric_findings
+from deemster.rubrics.rubric_check import check_rubric
 
 RUBRIC = Rubric.parse("""\
 guidelines: Judge the letter alone.
@@ -25,7 +25,7 @@ def test_every_criterion_of_the_meta_rubric_has_advice():
 
 def test_the_meta_rubric_passes_its_own_check_of_words():
     for part in ("criterion", "options", "whole"):
-        found = [finding for finding in rubric_findings(meta_rubric(part)) if finding.severity == "warning"]
+        found = [issue for issue in check_rubric(meta_rubric(part)) if issue.severity == "warning"]
         assert found == []
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 import msgspec
-import numpy as np
 
 from deemster.cli._console import note, progress_shown, say, warn
 from deemster.cli._rubric_improve import improve
@@ -16,20 +15,13 @@ from deemster.cli.options import Asked, asking_options
 from deemster.errors import ExitCode, RubricError, counted, visible
 from deemster.formats import read_document
 from deemster.formats.canonical_json import canonical
-from deemster.models.embedded_embedding import EmbeddedEmbedding
-from deemster.models.model_client import ModelFailure
 from deemster.report import Destination
 from deemster.report.report_files import deliver
-from deemster.rubrics.criteria_overlap import WORDS, Likeness
-from deemster.rubrics.rubric_check import Finding, paths_of, rubric_findings, shown_path
+from deemster.rubrics.rubric_check import RubricIssue, check_rubric, criteria_paths, format_path
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
-from deemster.runs.examine_rubric import RubricExamination, examine_rubric, merge_findings
+from deemster.runs.examine_rubric import RubricExamination, examine_rubric, merge_issues
 from deemster.runs.run_sync import run_sync
-
-# On pairs of requirements labelled by hand these let no different two pass for one, and find one pair in three.
-_ALIKE = 0.6
-_REST_ALIKE = 0.25
 
 
 @click.group("rubric", short_help="Find what makes judges disagree about a rubric, and reword it.")
@@ -43,15 +35,15 @@ def command() -> None:
     "--with-judge", "judges", multiple=True, metavar="ROLE", help="Let this model read the rubric too; repeatable."
 )
 @asking_options
-@click.option("--json", metavar="PATH", help="Write the findings as JSON; `-` is standard output.")
+@click.option("--json", metavar="PATH", help="Write the issues as JSON; `-` is standard output.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where anything was found.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None, strict: bool, quiet: bool) -> None:
     """List vague, joined, overlapping and badly scaled criteria, each with its place and what to do.
 
-    Words are looked up, and requirements compared by the embedded vectors. A judge is asked only where --with-judge
-    names one: it grades every criterion, and the rubric as a whole, by a rubric of our own. Exit codes: 0 done, 1
-    findings under --strict, 2 bad input, 3 a judge did not answer everything.
+    Simple rules look at words, scales and weights. A judge is asked only where --with-judge names one: it grades every
+    criterion, and the rubric as a whole, by a rubric of our own. Exit codes: 0 done, 1 issues under --strict, 2 bad
+    input, 3 a judge did not answer everything.
     """
     destination = None if json is None else Destination("json", json)
     if destination is not None:
@@ -60,7 +52,7 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
     rubric, issues = read_rubric(document.value, document)
     if rubric is None:
         raise RubricError(issues)
-    found = rubric_findings(rubric, document=document, likeness=likeness())
+    found = check_rubric(rubric, document=document)
     said = None
     if judges:
         with progress_shown(quiet=quiet) as progress:
@@ -69,8 +61,8 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
                     rubric, judges=judges, access=asked.asking(), warn=warn, document=document, progress=progress
                 )
             )
-        paths = [shown_path(path) for path in paths_of(rubric, document)]
-        found = merge_findings(found, said.findings, paths)
+        paths = [format_path(path) for path in criteria_paths(rubric, document)]
+        found = merge_issues(found, said.issues, paths)
     if destination is not None:
         deliver((canonical(_facts(file, rubric, found, said)), b"\n"), destination)
     if destination is None or not destination.is_stdout:
@@ -85,40 +77,24 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
 command.add_command(improve)
 
 
-def likeness() -> Likeness:
-    """How alike requirements are by the embedded vectors; by common words where these are not installed."""
-    model = EmbeddedEmbedding()
-    try:
-        model.embed_many(["a"])
-    except ModelFailure:
-        return WORDS
-
-    def cosines(texts: Sequence[str]) -> list[list[float]]:
-        vectors = np.asarray(model.embed_many([visible(text) for text in texts]).values, dtype=np.float64)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit = vectors / np.where(lengths == 0, 1.0, lengths)
-        square: list[list[float]] = (unit @ unit.T).tolist()
-        return square
-
-    return Likeness(cosines, _ALIKE, _REST_ALIKE)
-
-
-def _facts(file: str, rubric: Rubric, found: Sequence[Finding], said: RubricExamination | None) -> dict[str, object]:
+def _facts(
+    file: str, rubric: Rubric, found: Sequence[RubricIssue], said: RubricExamination | None
+) -> dict[str, object]:
     return {
         "file": file,
         "rubric": rubric.name,
         "criteria": len(rubric.criteria),
-        "findings": [msgspec.to_builtins(finding) for finding in found],
+        "issues": [msgspec.to_builtins(issue) for issue in found],
         "judged": None if said is None else {"questions": said.asked, "failed": said.failed, "halted": said.halted},
     }
 
 
-def _lines(file: str, rubric: Rubric, found: Sequence[Finding], said: RubricExamination | None) -> list[str]:
+def _lines(file: str, rubric: Rubric, found: Sequence[RubricIssue], said: RubricExamination | None) -> list[str]:
     lines = []
-    for finding in found:
-        lines.append(visible(f"{finding.where}: {finding.severity}: {finding.message} [{finding.code}]"))
-        lines.append(f"    {visible(finding.suggestion)}")
-    counts = Counter(finding.severity for finding in found)
+    for issue in found:
+        lines.append(visible(f"{issue.where}: {issue.severity}: {issue.message} [{issue.code}]"))
+        lines.append(f"    {visible(issue.suggestion)}")
+    counts = Counter(issue.severity for issue in found)
     many = "1 criterion" if len(rubric.criteria) == 1 else f"{len(rubric.criteria):,} criteria"
     told = f"{counted(counts['warning'], 'warning')}, {counted(counts['hint'], 'hint')}" if found else "nothing found"
     lines.append(visible(f"{file}: {many}, {told}"))

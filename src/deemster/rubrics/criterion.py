@@ -104,7 +104,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
 
     Attributes:
         requirement: What is asked of the submission.
-        weight: What meeting it is worth; negative for a issue, 0 for what is reported and not scored.
+        weight: What meeting it is worth; negative for a fault, 0 for what is reported and not scored.
         name: Its key everywhere; a rubric names the nameless `Criterion 1`, `Criterion 2` and so on.
         options: The answers there are; none makes the criterion binary.
         scale_type: `ordinal` or `nominal` where there are options.

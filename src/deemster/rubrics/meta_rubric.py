@@ -99,10 +99,10 @@ def _described(criterion: Criterion) -> str:
     r"""A criterion as a person reads it.
 
     >>> _described(Criterion("Names the author.", name="author", weight=-2))
-    'Criterion `author`: a issue, which takes away 2 points.\nNames the author.'
+    'Criterion `author`: a fault, which takes away 2 points.\nNames the author.'
     """
     points = f"{abs(criterion.weight):g} points"
-    worth = f"a issue, which takes away {points}" if criterion.weight < 0 else f"worth {points}"
+    worth = f"a fault, which takes away {points}" if criterion.weight < 0 else f"worth {points}"
     fatal = " A submission that fails it gets no points at all." if criterion.fatal else ""
     answered = "" if criterion.check is None else f" Answered by the metric {criterion.check.metric}, not by a reader."
     lines = [f"Criterion `{criterion.name}`: {worth}.{fatal}{answered}", criterion.requirement]

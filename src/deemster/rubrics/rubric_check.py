@@ -1,53 +1,78 @@
-"""What makes judges disagree about a rubric, found by reading it: no model is asked."""
+"""Checks a rubric for what makes judges disagree, by simple rules and without a model."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from deemster.formats import Document
 from deemster.formats.json_values import Path
-from deemster.rubrics._option_scale_check import scale_remarks
-from deemster.rubrics.criteria_overlap import WORDS, Likeness, lacks_issues, overlaps, weights
+from deemster.rubrics._scale_rules import FEWEST_LEVELS, MOST_LEVELS, scale_issues
+from deemster.rubrics._wording_rules import wording_issues
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric, default_name
 from deemster.rubrics.rubric_reader import criterion_paths
-from deemster.rubrics.wording_check import Remark, phrasing
 
 Severity = Literal["warning", "hint"]
 
-# A warning is likely to cost agreement; a hint is worth a look.
-CODES: Final[dict[str, Severity]] = {
-    "vague-word": "warning",
-    "double-barrelled": "warning",
-    "double-negative": "warning",
-    "negated-issue": "warning",
-    "negated": "hint",
-    "outside-knowledge": "warning",
-    "long-requirement": "hint",
-    "duplicate": "warning",
-    "overlap": "warning",
-    "no-negative": "hint",
-    "dominant-weight": "warning",
-    "zero-weight": "hint",
-    "bare-number": "warning",
-    "bare-label": "hint",
-    "few-levels": "warning",
-    "many-levels": "warning",
-    "uneven-scale": "hint",
-    "open-scale": "warning",
-    "no-na-option": "hint",
-    "unnamed": "hint",
+
+class CheckRule(NamedTuple):
+    """A rule of the check: a warning is likely to cost agreement, a hint is worth a look."""
+
+    severity: Severity
+    suggestion: str
+
+
+RULES: Final[dict[str, CheckRule]] = {
+    "vague-word": CheckRule("warning", "Say what a judge must see in the text for it to count."),
+    "double-barrelled": CheckRule("warning", "Make it two criteria, or an ordinal one that counts how many are met."),
+    "double-negative": CheckRule("warning", "Say what the submission does."),
+    "negated-fault": CheckRule("warning", "Turn it round: ask for what should be there, with a positive weight."),
+    "negated": CheckRule("hint", "Ask for the fault itself, with a negative weight."),
+    "outside-knowledge": CheckRule(
+        "warning", "Write the facts that count into the requirement, the guidelines or the reference."
+    ),
+    "long-requirement": CheckRule("hint", "Ask for one thing, and move what holds for all to `guidelines`."),
+    "duplicate": CheckRule("warning", "Drop one of the two, and add its weight to the other."),
+    "overlap": CheckRule("warning", "Join them, or say in each what the other leaves out."),
+    "no-negative": CheckRule(
+        "hint", "Name the faults that matter (a claim made up, padding, a refusal), each with a negative weight."
+    ),
+    "dominant-weight": CheckRule("warning", "Divide it into criteria, or lower its weight."),
+    "zero-weight": CheckRule("hint", "Give it a weight, or `fatal: true` where it is a gate."),
+    "bare-number": CheckRule("warning", "Describe what a submission at it does."),
+    "bare-label": CheckRule(
+        "hint", "Add to each label what a submission at it does, for instance `fair: one of three causes explained`."
+    ),
+    "few-levels": CheckRule("warning", "Drop the options: a binary criterion says the same. Or add a level between."),
+    "many-levels": CheckRule("warning", f"Use {FEWEST_LEVELS} to {MOST_LEVELS} levels, each described."),
+    "uneven-scale": CheckRule("hint", "Space them evenly, or aggregate by `median` or `mode`."),
+    "open-scale": CheckRule("warning", "Give the best option the value 1."),
+    "no-na-option": CheckRule("hint", "Add an option with `na: true`."),
+    "unnamed": CheckRule("hint", "Give it a short `name`."),
 }
+DOMINANT_SHARE: Final = 0.5
+# A smaller rubric is a question or two; it need not name faults, nor share its weight.
+SMALL_RUBRIC: Final = 3
+# Of ten pairs that say the same, this share of common words finds five; of ten that do not, none (decision 0010).
+OVERLAP_SHARE: Final = 0.8
+# Inflections of a word begin alike.
+_STEM: Final = 4
+_WORD: Final = re.compile(r"\w+")
+_EMPTY_WORDS: Final = re.compile(
+    r"(?:a|an|the|and|or|of|to|in|on|for|by|with|is|are|be|it|its|that|this|at|as|from|does|do|has|have|not|no|each"
+    r"|every|all|answer|response|submission|text)"
+)
 
 
-class Finding(msgspec.Struct, frozen=True):
+class RubricIssue(msgspec.Struct, frozen=True):
     """Something in a rubric that judges are likely to read differently.
 
     Attributes:
-        code: What kind of thing it is: one of `CODES`, or one that a judge found.
+        code: The rule that found it: one of `RULES`, or `judged-` and a criterion of the meta-rubric.
         severity: `warning` or `hint`.
         where: The place as `file:line`; None for a rubric from memory.
         path: The keys and positions to it, such as `criteria[2].requirement`.
@@ -63,31 +88,98 @@ class Finding(msgspec.Struct, frozen=True):
     suggestion: str
 
 
-def rubric_findings(
-    rubric: Rubric, *, document: Document | None = None, likeness: Likeness = WORDS
-) -> tuple[Finding, ...]:
-    """What in a rubric is likely to make judges disagree, in the order of the criteria; the whole rubric comes first.
+def check_rubric(rubric: Rubric, *, document: Document | None = None) -> tuple[RubricIssue, ...]:
+    """Find what is likely to make judges disagree; the issues of the whole rubric come first, then each criterion's.
 
     Args:
         rubric: The rubric.
         document: The file it was read from, for places.
-        likeness: How alike requirements are; by common words where no model is at hand.
 
-    >>> [finding.code for finding in rubric_findings(Rubric.parse("- {name: tone, requirement: The tone is nice.}"))]
+    >>> [issue.code for issue in check_rubric(Rubric.parse("- {name: tone, requirement: The tone is nice.}"))]
     ['vague-word']
     """
-    paths = paths_of(rubric, document)
-    found = [*_remarks(rubric, paths, document, likeness)]
-    return tuple(finding_of(path, remark, document) for path, remark in found)
+    return tuple(
+        RubricIssue(
+            code=code,
+            severity=RULES[code].severity,
+            where=None if document is None else document.where(path),
+            path=format_path(path),
+            message=message,
+            suggestion=suggestion or RULES[code].suggestion,
+        )
+        for path, code, message, suggestion in _find_issues(rubric, document)
+    )
 
 
-def paths_of(rubric: Rubric, document: Document | None) -> Sequence[Path]:
-    """The path of every criterion.
+def _find_issues(rubric: Rubric, document: Document | None) -> Iterator[tuple[Path, str, str, str | None]]:
+    criteria = rubric.criteria
+    if len(criteria) >= SMALL_RUBRIC and not any(each.weight < 0 or each.fatal for each in criteria):
+        message = "No criterion has a negative weight: what is wrong in a submission costs nothing."
+        yield (), "no-negative", message, None
+    for place, path in enumerate(criteria_paths(rubric, document)):
+        criterion = criteria[place]
+        if not _has_name(criterion, place, path, document):
+            message = f"The criterion has no name: reports call it `{criterion.name}`, and its number may change."
+            yield path, "unnamed", message, None
+        for found in wording_issues(criterion):
+            yield (*path, "requirement"), *found
+        for code, message in _repetition(criterion, criteria[:place]):
+            yield (*path, "requirement"), code, message, None
+        for code, message in _weight(criterion, criteria):
+            yield (*path, "weight"), code, message, None
+        for rest, code, message in scale_issues(criterion):
+            yield (*path, *rest), code, message, None
 
-    Args:
-        rubric: The rubric.
-        document: The file it was read from; None for a rubric from memory.
+
+def _has_name(criterion: Criterion, place: int, path: Path, document: Document | None) -> bool:
+    """Tell whether the author gave a name; a rubric from memory shows it only by the name itself."""
+    if document is None:
+        return criterion.name != default_name(place)
+    raw: Any = document.value
+    for step in path:
+        raw = raw[step]
+    return bool(raw.get("name"))
+
+
+def _repetition(criterion: Criterion, earlier: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
+    words = _WORD.findall(criterion.requirement.casefold())
+    for other in earlier:
+        if words == _WORD.findall(other.requirement.casefold()):
+            yield "duplicate", f"The requirement is that of `{other.name}`, word for word: it is scored twice."
+            return
+    for other in earlier:
+        if word_overlap(criterion.requirement, other.requirement) >= OVERLAP_SHARE:
+            message = f"`{criterion.name}` and `{other.name}` use the same words: one thing may be scored twice."
+            yield "overlap", message
+            return
+
+
+def word_overlap(one: str, other: str) -> float:
+    """The share of the shorter text's words that the longer one has too, without empty words.
+
+    >>> word_overlap("Cites a source.", "A source of a claim is cited."), word_overlap("Is polite.", "Cites a source.")
+    (1.0, 0.0)
     """
+    left, right = _stems(one), _stems(other)
+    return len(left & right) / min(len(left), len(right)) if left and right else 0.0
+
+
+def _stems(text: str) -> set[str]:
+    words = (word for word in _WORD.findall(text.casefold()) if len(word) > 1 and not _EMPTY_WORDS.fullmatch(word))
+    return {word[:_STEM] for word in words}
+
+
+def _weight(criterion: Criterion, criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
+    positive = [each.weight for each in criteria if each.weight > 0]
+    if criterion.weight == 0 and not criterion.fatal:
+        yield "zero-weight", "A weight of 0 is reported and not scored."
+    elif len(positive) >= SMALL_RUBRIC and criterion.weight > DOMINANT_SHARE * sum(positive):
+        share = criterion.weight / sum(positive)
+        yield "dominant-weight", f"`{criterion.name}` holds {share:.0%} of the positive weight: it decides alone."
+
+
+def criteria_paths(rubric: Rubric, document: Document | None) -> Sequence[Path]:
+    """The path of every criterion: in the file it was read from, or as the writer would write the rubric."""
     if document is not None:
         return criterion_paths(document.value)
     if not rubric.sections:
@@ -99,63 +191,10 @@ def paths_of(rubric: Rubric, document: Document | None) -> Sequence[Path]:
     ]
 
 
-def _remarks(
-    rubric: Rubric, paths: Sequence[Path], document: Document | None, likeness: Likeness
-) -> Iterator[tuple[Path, Remark]]:
-    whole = lacks_issues(rubric.criteria)
-    if whole is not None:
-        yield (), whole
-    alike = dict(overlaps(rubric.criteria, likeness))
-    heavy = dict(weights(rubric.criteria))
-    for place, (path, criterion) in enumerate(zip(paths, rubric.criteria, strict=True)):
-        if not _has_name(criterion, place, path, document):
-            message = (
-                f"The criterion has no name; reports call it `{criterion.name}`, and one put before it renames it."
-            )
-            yield path, Remark("unnamed", message, "Give it a short `name`.")
-        for remark in phrasing(criterion):
-            yield (*path, "requirement"), remark
-        if place in alike:
-            yield (*path, "requirement"), alike[place]
-        if place in heavy:
-            yield (*path, "weight"), heavy[place]
-        for spot in scale_remarks(criterion):
-            yield (*path, *spot.path), spot.remark
+def format_path(path: Path) -> str:
+    """Write the keys and positions to a value.
 
-
-def _has_name(criterion: Criterion, place: int, path: Path, document: Document | None) -> bool:
-    """Whether the author gave a name; a rubric from memory has lost that, unless the name tells."""
-    if document is None:
-        return criterion.name != default_name(place)
-    raw: Any = document.value
-    for step in path:
-        raw = raw[step]
-    return bool(raw.get("name"))
-
-
-def finding_of(path: Path, remark: Remark, document: Document | None, *, severity: Severity | None = None) -> Finding:
-    """A remark at its place.
-
-    Args:
-        path: The keys and positions to it.
-        remark: What is wrong.
-        document: The file it was read from, for places.
-        severity: How grave it is; that of its code unless given.
-    """
-    return Finding(
-        code=remark.code,
-        severity=severity or CODES[remark.code],
-        where=document.where(path) if document is not None else None,
-        path=shown_path(path),
-        message=remark.message,
-        suggestion=remark.suggestion,
-    )
-
-
-def shown_path(path: Path) -> str:
-    """The keys and positions to a value, as findings write them.
-
-    >>> shown_path(("criteria", 2, "requirement"))
+    >>> format_path(("criteria", 2, "requirement"))
     'criteria[2].requirement'
     """
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

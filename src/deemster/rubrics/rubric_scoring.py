@@ -152,7 +152,7 @@ def rubric_scores(
     """Score many lists of verdicts at once.
 
     With S the sum of weight times value, P that of the positive weights and N that of the negative ones without their
-    sign, the score is S / P, or 1 + S / N where only issues are left, brought to [0, 1]; it is S where it is not to be
+    sign, the score is S / P, or 1 + S / N where only faults are left, brought to [0, 1]; it is S where it is not to be
     normalised, and undefined where no weight is left or every call failed. A failed fatal criterion makes it 0.
 
     Args:
@@ -215,7 +215,7 @@ def _sum(terms: Floats) -> Floats:
 def _brought(total: Floats, positive: Floats, negative: Floats) -> Floats:
     gains = positive > 0
     scale = np.where(gains, positive, np.where(negative > 0, negative, 1.0))
-    # A huge issue beside a tiny gain overflows, to the side the clip cuts off.
+    # A huge fault beside a tiny gain overflows, to the side the clip cuts off.
     with np.errstate(over="ignore"):
         share = np.where(gains, 0.0, 1.0) + total / scale
     return np.clip(share, 0.0, 1.0)

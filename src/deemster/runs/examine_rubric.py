@@ -14,9 +14,8 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_judge import Judge
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
-from deemster.rubrics.rubric_check import Finding, Severity, finding_of, paths_of
+from deemster.rubrics.rubric_check import RubricIssue, criteria_paths, format_path
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.wording_check import Remark
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress
@@ -30,14 +29,14 @@ class RubricExamination(NamedTuple):
     """What judges say of a rubric.
 
     Attributes:
-        findings: What is not as the meta-rubric wants it, in the order of the criteria.
+        issues: What is not as the meta-rubric wants it, in the order of the criteria.
         asked: How many questions there were.
         failed: How many of them nobody answered.
         cost_usd: What the answers cost; None where nobody knows.
         halted: Why not everything was asked; None where everything was.
     """
 
-    findings: tuple[Finding, ...]
+    issues: tuple[RubricIssue, ...]
     asked: int
     failed: int
     cost_usd: Decimal | None
@@ -54,7 +53,7 @@ async def examine_rubric(
     progress: Callable[[Progress], None] | None = None,
     stop: Stop | None = None,
 ) -> RubricExamination:
-    """What judges find in a rubric by the meta-rubric; several decide by majority.
+    """Let judges grade a rubric by the meta-rubric; several decide by majority.
 
     Args:
         rubric: What is examined.
@@ -83,7 +82,7 @@ async def examine_rubric(
     grading = await run_grading(dataset, grader, access=access, warn=warn, progress=progress, stop=stop)
     every = [criterion for item in grading.items for criterion in item.criteria]
     return RubricExamination(
-        findings=tuple(_findings(rubric, shown, grading, document)),
+        issues=tuple(_issues(rubric, shown, grading, document)),
         asked=sum(len(exam.rubric.criteria) for exam in shown),
         failed=sum(criterion.failed for criterion in every),
         cost_usd=grading.cost_usd,
@@ -91,33 +90,42 @@ async def examine_rubric(
     )
 
 
-def merge_findings(first: Sequence[Finding], second: Sequence[Finding], paths: Sequence[str]) -> tuple[Finding, ...]:
-    """Findings of two kinds in the order of the criteria; what is about the whole comes first.
+def merge_issues(
+    first: Sequence[RubricIssue], second: Sequence[RubricIssue], paths: Sequence[str]
+) -> tuple[RubricIssue, ...]:
+    """Put issues of two kinds into the order of the criteria; those of the whole rubric come first.
 
     Args:
-        first: Findings of one kind.
-        second: Findings of the other, behind the first ones of the same criterion.
-        paths: The path of every criterion, as findings write it.
+        first: Issues of one kind.
+        second: Issues of the other, behind the first ones of the same criterion.
+        paths: The path of every criterion, as issues write it.
     """
 
-    def place(finding: Finding) -> int:
-        within = (at for at, path in enumerate(paths) if finding.path == path or finding.path.startswith(f"{path}."))
+    def place(issue: RubricIssue) -> int:
+        within = (at for at, path in enumerate(paths) if issue.path == path or issue.path.startswith(f"{path}."))
         return next(within, -1)
 
     return tuple(sorted((*first, *second), key=place))
 
 
-def _findings(rubric: Rubric, shown: Sequence[Exam], grading: Grading, document: Document | None) -> Iterator[Finding]:
-    paths = paths_of(rubric, document)
+def _issues(
+    rubric: Rubric, shown: Sequence[Exam], grading: Grading, document: Document | None
+) -> Iterator[RubricIssue]:
+    paths = criteria_paths(rubric, document)
     for exam, item in zip(shown, grading.items, strict=True):
         path: Path = () if exam.place is None else (*paths[exam.place], "requirement")
         name = None if exam.place is None else rubric.names[exam.place]
         for criterion in item.criteria:
             if criterion.verdict == "UNMET":
                 found = criterion.criterion
-                remark = Remark(f"{PREFIX}{found}", _message(name, criterion), ADVICE[found])
-                severity: Severity = "hint" if found in HINTS else "warning"
-                yield finding_of(path, remark, document, severity=severity)
+                yield RubricIssue(
+                    code=f"{PREFIX}{found}",
+                    severity="hint" if found in HINTS else "warning",
+                    where=None if document is None else document.where(path),
+                    path=format_path(path),
+                    message=_message(name, criterion),
+                    suggestion=ADVICE[found],
+                )
 
 
 def _message(name: str | None, criterion: CriterionGrading) -> str:
