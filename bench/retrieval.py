@@ -44,7 +44,7 @@ def raced(*functions):
 
 def ours(rankings, gains):
     """What makes our means from numbers, and what makes them from marks."""
-    from deemster.metrics.batch_ranking import ranked_columns, score_ranked
+    from deemster.metrics.batch_ranking import ranked_columns, score_rankings
     from deemster.metrics.retrieval_metrics import RetrievalHitAtK, RetrievalMrr, RetrievalNdcgAtK, RetrievalRecallAtK
     from deemster.records import Output, Sample
 
@@ -66,7 +66,7 @@ def ours(rankings, gains):
         return [float(column.scores.sum()) for column in ranked_columns(metrics, samples, outputs)]
 
     def marks(samples, outputs):
-        return [sum(mark.score for mark in column) for column in score_ranked(metrics, samples, outputs)]
+        return [sum(mark.score for mark in column) for column in score_rankings(metrics, samples, outputs)]
 
     return lambda: means(numbers), lambda: means(marks)
 

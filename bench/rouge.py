@@ -12,7 +12,7 @@ from deemster.metrics.token_overlap import RougeL
 from deemster.records import Output, Sample
 
 TURNS = 20
-CASES = ((10_000, 60, 10_000, 30), (1_000, 1_000, 40, 1_000))
+CASES = ((10_000, 60, 10_000, 30), (1_000, 1_000, 40, 600))
 
 
 def texts(pairs, tokens):

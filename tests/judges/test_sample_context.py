@@ -3,7 +3,7 @@
 import pytest
 
 from deemster.judges.sample_context import passages_of, sample_passages
-from deemster.metrics.metric_contract import UnscoredError
+from deemster.metrics.builtin_metric import UnscoredError
 from deemster.records import Output, Sample
 
 

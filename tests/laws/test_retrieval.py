@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.metrics.batch_ranking import score_ranked
+from deemster.metrics.batch_ranking import score_rankings
 from deemster.metrics.retrieval_metrics import (
     RetrievalF1AtK,
     RetrievalHitAtK,
@@ -106,7 +106,7 @@ def test_a_batch_is_marked_as_its_pairs_are(pairs, k):
     outputs = [Output("", ranking) for ranking, _ in pairs]
     metrics = every(k)
     expected = [[metric.score(*pair) for pair in zip(samples, outputs, strict=True)] for metric in metrics]
-    assert score_ranked(metrics, samples, outputs) == expected
+    assert score_rankings(metrics, samples, outputs) == expected
     assert [metric.score_many(samples, outputs) for metric in metrics] == expected
 
 
@@ -115,5 +115,5 @@ def test_what_is_asked_beside_it_changes_no_mark(ranking, relevant, k, other):
     sample, output = Sample("s", {}, relevant), Output("", ranking)
     for metric in every(k):
         for beside in (*every(other), RetrievalMrr(k=other), RetrievalMap(k=other)):
-            [[mark], _] = score_ranked([metric, beside], [sample], [output])
+            [[mark], _] = score_rankings([metric, beside], [sample], [output])
             assert mark == metric.score(sample, output)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.json_validity import DEEPEST, Json, JsonSchema, JsonValid, NotJson, read_json
+from deemster.metrics.json_validity import DEEPEST, InvalidJson, JsonSchema, JsonValid, ParsedJson, read_json
 from deemster.records import Output, Sample
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -51,11 +51,11 @@ def test_what_is_not_json_scores_zero_with_its_place(text, line, column):
 
 
 def test_two_hundred_containers_are_the_deepest():
-    assert isinstance(read_json("[" * 200 + "]" * 200), Json)
-    assert read_json("[" * 201 + "]" * 201) == NotJson(1, 201)
-    assert isinstance(read_json("[" + ",".join(["[]"] * 5000) + "]"), Json)
-    assert isinstance(read_json(json.dumps("[" * 5000)), Json)
-    assert isinstance(read_json(json.dumps(['\\"[{' * 300])), Json)
+    assert isinstance(read_json("[" * 200 + "]" * 200), ParsedJson)
+    assert read_json("[" * 201 + "]" * 201) == InvalidJson(1, 201)
+    assert isinstance(read_json("[" + ",".join(["[]"] * 5000) + "]"), ParsedJson)
+    assert isinstance(read_json(json.dumps("[" * 5000)), ParsedJson)
+    assert isinstance(read_json(json.dumps(['\\"[{' * 300])), ParsedJson)
 
 
 def test_numbers_beyond_a_float_stay_finite_and_distinct():
@@ -86,7 +86,7 @@ def test_places_within_a_fence_are_places_of_the_whole_output():
 def test_any_text_is_read_or_placed(text):
     for fenced in (False, True):
         read = read_json(text, fenced=fenced)
-        assert isinstance(read, Json) or (read.line >= 1 and read.column >= 1)
+        assert isinstance(read, ParsedJson) or (read.line >= 1 and read.column >= 1)
 
 
 @given(

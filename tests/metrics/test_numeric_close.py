@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.numeric_close import NumericClose, number_of, number_within
+from deemster.metrics.numeric_close import NumericClose, find_number, parse_number
 from deemster.records import Output, Sample
 
 
@@ -62,8 +62,8 @@ def test_an_expected_output_that_is_no_number_is_unscored_and_only_a_warning(exp
     ],
 )
 def test_the_first_or_last_number_of_a_text_is_found(text, first, last):
-    assert number_within(text) == (None if first is None else Decimal(first))
-    assert number_within(text, last=True) == (None if last is None else Decimal(last))
+    assert find_number(text) == (None if first is None else Decimal(first))
+    assert find_number(text, last=True) == (None if last is None else Decimal(last))
 
 
 def test_extract_chooses_the_number():
@@ -82,7 +82,7 @@ def test_numbers_no_float_can_hold_are_compared():
 
 @given(st.text(alphabet="0123456789,.-+eE_ x"))
 def test_any_text_is_a_number_or_none(text):
-    for found in (number_of(text), number_within(text), number_within(text, last=True)):
+    for found in (parse_number(text), find_number(text), find_number(text, last=True)):
         assert found is None or found.is_finite()
 
 

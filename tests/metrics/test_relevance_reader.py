@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.metrics._relevance_reader import ids_of, ranks_of
-from deemster.metrics.metric_contract import UnscoredError
+from deemster.metrics._relevance_reader import entry_ids, find_ranks
+from deemster.metrics.builtin_metric import UnscoredError
 
 names = st.sampled_from("abcdefghijklmnop")
 rankings = st.lists(names, max_size=30)
@@ -22,7 +22,7 @@ def plain_ranks(ranking):
 
 @given(rankings, relevances, st.integers(0, 40))
 def test_ranks_are_those_among_the_first_distinct_ids(ranking, relevant, depth):
-    found, seen = ranks_of(relevant, ranking, depth=depth)
+    found, seen = find_ranks(relevant, ranking, depth=depth)
     expected = {name: rank for name, rank in plain_ranks(ranking).items() if rank <= depth}
     assert seen == len(expected)
     assert [found.get(name, 0) for name in relevant] == [expected.get(name, 0) for name in relevant]
@@ -30,7 +30,7 @@ def test_ranks_are_those_among_the_first_distinct_ids(ranking, relevant, depth):
 
 @given(rankings, relevances, st.integers(0, 40))
 def test_the_first_relevant_id_is_found_however_deep_it_stands(ranking, relevant, depth):
-    found, seen = ranks_of(relevant, ranking, depth=depth, first=True)
+    found, seen = find_ranks(relevant, ranking, depth=depth, first=True)
     ranks = plain_ranks(ranking)
     deepest = max(depth, min((ranks[name] for name in relevant if name in ranks), default=0))
     expected = {name: rank for name, rank in ranks.items() if rank <= deepest}
@@ -40,14 +40,14 @@ def test_the_first_relevant_id_is_found_however_deep_it_stands(ranking, relevant
 
 def test_ids_are_text_as_it_stands_and_numbers_as_text():
     texts = ["b", "a", "b"]
-    assert ids_of(texts) is texts
-    assert ids_of(("b", 7, {"id": "c", "text": ""})) == ["b", "7", "c"]
+    assert entry_ids(texts) is texts
+    assert entry_ids(("b", 7, {"id": "c", "text": ""})) == ["b", "7", "c"]
 
 
 @pytest.mark.parametrize("entries", [["a", ""], ["a", 1.5], ["a", None], ["", 1], [{"text": "x"}], [{"id": ""}]])
 def test_an_entry_without_an_id_is_a_fault_that_names_its_place(entries):
     with pytest.raises(UnscoredError) as caught:
-        ids_of(entries)
+        entry_ids(entries)
     assert caught.value.cause == "bad_output"
     wrong = next(place for place, entry in enumerate(entries) if entry not in ("a", 1))
     assert caught.value.message.startswith(f"Entry {wrong} ")

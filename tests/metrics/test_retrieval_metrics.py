@@ -7,7 +7,7 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.metrics.answer_containment import AnswerContainmentAtK
-from deemster.metrics.batch_ranking import score_ranked
+from deemster.metrics.batch_ranking import score_rankings
 from deemster.metrics.retrieval_metrics import (
     RetrievalF1AtK,
     RetrievalHitAtK,
@@ -294,7 +294,7 @@ def test_many_rankings_are_marked_as_one_by_one_also_where_they_are_faulty():
     outputs = [Output("", ["b", "b", "a"]), Output('["a"]'), Output("prose"), Output("", ["a", 3])]
     pairs = [(sample, output) for sample in samples for output in outputs] * 2
     metrics = [kind() for kind in BY_ID]
-    together = score_ranked(metrics, *zip(*pairs, strict=True))
+    together = score_rankings(metrics, *zip(*pairs, strict=True))
     for metric, marks in zip(metrics, together, strict=True):
         single = [metric.score(*pair) for pair in pairs]
         assert marks == single

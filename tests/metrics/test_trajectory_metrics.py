@@ -3,7 +3,7 @@
 import pytest
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.metrics._expected_trajectory import fits
+from deemster.metrics._expected_trajectory import argument_matches
 from deemster.metrics.trajectory_metrics import (
     ApprovalGated,
     NoPendingApprovals,
@@ -125,8 +125,8 @@ def test_expected_calls_are_met_by_some_call():
     ],
 )
 def test_arguments_match_by_subset(expected, actual, plain, coerced):
-    assert fits(expected, actual) is plain
-    assert fits(expected, actual, coerce_numbers=True) is coerced
+    assert argument_matches(expected, actual) is plain
+    assert argument_matches(expected, actual, coerce_numbers=True) is coerced
 
 
 @pytest.mark.parametrize(("metric", "key"), EXPECTING)

@@ -294,7 +294,7 @@ def test_importing_the_catalog_loads_no_metric_and_nothing_heavy():
         "print(sorted(heavy & set(sys.modules)), sorted(ours))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] ['deemster.metrics.metric_contract', 'deemster.metrics.metric_spec']\n"
+    assert done.stdout == "[] ['deemster.metrics.builtin_metric', 'deemster.metrics.metric_spec']\n"
 
 
 class Plain:

@@ -32,7 +32,7 @@ from deemster.errors.exceptions import (
     TakenError,
     VotesError,
 )
-from deemster.errors.message_text import counted, did_you_mean, listing, nearest, visible
+from deemster.errors.message_text import counted, did_you_mean, listing, nearest, show_value, visible
 
 __all__ = [
     "ConfigurationError",
@@ -53,5 +53,6 @@ __all__ = [
     "did_you_mean",
     "listing",
     "nearest",
+    "show_value",
     "visible",
 ]

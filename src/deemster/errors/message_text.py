@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
@@ -38,6 +39,19 @@ def visible(text: str, *, limit: int | None = None) -> str:
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     return text
+
+
+def show_value(value: Any) -> str:
+    """Write a value for a message, as Python writes it; a value that Python refuses to write is only named.
+
+    >>> show_value("a"), show_value(10**5000)
+    ("'a'", 'a number')
+    """
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):
+        # Integers of more than 4,300 digits, alone or within something else; nesting without end.
+        return "a number" if isinstance(value, int) else "a list" if isinstance(value, (list, tuple)) else "a map"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

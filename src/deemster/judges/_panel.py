@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean, visible
+from deemster.errors import ConfigurationError, did_you_mean, show_value, visible
 from deemster.judges.judge_script import Asking, Judged, Silent, Told, asked_all
-from deemster.metrics.metric_contract import shown
-from deemster.metrics.option_checks import is_amount, one_of, whole
+from deemster.metrics.option_checks import check_choice, check_whole_number, is_amount
 from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer, Usage
 from deemster.records.model_requests import JUDGE
 from deemster.records.usage import added
@@ -87,20 +86,20 @@ class Panelled(Judged, frozen=True, kw_only=True):
         """
         put = msgspec.structs.force_setattr
         put(self, "models", _models(self.models, metric=self.alias))
-        whole(self.samples, least=1, most=MOST_SAMPLES, option="samples", metric=self.alias)
+        check_whole_number(self.samples, least=1, most=MOST_SAMPLES, option="samples", metric=self.alias)
         put(self, "temperature", self._temperature())
-        one_of(self.combine, COMBINATIONS, option="combine", metric=self.alias)
+        check_choice(self.combine, COMBINATIONS, option="combine", metric=self.alias)
         put(self, "weights", self._weights())
         if self.quorum is not None:
-            whole(self.quorum, least=1, most=len(self.members), option="quorum", metric=self.alias)
-        whole(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
+            check_whole_number(self.quorum, least=1, most=len(self.members), option="quorum", metric=self.alias)
+        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
     def _temperature(self) -> float | None:
         if self.temperature is None:
             return None
         if not is_amount(self.temperature) or self.temperature > 2:
             raise ConfigurationError(
-                f"`temperature` of {self.alias} is a number from 0 to 2, not {shown(self.temperature)}."
+                f"`temperature` of {self.alias} is a number from 0 to 2, not {show_value(self.temperature)}."
             )
         if self.samples > 1 and not self.temperature:
             raise ConfigurationError(
@@ -119,7 +118,9 @@ class Panelled(Judged, frozen=True, kw_only=True):
         for role in self.weights:
             if role not in self.models:
                 hint = did_you_mean(str(role), self.models)
-                raise ConfigurationError(f"`weights` of {self.alias} names {shown(role)}, which is no model. {hint}")
+                raise ConfigurationError(
+                    f"`weights` of {self.alias} names {show_value(role)}, which is no model. {hint}"
+                )
         lacking = [role for role in self.models if role not in self.weights]
         if lacking or not any(self.weights.values()):
             raise ConfigurationError(f"`weights` of {self.alias} need every model, and one above 0. {example}")
@@ -386,7 +387,7 @@ def _models(models: Any, *, metric: str) -> tuple[str, ...]:
         or not roles
         or not all(isinstance(role, str) and role.strip() == role != "" for role in roles)
     ):
-        raise ConfigurationError(f"`models` of {metric} are names of the suite's models, not {shown(models)}.")
+        raise ConfigurationError(f"`models` of {metric} are names of the suite's models, not {show_value(models)}.")
     if len(set(roles)) != len(roles):
         raise ConfigurationError(f"`models` of {metric} names a model twice. To ask it several times say `samples`.")
     return tuple(roles)

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean
+from deemster.errors import ConfigurationError, did_you_mean, show_value
 from deemster.judges.prompt_templates import checked_unicode
-from deemster.metrics.metric_contract import shown
 
 HIGHEST = 1000
 KEYS = ("range", "outcome")
@@ -63,7 +62,7 @@ def bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     'bad'
     """
     if isinstance(rubric, (str, Mapping)) or not isinstance(rubric, Sequence) or not rubric:
-        raise ConfigurationError(f"`rubric` of {metric} is a list of bands, not {shown(rubric)}. {EXAMPLE}")
+        raise ConfigurationError(f"`rubric` of {metric} is a list of bands, not {show_value(rubric)}. {EXAMPLE}")
     found = sorted((_band(entry, place, metric) for place, entry in enumerate(rubric)), key=lambda band: band.range)
     for lower, upper in pairwise(found):
         gap = upper.range[0] - lower.range[1]
@@ -93,18 +92,17 @@ def _band(entry: Any, place: int, metric: str) -> Band:
     if isinstance(entry, Band):
         entry = {"range": entry.range, "outcome": entry.outcome}
     if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"{called} is a map, not {shown(entry)}. {EXAMPLE}")
+        raise ConfigurationError(f"{called} is a map, not {show_value(entry)}. {EXAMPLE}")
     for key in entry:
         if key not in KEYS:
-            raise ConfigurationError(f"{called} has no key {shown(key)}. {did_you_mean(str(key), KEYS)}")
+            raise ConfigurationError(f"{called} has no key {show_value(key)}. {did_you_mean(str(key), KEYS)}")
     ends = entry.get("range")
     if not isinstance(ends, (list, tuple)) or len(ends) != 2 or not all(type(end) is int for end in ends):
-        raise ConfigurationError(f"`range` of {called} is two whole numbers, not {shown(ends)}. {EXAMPLE}")
+        raise ConfigurationError(f"`range` of {called} is two whole numbers, not {show_value(ends)}. {EXAMPLE}")
     if not 0 <= ends[0] <= ends[1] <= HIGHEST:
-        raise ConfigurationError(
-            f"`range` of {called} is two whole numbers from 0 to {HIGHEST}, the lower one first, not {shown(ends)}."
-        )
+        wanted = f"two whole numbers from 0 to {HIGHEST}, the lower one first"
+        raise ConfigurationError(f"`range` of {called} is {wanted}, not {show_value(ends)}.")
     outcome = entry.get("outcome")
     if not isinstance(outcome, str) or not outcome.strip():
-        raise ConfigurationError(f"`outcome` of {called} is text that is not blank, not {shown(outcome)}.")
+        raise ConfigurationError(f"`outcome` of {called} is text that is not blank, not {show_value(outcome)}.")
     return Band((ends[0], ends[1]), checked_unicode(outcome, called=f"`outcome` of {called}").strip())

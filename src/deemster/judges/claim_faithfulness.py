@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, show_value
 from deemster.judges._geval_prompt import NOTHING
 from deemster.judges._panel import SEED
 from deemster.judges._untrusted_text import blocks
@@ -12,8 +12,8 @@ from deemster.judges.judge_script import Judged, Silent, asked, asked_all
 from deemster.judges.prompt_templates import Prompt, prompt
 from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, words
 from deemster.judges.sample_context import passages_of, question_of, sample_passages
-from deemster.metrics.metric_contract import UnscoredError, shown, text_of
-from deemster.metrics.option_checks import one_of, whole
+from deemster.metrics.builtin_metric import UnscoredError, output_text
+from deemster.metrics.option_checks import check_choice, check_whole_number
 from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script, freeze
 from deemster.records.model_requests import JUDGE
 
@@ -80,11 +80,11 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         """
         if not isinstance(self.model, str) or not self.model.strip():
             raise ConfigurationError(
-                f"`model` of {self.alias} is a name of the suite's models, not {shown(self.model)}."
+                f"`model` of {self.alias} is a name of the suite's models, not {show_value(self.model)}."
             )
-        whole(self.max_claims, least=1, most=1000, option="max_claims", metric=self.alias)
-        one_of(self.without_claims, WITHOUT, option="without_claims", metric=self.alias)
-        whole(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
+        check_whole_number(self.max_claims, least=1, most=1000, option="max_claims", metric=self.alias)
+        check_choice(self.without_claims, WITHOUT, option="without_claims", metric=self.alias)
+        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
             UnscoredError: The sample or output cannot be read, or makes no claim, or too many.
             Silent: A request had no usable answer.
         """
-        texts = {"question": question_of(sample), "actual_output": text_of(output)}
+        texts = {"question": question_of(sample), "actual_output": output_text(output)}
         passages = passages_of(sample, output)
         values, nonce = blocks(texts)
         told = yield from asked(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.datasets.votes import CHECK
-from deemster.errors import ConfigurationError, Issue, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.formats.canonical_json import canonical
 from deemster.formats.json_values import SURROGATE
 from deemster.judges._grading_prompt import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
@@ -27,7 +27,6 @@ from deemster.judges.grading_judge import Judge, jury_of
 from deemster.judges.grading_result import ItemGrading, Vote, failure_of, verdict_fields
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.prompt_templates import file_text, text_hash
-from deemster.metrics.metric_contract import shown
 from deemster.records import Ask, Reply, Request
 from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
@@ -171,22 +170,22 @@ class CriterionGrader:
 
     def _issues(self) -> Iterator[Issue]:
         if self.calls not in CALLS:
-            yield Issue(f"`calls` knows no {shown(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
+            yield Issue(f"`calls` knows no {show_value(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
         for key in ("shuffle_options", "auto_na", "probabilities"):
             if not isinstance(getattr(self, key), bool):
-                yield Issue(f"`{key}` is true or false, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` is true or false, not {show_value(getattr(self, key))}.")
         for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot)):
             if getattr(self, key) is not None and not isinstance(getattr(self, key), kind):
-                yield Issue(f"`{key}` is a `{kind.__name__}` or None, not {shown(getattr(self, key))[:60]}.")
+                yield Issue(f"`{key}` is a `{kind.__name__}` or None, not {show_value(getattr(self, key))[:60]}.")
         if type(self.repeats) is not int or not 1 <= self.repeats <= 100:
-            yield Issue(f"`repeats` is a whole number from 1 to 100, not {shown(self.repeats)}.")
+            yield Issue(f"`repeats` is a whole number from 1 to 100, not {show_value(self.repeats)}.")
         if type(self.seed) is not int:
-            yield Issue(f"`seed` is a whole number, not {shown(self.seed)}.")
+            yield Issue(f"`seed` is a whole number, not {show_value(self.seed)}.")
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
-            yield Issue(f"`max_tokens` is a whole number of at least 1, not {shown(self.max_tokens)}.")
+            yield Issue(f"`max_tokens` is a whole number of at least 1, not {show_value(self.max_tokens)}.")
         warm = self.temperature
         if warm is not None and (type(warm) not in (int, float) or not math.isfinite(warm) or not 0 <= warm <= 2):
-            yield Issue(f"`temperature` is a number from 0 to 2, not {shown(warm)}.")
+            yield Issue(f"`temperature` is a number from 0 to 2, not {show_value(warm)}.")
         elif warm == 0 and self.repeats != 1:
             yield Issue("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
         if self.cascade is not None:
@@ -195,7 +194,7 @@ class CriterionGrader:
 
     def _cascade_issues(self) -> Iterator[Issue]:
         if not isinstance(self.cascade, Cascade):
-            yield Issue(f"`cascade` is a `Cascade` or None, not {shown(self.cascade)[:60]}.")
+            yield Issue(f"`cascade` is a `Cascade` or None, not {show_value(self.cascade)[:60]}.")
         elif self.judges != self.cascade.judges:
             yield Issue("`judges` are not those of the cascade; give the cascade as `judges`.")
         elif self.temperature == 0 and self.cascade.asks > 1:
@@ -206,9 +205,9 @@ class CriterionGrader:
         prompts = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
         for kind, text in prompts.items():
             if kind not in KINDS:
-                yield Issue(f"`system_prompt` knows no kind {shown(kind)}. {did_you_mean(str(kind), KINDS)}")
+                yield Issue(f"`system_prompt` knows no kind {show_value(kind)}. {did_you_mean(str(kind), KINDS)}")
             elif not isinstance(text, str) or not text.strip():
-                yield Issue(f"`system_prompt` is text, or text by kind of criterion, not {shown(text)}.")
+                yield Issue(f"`system_prompt` is text, or text by kind of criterion, not {show_value(text)}.")
                 return
             elif SURROGATE.search(text):
                 yield Issue("`system_prompt` is not valid Unicode: it holds a lone surrogate.")

@@ -162,7 +162,7 @@ def _messages(
     values = {
         "name": f'The criterion "{criterion.name}"',
         "kind": criterion.kind,
-        "sign": "a issue: MET or more of it costs points" if criterion.weight < 0 else "a strength",
+        "sign": "a fault: MET or more of it costs points" if criterion.weight < 0 else "a strength",
         "requirement": criterion.requirement,
         "options": "\n".join(options) or "MET, UNMET, CANNOT_ASSESS",
         "guidelines": guidelines or _NONE,

@@ -9,9 +9,8 @@ import msgspec
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, Issue
+from deemster.errors import ConfigurationError, Issue, show_value
 from deemster.judges.grading_case import Case, output_of, place_digest, text_digest
-from deemster.metrics.metric_contract import shown
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -46,18 +45,18 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
 
     def _issues(self) -> Iterator[Issue]:
         if not isinstance(self.train, RubricDataset):
-            yield Issue(f"`train` of few-shot is a `RubricDataset`, not {shown(self.train)[:60]}.")
+            yield Issue(f"`train` of few-shot is a `RubricDataset`, not {show_value(self.train)[:60]}.")
         elif not any(label is not None for truth in self.train.truths for label in truth or ()):
             yield Issue("No item of `train` has a label, and examples need one.")
         if type(self.n) is not int or self.n < 1:
-            yield Issue(f"`n` of few-shot is a whole number of at least 1, not {shown(self.n)}.")
+            yield Issue(f"`n` of few-shot is a whole number of at least 1, not {show_value(self.n)}.")
         if type(self.seed) is not int:
-            yield Issue(f"`seed` of few-shot is a whole number, not {shown(self.seed)}.")
+            yield Issue(f"`seed` of few-shot is a whole number, not {show_value(self.seed)}.")
         for key in ("balance", "reasons"):
             if not isinstance(getattr(self, key), bool):
-                yield Issue(f"`{key}` of few-shot is true or false, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` of few-shot is true or false, not {show_value(getattr(self, key))}.")
         if self.cluster is not None and not isinstance(self.cluster, (str, Mapping)):
-            yield Issue(f"`cluster` of few-shot is a key of the metadata or a map, not {shown(self.cluster)}.")
+            yield Issue(f"`cluster` of few-shot is a key of the metadata or a map, not {show_value(self.cluster)}.")
 
     def cluster_of(self, name: str, metadata: Mapping[str, Any]) -> Any:
         """The cluster of an item; None where it has none."""

@@ -35,8 +35,8 @@ from deemster.judges.prompt_templates import checked_text
 from deemster.judges.refusal_quality import reference_declines, reference_prompt
 from deemster.judges.reply_parser import Unreadable, cut, entries_of, whole_number, words
 from deemster.judges.sample_context import passages_of, question_of, reference_of, sample_passages
-from deemster.metrics.metric_contract import text_of
-from deemster.metrics.option_checks import flag, one_of
+from deemster.metrics.builtin_metric import output_text
+from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Answer, Ask, Mark, MetricScore, NoAnswer, Output, Sample, Script
 
 SCORINGS = ("integer", "logprobs", "samples")
@@ -137,9 +137,9 @@ class GEval(Panelled, frozen=True, kw_only=True):
         """
         super().validate()
         put, called = msgspec.structs.force_setattr, self.alias
-        one_of(self.scoring, SCORINGS, option="scoring", metric=called)
+        check_choice(self.scoring, SCORINGS, option="scoring", metric=called)
         for option in ("higher_is_better", "strict", "refusal_check"):
-            flag(getattr(self, option), option=option, metric=called)
+            check_flag(getattr(self, option), option=option, metric=called)
         if self.criteria is not None and self.steps is not None:
             raise ConfigurationError(f"{called} takes `criteria` or `steps`, not both.")
         if self.criteria is None and self.steps is None and self.preset is None:
@@ -241,7 +241,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         """
         quality = self.quality
         beside: dict[str, Any] = {}
-        texts: dict[str, str | tuple[str, ...]] = {**self._shown(sample), "actual_output": text_of(output)}
+        texts: dict[str, str | tuple[str, ...]] = {**self._shown(sample), "actual_output": output_text(output)}
         if self.refusal_check:
             refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
             beside["reference_refuses"] = refuses

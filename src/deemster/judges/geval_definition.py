@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean, listing
+from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 from deemster.formats.document import Reading
 from deemster.formats.strict_yaml import yaml_document
 from deemster.judges._score_bands import Band, bands
 from deemster.judges.prompt_templates import checked_text, checked_unicode
-from deemster.metrics.metric_contract import shown
 
 FIELDS = ("input", "context", "expected_output", "actual_output")
 SHOWN = {
@@ -88,7 +87,7 @@ def preset(name: Any, *, metric: str = "g-eval") -> Preset:
         ConfigurationError: None is called that.
     """
     if not isinstance(name, str):
-        raise ConfigurationError(f"`preset` of {metric} is a name, not {shown(name)}.")
+        raise ConfigurationError(f"`preset` of {metric} is a name, not {show_value(name)}.")
     if name not in presets():
         raise ConfigurationError(f"`preset` of {metric} knows no `{name}`. {did_you_mean(name, presets())}")
     return _read(name)
@@ -120,7 +119,7 @@ def checked_steps(steps: Any, *, metric: str) -> tuple[str, ...]:
     """
     example = "Write a list, such as `[Read the answer., Compare it with the context.]`."
     if not isinstance(steps, (list, tuple)) or not 1 <= len(steps) <= MOST_STEPS:
-        raise ConfigurationError(f"`steps` of {metric} are 1 to {MOST_STEPS} texts, not {shown(steps)}. {example}")
+        raise ConfigurationError(f"`steps` of {metric} are 1 to {MOST_STEPS} texts, not {show_value(steps)}. {example}")
     return tuple(checked_text(step, option=f"steps[{place}]", metric=metric) for place, step in enumerate(steps))
 
 
@@ -131,11 +130,11 @@ def checked_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
         ConfigurationError: They are no list, name something unknown, or are none.
     """
     if isinstance(fields, (str, Mapping)) or not isinstance(fields, Sequence) or not fields:
-        raise ConfigurationError(f"`fields` of {metric} are some of {listing(FIELDS)}, not {shown(fields)}.")
+        raise ConfigurationError(f"`fields` of {metric} are some of {listing(FIELDS)}, not {show_value(fields)}.")
     for field in fields:
         if field not in FIELDS:
             raise ConfigurationError(
-                f"`fields` of {metric} knows no {shown(field)}. {did_you_mean(str(field), FIELDS)}"
+                f"`fields` of {metric} knows no {show_value(field)}. {did_you_mean(str(field), FIELDS)}"
             )
     if len(set(fields)) != len(fields):
         raise ConfigurationError(f"`fields` of {metric} names one twice.")
@@ -177,18 +176,18 @@ def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: s
     if isinstance(entry, Example):
         entry = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
     if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"{called} is a map, not {shown(entry)}.")
+        raise ConfigurationError(f"{called} is a map, not {show_value(entry)}.")
     known = ("score", "reason", *fields)
     for key in entry:
         if key not in known:
-            raise ConfigurationError(f"{called} has no key {shown(key)}. {did_you_mean(str(key), known)}")
+            raise ConfigurationError(f"{called} has no key {show_value(key)}. {did_you_mean(str(key), known)}")
     for key in known[1:]:
         if not isinstance(entry.get(key), str) or (key == "reason" and not entry[key].strip()):
-            raise ConfigurationError(f"`{key}` of {called} is text, not {shown(entry.get(key))}.")
+            raise ConfigurationError(f"`{key}` of {called} is text, not {show_value(entry.get(key))}.")
         checked_unicode(entry[key], called=f"`{key}` of {called}")
     score = entry.get("score")
     if type(score) is not int or not ends[0] <= score <= ends[1]:
         raise ConfigurationError(
-            f"`score` of {called} is a whole number from {ends[0]} to {ends[1]}, not {shown(score)}."
+            f"`score` of {called} is a whole number from {ends[0]} to {ends[1]}, not {show_value(score)}."
         )
     return Example(**entry)

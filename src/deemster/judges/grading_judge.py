@@ -11,8 +11,7 @@ from msgspec.structs import force_setattr
 
 from deemster.datasets.sample_rows import id_issues, is_good_id
 from deemster.datasets.votes import CHECK
-from deemster.errors import ConfigurationError, Issue
-from deemster.metrics.metric_contract import shown
+from deemster.errors import ConfigurationError, Issue, show_value
 
 
 class Judge(msgspec.Struct, frozen=True):
@@ -43,9 +42,9 @@ class Judge(msgspec.Struct, frozen=True):
         elif self.id.startswith(CHECK):
             yield Issue(f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers.")
         if not isinstance(self.model, str) or not self.model.strip():
-            yield Issue(f"`model` of a judge is the name of a model role, not {shown(self.model)}.")
+            yield Issue(f"`model` of a judge is the name of a model role, not {show_value(self.model)}.")
         if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)):
-            yield Issue(f"`weight` of a judge is a finite number above 0, not {shown(self.weight)}.")
+            yield Issue(f"`weight` of a judge is a finite number above 0, not {show_value(self.weight)}.")
         elif not (math.isfinite(self.weight) and self.weight > 0):
             yield Issue(f"`weight` of a judge is a finite number above 0, not {self.weight}.")
 
@@ -58,10 +57,10 @@ def jury_of(judges: Any) -> tuple[Judge, ...]:
     """
     given = (judges,) if isinstance(judges, Judge) else judges
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigurationError(f"`judges` is one or more `Judge(id, model)`, not {shown(judges)}.")
+        raise ConfigurationError(f"`judges` is one or more `Judge(id, model)`, not {show_value(judges)}.")
     every = tuple(given)
     issues = [
-        Issue(f"A judge is a `Judge(id, model)`, not {shown(each)}.") for each in every if type(each) is not Judge
+        Issue(f"A judge is a `Judge(id, model)`, not {show_value(each)}.") for each in every if type(each) is not Judge
     ]
     ids = [each.id for each in every if type(each) is Judge]
     issues += [Issue(f"Two judges have the id `{name}`.") for name in dict.fromkeys(ids) if ids.count(name) > 1]

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.judges.grading_judge import Judge, jury_of
 from deemster.judges.grading_result import Vote
-from deemster.metrics.metric_contract import shown
 from deemster.rubrics.criterion import Criterion
 
 WAYS = ("probability", "consistency")
@@ -53,7 +52,7 @@ class Cascade(msgspec.Struct, frozen=True):
         except ConfigurationError as error:
             raise ConfigurationError([*error.issues, *issues]) from None
         except TypeError:
-            issues.append(Issue(f"`strong` of a cascade is one or more judges, not {shown(self.strong)[:60]}."))
+            issues.append(Issue(f"`strong` of a cascade is one or more judges, not {show_value(self.strong)[:60]}."))
             raise ConfigurationError(issues) from None
         if len(judges) < 2:
             issues.append(Issue("`strong` of a cascade is empty: who decides where the cheap judge is unsure?"))
@@ -67,12 +66,14 @@ class Cascade(msgspec.Struct, frozen=True):
     def _issues(self) -> Iterator[Issue]:
         limit: Any = self.unsure_below
         if type(limit) not in (int, float) or not 0 <= limit <= 1:
-            yield Issue(f"`unsure_below` of a cascade is a number from 0 to 1, not {shown(limit)}.")
+            yield Issue(f"`unsure_below` of a cascade is a number from 0 to 1, not {show_value(limit)}.")
         if self.by not in WAYS:
-            yield Issue(f"`by` of a cascade knows no {shown(self.by)}. {did_you_mean(str(self.by), WAYS)}")
+            yield Issue(f"`by` of a cascade knows no {show_value(self.by)}. {did_you_mean(str(self.by), WAYS)}")
         least = 2 if self.by == "consistency" else 1
         if self.repeats is not None and (type(self.repeats) is not int or not least <= self.repeats <= 100):
-            yield Issue(f"`repeats` of a cascade is a whole number from {least} to 100, not {shown(self.repeats)}.")
+            yield Issue(
+                f"`repeats` of a cascade is a whole number from {least} to 100, not {show_value(self.repeats)}."
+            )
 
     @property
     def judges(self) -> tuple[Judge, ...]:

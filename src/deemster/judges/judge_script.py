@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.judges.prompt_templates import text_hash
 from deemster.judges.reply_parser import Unreadable
-from deemster.metrics.metric_contract import Measure, UnscoredError
+from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError
 from deemster.records import Answer, Ask, NoAnswer, Output, Reply, Request, Sample, Script, Unscored, Usage
 from deemster.records.model_requests import JUDGE
 from deemster.records.usage import added
@@ -98,7 +98,7 @@ def _heard(reply: Reply, read: Callable[[Answer], T]) -> Told[T] | NoAnswer:
     return NoAnswer(cause="unreadable", message="The model sent vectors where an answer was expected.")
 
 
-class Judged(Measure, frozen=True, kw_only=True):
+class Judged(BuiltinScorer, frozen=True, kw_only=True):
     """A metric that asks a chat model.
 
     A subclass writes ``trial`` and ``prompt_text``, ``expect`` where it reads more of a sample than its expected

@@ -14,8 +14,8 @@ from deemster.judges.judge_script import Told
 from deemster.judges.prompt_templates import Prompt, checked_template, prompt
 from deemster.judges.reply_parser import entries_of, number, whole_number, words
 from deemster.judges.sample_context import question_of, reference_of
-from deemster.metrics.metric_contract import text_of
-from deemster.metrics.option_checks import flag
+from deemster.metrics.builtin_metric import output_text
+from deemster.metrics.option_checks import check_flag
 from deemster.records import Answer, NoAnswer, Output, Sample, Script, freeze
 
 KEYS = ("reason", "score")
@@ -70,7 +70,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         super().validate()
-        flag(self.logprobs, option="logprobs", metric=self.alias)
+        check_flag(self.logprobs, option="logprobs", metric=self.alias)
         checked_template(self.template, known=PLACES, needed=("actual_output",), metric=self.alias)
 
     @property
@@ -97,7 +97,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
             UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
-        values, nonce = blocks({**self.expect(sample), "actual_output": text_of(output)})
+        values, nonce = blocks({**self.expect(sample), "actual_output": output_text(output)})
         told_by = self.prompt
         heard = yield from self.polled(
             told_by.messages(values, nonce=nonce),

@@ -7,14 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from deemster.formats.json_values import kind_of
 from deemster.judges._panel import Member, Panelled, Vote, settled
 from deemster.judges._untrusted_text import blocks
 from deemster.judges.judge_script import Asking, Told, asked_all
 from deemster.judges.prompt_templates import Prompt, checked_template, checked_text, filled, prompt
 from deemster.judges.reply_parser import choice, entries_of, words
 from deemster.judges.sample_context import question_of, reference_of, whole
-from deemster.metrics.metric_contract import kind, text_of, unscorable_sample
-from deemster.metrics.option_checks import one_of
+from deemster.metrics.builtin_metric import output_text, unscorable_sample
+from deemster.metrics.option_checks import check_choice
 from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script, freeze
 from deemster.records.usage import added
 
@@ -85,7 +86,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         super().validate()
-        one_of(self.against, SIDES, option="against", metric=self.alias)
+        check_choice(self.against, SIDES, option="against", metric=self.alias)
         checked_text(self.criteria, option="criteria", metric=self.alias)
         checked_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
 
@@ -109,7 +110,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         if self.against == "expected" or (self.against == "auto" and baseline is None):
             return Rival(question, reference_of(sample), "expected")
         if not isinstance(baseline, str):
-            found = kind(baseline) if "baseline_output" in sample.metadata else "absent"
+            found = kind_of(baseline) if "baseline_output" in sample.metadata else "absent"
             raise unscorable_sample(f"`metadata.baseline_output` is text; here it is {found}.")
         return Rival(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
 
@@ -121,7 +122,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
             Silent: Too few members gave a usable answer.
         """
         rival = self.expect(sample)
-        text = text_of(output)
+        text = output_text(output)
         fixed = {"against": rival.side, "prompt_hash": self.prompt_hash}
         if text == rival.text:
             return self.mark(TIE, {**fixed, "preference": "tie", "consistent": True, "identical": True})

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean, listing
-from deemster.metrics.metric_contract import shown
+from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 from deemster.records import Message
 
 # In a prompt's file this line stands between what the system says and what the user says.
@@ -166,7 +165,7 @@ def checked_template(template: Any, *, known: Collection[str], needed: Collectio
     if template is None:
         return None
     if not isinstance(template, str) or not template.strip():
-        raise ConfigurationError(f"`template` of {metric} is text, not {shown(template)}.")
+        raise ConfigurationError(f"`template` of {metric} is text, not {show_value(template)}.")
     checked_unicode(template, called=f"`template` of {metric}")
     found = places(template)
     for name in found:
@@ -188,7 +187,7 @@ def checked_text(text: Any, *, option: str, metric: str) -> str:
         ConfigurationError: It is blank, no text, or not valid Unicode.
     """
     if not isinstance(text, str) or not text.strip():
-        raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {shown(text)}.")
+        raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {show_value(text)}.")
     return checked_unicode(text, called=f"`{option}` of {metric}").strip()
 
 

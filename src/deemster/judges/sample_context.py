@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.formats.canonical_json import json_text
-from deemster.metrics.metric_contract import UnscoredError, kind, no_expected, unscorable_sample
+from deemster.formats.json_values import kind_of
+from deemster.metrics.builtin_metric import UnscoredError, no_expected, unscorable_sample
 from deemster.records import Output, Sample
 
 
@@ -87,7 +88,7 @@ def passages_of(sample: Sample, output: Output) -> tuple[str, ...]:
     retrieved = output.retrieved
     if retrieved is not None:
         if not isinstance(retrieved, (list, tuple)):
-            raise UnscoredError("bad_output", f"What was retrieved is a list, not {kind(retrieved)}.")
+            raise UnscoredError("bad_output", f"What was retrieved is a list, not {kind_of(retrieved)}.")
         texts = [entry["text"] for entry in retrieved if isinstance(entry, Mapping) and entry.get("text") is not None]
         if texts or not retrieved:
             return tuple(_retrieved(text) for text in texts)
@@ -114,7 +115,7 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
         if isinstance(value, (list, tuple)) and value:
             name = called.strip("`")
             return tuple(_passage(entry, called=f"`{name}[{place}]`") for place, entry in enumerate(value))
-        what = "empty" if isinstance(value, (str, list, tuple)) else kind(value)
+        what = "empty" if isinstance(value, (str, list, tuple)) else kind_of(value)
         raise unscorable_sample(f"{called} is a text or a list of texts; here it is {what}.")
     return None
 
@@ -122,13 +123,13 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
 def _passage(entry: Any, *, called: str) -> str:
     text = entry.get("text") if isinstance(entry, Mapping) else entry
     if not isinstance(text, str):
-        raise unscorable_sample(f"{called} is a text or a map with a `text`, not {kind(entry)}.")
+        raise unscorable_sample(f"{called} is a text or a map with a `text`, not {kind_of(entry)}.")
     return whole(text, called=called)
 
 
 def _retrieved(text: Any) -> str:
     if not isinstance(text, str):
-        raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {kind(text)}.")
+        raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {kind_of(text)}.")
     try:
         return whole(text, called="A retrieved text")
     except UnscoredError as error:

@@ -7,23 +7,24 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean
-from deemster.metrics.metric_contract import Scored, UnscoredError, invalid_sample, kind, shown, unscorable_sample
-from deemster.metrics.numeric_close import number_of
+from deemster.errors import ConfigurationError, did_you_mean, show_value
+from deemster.formats.json_values import kind_of
+from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, invalid_sample, unscorable_sample
+from deemster.metrics.numeric_close import parse_number
 from deemster.records import Output, Sample, Trajectory
 
 KEYS = ("tools", "forbidden_tools", "tool_arguments", "order", "max_steps", "requires_approval")
 _ARGUMENT_KEYS = ("tool", "arguments")
 
 
-class Call(NamedTuple):
+class ExpectedCall(NamedTuple):
     """A call that is expected: a tool, and some of its arguments."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
-def trajectory_of(output: Output) -> Trajectory:
+def output_trajectory(output: Output) -> Trajectory:
     """The output's trajectory.
 
     Raises:
@@ -34,23 +35,28 @@ def trajectory_of(output: Output) -> Trajectory:
     return output.trajectory
 
 
-def fits(expected: Any, actual: Any, *, coerce_numbers: bool = False) -> bool:
+def argument_matches(expected: Any, actual: Any, *, coerce_numbers: bool = False) -> bool:
     """Whether an argument meets an expectation: maps by subset, lists by length and element, numbers by value.
 
-    >>> fits({"n": 5}, {"n": 5.0, "q": "rome"}), fits({"n": 5}, {"n": "5"}), fits([1], [1, 2])
-    (True, False, False)
-    >>> fits({"n": 5}, {"n": "5"}, coerce_numbers=True)
+    >>> argument_matches({"n": 5}, {"n": 5.0, "q": "rome"}), argument_matches([1], [1, 2])
+    (True, False)
+    >>> argument_matches({"n": 5}, {"n": "5"})
+    False
+    >>> argument_matches({"n": 5}, {"n": "5"}, coerce_numbers=True)
     True
     """
     if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(
-            key in actual and fits(value, actual[key], coerce_numbers=coerce_numbers) for key, value in expected.items()
+            key in actual and argument_matches(value, actual[key], coerce_numbers=coerce_numbers)
+            for key, value in expected.items()
         )
     if isinstance(expected, (list, tuple)):
         return (
             isinstance(actual, (list, tuple))
             and len(expected) == len(actual)
-            and all(fits(*pair, coerce_numbers=coerce_numbers) for pair in zip(expected, actual, strict=True))
+            and all(
+                argument_matches(*pair, coerce_numbers=coerce_numbers) for pair in zip(expected, actual, strict=True)
+            )
         )
     if isinstance(expected, bool) or isinstance(actual, bool):
         return expected is actual
@@ -59,8 +65,8 @@ def fits(expected: Any, actual: Any, *, coerce_numbers: bool = False) -> bool:
             return bool(expected == actual)
         if not coerce_numbers:
             return False
-        number = number_of(expected)
-        return number is not None and number == number_of(actual)
+        number = parse_number(expected)
+        return number is not None and number == parse_number(actual)
     return bool(expected == actual)
 
 
@@ -69,12 +75,12 @@ def tools_called(trajectory: Trajectory) -> frozenset[str]:
     return frozenset(call.name for call in trajectory.tool_calls)
 
 
-def share(part: int, whole: int) -> float:
+def fraction_met(part: int, whole: int) -> float:
     """The part of an expectation that was met; an explicit empty one is."""
     return part / whole if whole else 1.0
 
 
-def expectations(sample: Sample) -> Mapping[str, Any]:
+def sample_expectations(sample: Sample) -> Mapping[str, Any]:
     """All expectations of a sample, empty where it has none.
 
     Raises:
@@ -84,7 +90,7 @@ def expectations(sample: Sample) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise invalid_sample(f"`metadata.trajectory` is a map, not {kind(given)}.")
+        raise invalid_sample(f"`metadata.trajectory` is a map, not {kind_of(given)}.")
     for key in given:
         if key not in KEYS:
             raise invalid_sample(f"`metadata.trajectory` has the unknown key `{_name(key)}`. {_nearest(_name(key))}")
@@ -92,7 +98,7 @@ def expectations(sample: Sample) -> Mapping[str, Any]:
 
 
 def _name(key: Any) -> str:
-    return key if isinstance(key, str) else shown(key)
+    return key if isinstance(key, str) else show_value(key)
 
 
 def _nearest(key: str) -> str:
@@ -101,13 +107,13 @@ def _nearest(key: str) -> str:
     return did_you_mean(key, whole[:1] if whole else KEYS)
 
 
-def expectation(sample: Sample, key: str, *, given: Any) -> tuple[Any, str]:
+def find_expectation(sample: Sample, key: str, *, given: Any) -> tuple[Any, str]:
     """One expectation, the sample's or else the given one, and how messages name it.
 
     Raises:
         UnscoredError: There is neither, or `metadata.trajectory` cannot be read.
     """
-    value = expectations(sample).get(key)
+    value = sample_expectations(sample).get(key)
     if value is not None:
         return value, f"metadata.trajectory.{key}"
     if given is None:
@@ -121,14 +127,14 @@ def expected_names(sample: Sample, key: str, *, given: Any, distinct: bool = Tru
     Raises:
         UnscoredError: There are none, or they are no names.
     """
-    value, where = expectation(sample, key, given=given)
+    value, where = find_expectation(sample, key, given=given)
     try:
         return _names(value, distinct=distinct)
     except ValueError as error:
         raise invalid_sample(f"`{where}` {error}.") from None
 
 
-def settle_names(metric: Scored, option: str, *, distinct: bool = True) -> None:
+def check_names_option(metric: BuiltinMetric, option: str, *, distinct: bool = True) -> None:
     """Check an option that holds names of tools, and keep it as a tuple.
 
     Raises:
@@ -146,11 +152,11 @@ def settle_names(metric: Scored, option: str, *, distinct: bool = True) -> None:
 def _names(value: Any, *, distinct: bool) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"is a tool's name or a list of them, not {kind(value)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a tool's name or a list of them, not {kind_of(value)}")  # noqa: TRY004 - becomes a error
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(
-                f"holds {kind(name) if not isinstance(name, str) else 'a blank'} in place of a tool's name"
+                f"holds {kind_of(name) if not isinstance(name, str) else 'a blank'} in place of a tool's name"
             )
     if distinct and len(set(names)) < len(names):
         repeated = next(name for index, name in enumerate(names) if name in names[:index])
@@ -158,18 +164,18 @@ def _names(value: Any, *, distinct: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
-def calls_of(value: Any) -> tuple[Call, ...]:
+def parse_expected_calls(value: Any) -> tuple[ExpectedCall, ...]:
     """The calls that a list of `{tool, arguments}` expects.
 
     Raises:
         ValueError: It is something else; the message completes a sentence about it.
     """
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"is a list of `{{tool, arguments}}`, not {kind(value)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a list of `{{tool, arguments}}`, not {kind_of(value)}")  # noqa: TRY004 - becomes a error
     calls = []
     for entry in value:
         if not isinstance(entry, Mapping):
-            raise ValueError(f"holds {kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a error
+            raise ValueError(f"holds {kind_of(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a error
         for key in entry:
             if key not in _ARGUMENT_KEYS:
                 raise ValueError(
@@ -179,8 +185,8 @@ def calls_of(value: Any) -> tuple[Call, ...]:
         if not isinstance(tool, str) or not tool.strip():
             raise ValueError("has an entry without the name of a `tool`")
         if not isinstance(arguments, Mapping):
-            raise ValueError(f"wants `arguments` of `{tool}` as a map, not {kind(arguments)}")  # noqa: TRY004 - as above
-        calls.append(Call(tool, arguments))
+            raise ValueError(f"wants `arguments` of `{tool}` as a map, not {kind_of(arguments)}")  # noqa: TRY004 - as above
+        calls.append(ExpectedCall(tool, arguments))
     return tuple(calls)
 
 

@@ -10,15 +10,9 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from deemster.errors import visible
-from deemster.metrics.metric_contract import (
-    UnscoredError,
-    invalid_sample,
-    kind,
-    no_expected,
-    text_of,
-    unscorable_sample,
-)
-from deemster.metrics.option_checks import LARGEST, whole
+from deemster.formats.json_values import kind_of
+from deemster.metrics.builtin_metric import UnscoredError, invalid_sample, no_expected, output_text, unscorable_sample
+from deemster.metrics.option_checks import LARGEST, check_whole_number
 from deemster.records import Output, Sample
 
 DEFAULT_K = 5
@@ -39,7 +33,7 @@ class _Plain(msgspec.Struct, frozen=True, gc=False):
     gains: list[Annotated[dict[_Name, _Gain], msgspec.Meta(min_length=1)]]
 
 
-def entries_of(output: Output) -> Sequence[Any]:
+def retrieved_entries(output: Output) -> Sequence[Any]:
     """What was retrieved, best first, as the output holds it: `retrieved`, else the text as JSON.
 
     Raises:
@@ -47,23 +41,23 @@ def entries_of(output: Output) -> Sequence[Any]:
     """
     retrieved = output.retrieved
     if retrieved is None:
-        retrieved = _parsed(text_of(output))
+        retrieved = _parsed(output_text(output))
         if isinstance(retrieved, dict) and "retrieved" in retrieved:
             retrieved = retrieved["retrieved"]
     if isinstance(retrieved, (list, tuple)):
         return retrieved
     raise UnscoredError(
-        "bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind(retrieved)}."
+        "bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind_of(retrieved)}."
     )
 
 
-def ids_of(entries: Sequence[Any]) -> Sequence[str]:
+def entry_ids(entries: Sequence[Any]) -> Sequence[str]:
     """The ids of a ranking, in its order, repeated ones too.
 
     Raises:
         UnscoredError: An entry has no id.
 
-    >>> ids_of(["b", "a", "b", {"id": 7}])
+    >>> entry_ids(["b", "a", "b", {"id": 7}])
     ['b', 'a', 'b', '7']
     """
     try:
@@ -76,7 +70,7 @@ def ids_of(entries: Sequence[Any]) -> Sequence[str]:
     return entries
 
 
-def ranks_of(
+def find_ranks(
     relevant: Mapping[str, float], ids: Sequence[str], *, depth: int, first: bool = False
 ) -> tuple[Mapping[str, int], int]:
     """Where relevant ids stand among the distinct ids of a ranking; a repeated id keeps its best rank.
@@ -90,9 +84,9 @@ def ranks_of(
     Returns:
         The ranks from 1 of the relevant ids that were found, and how many distinct ids were looked at.
 
-    >>> ranks_of({"c": 1, "d": 1}, ["b", "a", "b", "c", "d"], depth=3)
+    >>> find_ranks({"c": 1, "d": 1}, ["b", "a", "b", "c", "d"], depth=3)
     ({'c': 3}, 3)
-    >>> ranks_of({"c": 1, "d": 1}, ["a", "b", "c", "d"], depth=1, first=True)
+    >>> find_ranks({"c": 1, "d": 1}, ["a", "b", "c", "d"], depth=1, first=True)
     ({'c': 3}, 3)
     """
     place = next(compress(count(), map(relevant.__contains__, ids)), -1) if first else -1
@@ -107,7 +101,7 @@ def ranks_of(
             if len(found) > _FEW:
                 return dict(zip(top, count(1))), len(top)
             return {each: top.index(each) + 1 for each in found}, len(top)
-    return ranks_of(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
+    return find_ranks(relevant, list(dict.fromkeys(ids)), depth=depth, first=first)
 
 
 def entry_id(entry: Any, position: int) -> str:
@@ -127,7 +121,7 @@ def entry_id(entry: Any, position: int) -> str:
     return found
 
 
-def plain_relevance(samples: Sequence[Sample]) -> Sequence[Mapping[str, float]] | None:
+def simple_relevance(samples: Sequence[Sample]) -> Sequence[Mapping[str, float]] | None:
     """The relevant ids of samples with their gains, where all of them give a map of ids to gains above 0; or None."""
     try:
         return msgspec.convert({"gains": [sample.metadata.get("relevant") for sample in samples]}, _Plain).gains
@@ -135,7 +129,7 @@ def plain_relevance(samples: Sequence[Sample]) -> Sequence[Mapping[str, float]] 
         return None
 
 
-def relevance(sample: Sample) -> Mapping[str, float]:
+def read_relevance(sample: Sample) -> Mapping[str, float]:
     """The relevant ids of a sample with their gains, all above 0: `metadata.relevant`, else `expected_output`.
 
     Raises:
@@ -160,13 +154,13 @@ def relevance(sample: Sample) -> Mapping[str, float]:
     elif isinstance(given, (list, tuple)):
         gains = dict.fromkeys(_ids(given, place), 1)
     else:
-        raise unscorable_sample(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind(given)}.")
+        raise unscorable_sample(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind_of(given)}.")
     if not gains:
         raise unscorable_sample(f"`{place}` names nothing relevant.")
     return gains
 
 
-def depth(sample: Sample) -> int:
+def ranking_depth(sample: Sample) -> int:
     """How deep to look where the metric does not say: `metadata.k`, else 5.
 
     Raises:
@@ -186,7 +180,7 @@ def check_k(k: Any, alias: str) -> None:
         ConfigurationError: It is none.
     """
     if k is not None:
-        whole(k, least=1, option="k", metric=alias)
+        check_whole_number(k, least=1, option="k", metric=alias)
 
 
 def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:
@@ -194,7 +188,7 @@ def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:
     for key, gain in given.items():
         if type(gain) not in _NUMBERS:
             raise invalid_sample(
-                f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind(gain)}."
+                f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind_of(gain)}."
             )
         if not 0 <= gain <= _LARGEST:
             raise invalid_sample(
@@ -225,15 +219,15 @@ def _id(value: Any) -> str | None:
 
 
 def _number(value: Any) -> str:
-    return repr(value) if type(value) is float or (type(value) is int and value.bit_length() <= 64) else kind(value)
+    return repr(value) if type(value) is float or (type(value) is int and value.bit_length() <= 64) else kind_of(value)
 
 
 def _not_an_id(value: Any) -> str:
-    return f"an id is non-empty text or a whole number, not {'empty text' if value == '' else kind(value)}"
+    return f"an id is non-empty text or a whole number, not {'empty text' if value == '' else kind_of(value)}"
 
 
 def _shown(key: Any) -> str:
-    return visible(_id(key) or kind(key), limit=60)
+    return visible(_id(key) or kind_of(key), limit=60)
 
 
 def _parsed(text: str) -> Any:

@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from deemster.errors import ConfigurationError, did_you_mean, listing
-from deemster.metrics.metric_contract import shown
+from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 
 STEPS = ("nfc", "casefold", "strip")
 _WORD = re.compile(r"[^\W_]+")
@@ -18,7 +17,7 @@ _ASCII_WORDS = bytes(
 _SPACE = re.compile(r"\s+")
 
 
-def normalizer(option: Any) -> tuple[str, ...]:
+def parse_normalize_option(option: Any) -> tuple[str, ...]:
     """The steps a `normalize` option names, in the order they are applied.
 
     Args:
@@ -33,15 +32,15 @@ def normalizer(option: Any) -> tuple[str, ...]:
         return STEPS
     steps = (option,) if isinstance(option, str) else option
     if not isinstance(steps, Sequence):
-        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {shown(option)}.")
+        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {show_value(option)}.")
     for step in steps:
         if step not in STEPS:
-            word = step if isinstance(step, str) else shown(step)
-            raise ConfigurationError(f"`normalize` knows no step {shown(step)}. {did_you_mean(word, STEPS)}")
+            word = step if isinstance(step, str) else show_value(step)
+            raise ConfigurationError(f"`normalize` knows no step {show_value(step)}. {did_you_mean(word, STEPS)}")
     return tuple(step for step in STEPS if step in steps)
 
 
-def normalized(text: str, steps: Sequence[str]) -> str:
+def normalize_text(text: str, steps: Sequence[str]) -> str:
     """Text after the given steps: NFC, case folding (and NFC again), stripping."""
     if "nfc" in steps:
         text = unicodedata.normalize("NFC", text)
@@ -52,36 +51,18 @@ def normalized(text: str, steps: Sequence[str]) -> str:
     return text.strip() if "strip" in steps else text
 
 
-def loose(text: str, *, fold: bool = True) -> str:
+def normalize_passage(text: str, *, fold: bool = True) -> str:
     """Text as quotes and passages are compared: NFC, spaces collapsed, trimmed, case-folded unless told otherwise."""
     steps = ("nfc", "casefold") if fold else ("nfc",)
-    return _SPACE.sub(" ", normalized(text, steps)).strip()
+    return _SPACE.sub(" ", normalize_text(text, steps)).strip()
 
 
-def spaced_words(text: str) -> bytes:
-    """Word tokens as UTF-8 with blanks between: NFC, lower case, every run of letters and digits.
+def word_tokens(text: str) -> list[str]:
+    """Split text into word tokens: NFC, lower case, every run of letters and digits.
 
-    >>> spaced_words("snake_case x2")
-    b'snake case x2'
-    """
-    if text.isascii():
-        return text.encode("ascii").translate(_ASCII_WORDS)
-    return " ".join(_WORD.findall(unicodedata.normalize("NFC", text).lower())).encode()
-
-
-def words(text: str) -> list[bytes]:
-    """Word tokens as UTF-8, which is cheaper to make than text and compares alike.
-
-    >>> words("snake_case x2")
-    [b'snake', b'case', b'x2']
-    """
-    return spaced_words(text).split()
-
-
-def text_words(text: str) -> list[str]:
-    """Word tokens as text.
-
-    >>> text_words("snake_case x2")
+    >>> word_tokens("Snake_case x2")
     ['snake', 'case', 'x2']
     """
-    return spaced_words(text).decode().split()
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from deemster.metrics.metric_contract import UnscoredError
+from deemster.metrics.builtin_metric import UnscoredError
 from deemster.records import Embed, NoAnswer, Reply, Vectors
 
 PAIRS, TEXTS = 512, 16_384
@@ -24,7 +24,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.float32]
 
 
-class Pair(NamedTuple):
+class TextPair(NamedTuple):
     """Two sides that are compared by the vectors of their texts.
 
     Attributes:
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     weights: tuple[Sequence[int], Sequence[int]] | None = None
 
 
-class Placed(NamedTuple):
+class IndexedPair(NamedTuple):
     """A pair, and where the vectors of its texts are in its block.
 
     Attributes:
@@ -49,12 +49,12 @@ class Placed(NamedTuple):
     """
 
     number: int
-    pair: Pair
+    pair: TextPair
     expected: list[int]
     actual: list[int]
 
 
-class Block:
+class EmbeddingBlock:
     """Pairs whose texts are embedded together, each distinct text once.
 
     Attributes:
@@ -62,13 +62,13 @@ class Block:
     """
 
     def __init__(self) -> None:
-        self.placed: list[Placed] = []
+        self.placed: list[IndexedPair] = []
         self._places = _Places()
 
-    def add(self, number: int, pair: Pair) -> None:
+    def add(self, number: int, pair: TextPair) -> None:
         """Take in one pair more."""
         place = self._places.__getitem__
-        self.placed.append(Placed(number, pair, list(map(place, pair.expected)), list(map(place, pair.actual))))
+        self.placed.append(IndexedPair(number, pair, list(map(place, pair.expected)), list(map(place, pair.actual))))
 
     @property
     def is_full(self) -> bool:
@@ -93,7 +93,7 @@ class _Places(dict[str, int]):
         return place
 
 
-class Directions(NamedTuple):
+class UnitVectors(NamedTuple):
     """Vectors of length 1.
 
     Attributes:
@@ -105,19 +105,19 @@ class Directions(NamedTuple):
     lost: frozenset[int]
 
 
-def blocks(pairs: Iterable[tuple[int, Pair]]) -> Iterator[Block]:
+def embedding_blocks(pairs: Iterable[tuple[int, TextPair]]) -> Iterator[EmbeddingBlock]:
     """Numbered pairs in blocks of what one request should hold."""
-    block = Block()
+    block = EmbeddingBlock()
     for number, pair in pairs:
         block.add(number, pair)
         if block.is_full:
             yield block
-            block = Block()
+            block = EmbeddingBlock()
     if block.placed:
         yield block
 
 
-def directions(reply: Reply, *, count: int) -> Directions:
+def unit_vectors(reply: Reply, *, count: int) -> UnitVectors:
     """The directions of the vectors a model gave.
 
     Each row depends on its own vector alone, to the bit, so that marks do not depend on what shares their block.
@@ -129,8 +129,8 @@ def directions(reply: Reply, *, count: int) -> Directions:
     Raises:
         UnscoredError: Nothing came, or not one vector a text, all of one dimension.
 
-    >>> directions(Vectors(values=[[3.0, 4.0], [0.0, 0.0]]), count=2)
-    Directions(values=array([[0.6, 0.8],
+    >>> unit_vectors(Vectors(values=[[3.0, 4.0], [0.0, 0.0]]), count=2)
+    UnitVectors(values=array([[0.6, 0.8],
            [0. , 0. ]]), lost=frozenset({1}))
     """
     if isinstance(reply, NoAnswer):
@@ -149,7 +149,7 @@ def directions(reply: Reply, *, count: int) -> Directions:
     for start in range(0, len(given), _ROWS):
         rows = slice(start, start + _ROWS)
         lost[rows] = _straightened(given[rows], values[rows])
-    return Directions(values, frozenset(np.flatnonzero(lost).tolist()))
+    return UnitVectors(values, frozenset(np.flatnonzero(lost).tolist()))
 
 
 def _straightened(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bool_]:
@@ -168,7 +168,7 @@ def _straightened(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bo
     return lost
 
 
-def cosines(placed: Sequence[Placed], values: Doubles) -> list[float]:
+def cosines(placed: Sequence[IndexedPair], values: Doubles) -> list[float]:
     """The cosine of each pair whose sides are one text each; of a text with itself it is exactly 1.
 
     Args:
@@ -182,7 +182,7 @@ def cosines(placed: Sequence[Placed], values: Doubles) -> list[float]:
     return [1.0 if each.expected == each.actual else cosine for each, cosine in zip(placed, found, strict=True)]
 
 
-class Nearest(NamedTuple):
+class NearestCosines(NamedTuple):
     """How near the texts of a pair come to the other side.
 
     Attributes:
@@ -198,7 +198,7 @@ class Nearest(NamedTuple):
     distinct: int
 
 
-def nearest(placed: Sequence[Placed], values: Doubles) -> list[Nearest]:
+def nearest_texts(placed: Sequence[IndexedPair], values: Doubles) -> list[NearestCosines]:
     """The best cosines of each pair, by blocked matrix products.
 
     A text that stands on both sides has a cosine of exactly 1. Products are in single precision, which is all that
@@ -228,7 +228,7 @@ def nearest(placed: Sequence[Placed], values: Doubles) -> list[Nearest]:
     means = _means(placed, joined, starts)
     twice = np.add.reduceat(shared, starts[:-1:2], dtype=np.intp).tolist()
     return [
-        Nearest(
+        NearestCosines(
             recall=means[side],
             precision=means[side + 1],
             best=joined[starts[side] : starts[side + 1]],
@@ -246,7 +246,7 @@ def _shared(rows: npt.NDArray[np.intp], sizes: Sequence[int], *, count: int) -> 
     return is_there[side ^ 1, rows]  # type: ignore[no-any-return]
 
 
-def _means(placed: Sequence[Placed], joined: Doubles, starts: list[int]) -> list[float]:
+def _means(placed: Sequence[IndexedPair], joined: Doubles, starts: list[int]) -> list[float]:
     """The mean of each side of each pair, where all sides stand in one array one after the other."""
     counts = [count for each in placed for side in each.pair.weights or () for count in side]
     if not counts:
@@ -278,7 +278,7 @@ def _products(left: Rows, right: Rows) -> Rows:
     return found
 
 
-def partners(each: Placed, values: Doubles) -> list[str]:
+def nearest_partners(each: IndexedPair, values: Doubles) -> list[str]:
     """For each expected text of a pair the one of the output that is nearest, itself where it is there.
 
     Args:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from deemster.metrics._relevance_reader import check_k, depth, entries_of, entry_id
-from deemster.metrics._text_normalization import loose
-from deemster.metrics.metric_contract import Scored, UnscoredError, expected_text, kind, text_of, unscorable_sample
-from deemster.metrics.option_checks import flag
+from deemster.formats.json_values import kind_of
+from deemster.metrics._relevance_reader import check_k, entry_id, ranking_depth, retrieved_entries
+from deemster.metrics._text_normalization import normalize_passage
+from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, expected_text, output_text, unscorable_sample
+from deemster.metrics.option_checks import check_flag
 from deemster.records import Mark, Output, Sample
 
 
-class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
+class AnswerContainmentAtK(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the expected text stands in one of the first k passages, else 0: was the answer within reach.
 
     Reads `expected_output` (non-blank text), `metadata.k`, and the `text` of what the output retrieved; an entry
@@ -37,7 +38,7 @@ class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
     def validate(self) -> None:
         """Refuse options that make no sense."""
         check_k(self.k, self.alias)
-        flag(self.case_sensitive, option="case_sensitive", metric=self.alias)
+        check_flag(self.case_sensitive, option="case_sensitive", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, int]:
         """The text to be found, and how deep to look.
@@ -45,21 +46,23 @@ class AnswerContainmentAtK(Scored, frozen=True, kw_only=True):
         Raises:
             UnscoredError: The text is blank.
         """
-        wanted = loose(expected_text(sample), fold=not self.case_sensitive)
+        wanted = normalize_passage(expected_text(sample), fold=not self.case_sensitive)
         if not wanted:
             raise unscorable_sample("The expected text is blank, and every passage would hold it.")
-        return wanted, self.k or depth(sample)
+        return wanted, self.k or ranking_depth(sample)
 
     def read(self, output: Output) -> Sequence[Any]:
         """The entries of the ranking."""
-        return entries_of(output)
+        return retrieved_entries(output)
 
     def grade(self, expected: tuple[str, int], actual: Sequence[Any]) -> Mark:
         """Look into the passages, best first."""
         wanted, k = expected
         passages = [_passage(entry, position) for position, entry in enumerate(actual)][:k]
         fold = not self.case_sensitive
-        ranks = (rank for rank, text in enumerate(passages, start=1) if text and wanted in loose(text, fold=fold))
+        ranks = (
+            rank for rank, text in enumerate(passages, start=1) if text and wanted in normalize_passage(text, fold=fold)
+        )
         rank = next(ranks, None)
         return self.mark(float(rank is not None), {"k": k, "passages": len(passages), "matched_rank": rank})
 
@@ -71,6 +74,6 @@ def _passage(entry: Any, position: int) -> str | None:
         return None
     if not isinstance(text, str):
         raise UnscoredError(
-            "bad_output", f"The text of entry {position} of what was retrieved is no text but {kind(text)}."
+            "bad_output", f"The text of entry {position} of what was retrieved is no text but {kind_of(text)}."
         )
-    return text_of(Output(text))
+    return output_text(Output(text))

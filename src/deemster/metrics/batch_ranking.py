@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.metrics._relevance_reader import check_k, depth, entries_of, ids_of, plain_relevance, ranks_of, relevance
-from deemster.metrics.metric_contract import Scored, UnscoredError
+from deemster.metrics._relevance_reader import (
+    check_k,
+    entry_ids,
+    find_ranks,
+    ranking_depth,
+    read_relevance,
+    retrieved_entries,
+    simple_relevance,
+)
+from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError
 from deemster.records import FrozenDict, Mark, MetricScore, Output, Sample, Unscored
 
 WHOLE = 2**62
@@ -67,7 +75,7 @@ class Hits(NamedTuple):
         return np.cumsum(self.relevant) - self.relevant
 
 
-class Pairs(NamedTuple):
+class RankedPairs(NamedTuple):
     """Pairs whose sample says what is relevant.
 
     Attributes:
@@ -87,28 +95,28 @@ class Pairs(NamedTuple):
         return chain.from_iterable(gains.values() for gains in self.gains)
 
 
-def relevant_pairs(samples: Sequence[Sample], outputs: Sequence[Output]) -> Pairs:
+def relevant_pairs(samples: Sequence[Sample], outputs: Sequence[Output]) -> RankedPairs:
     """Read what is relevant."""
-    plain = plain_relevance(samples)
+    plain = simple_relevance(samples)
     if plain is not None:
-        return Pairs(range(len(samples)), outputs, plain, {})
+        return RankedPairs(range(len(samples)), outputs, plain, {})
     places: list[int] = []
     answered: list[Output] = []
     every: list[Mapping[str, float]] = []
     errors: dict[int, UnscoredError] = {}
     for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
         try:
-            gains = relevance(sample)
+            gains = read_relevance(sample)
         except UnscoredError as error:
             errors[place] = error
             continue
         places.append(place)
         answered.append(output)
         every.append(gains)
-    return Pairs(places, answered, every, errors)
+    return RankedPairs(places, answered, every, errors)
 
 
-def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, UnscoredError]]:
+def find_hits(pairs: RankedPairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, dict[int, UnscoredError]]:
     """Read rankings, each once, and find the relevant ids in them.
 
     The loop does what only Python can, looking ids up; all arithmetic is left to arrays.
@@ -127,11 +135,11 @@ def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, 
     ids: Sequence[str]
     for place, output, gains, deepest in zip(pairs.places, pairs.outputs, pairs.gains, depths, strict=True):
         try:
-            ids = ids_of(output.retrieved if type(output.retrieved) is list else entries_of(output))
+            ids = entry_ids(output.retrieved if type(output.retrieved) is list else retrieved_entries(output))
         except UnscoredError as error:
             errors[place] = error
             ids = ()
-        ranks, seen = ranks_of(gains, ids, depth=deepest, first=first)
+        ranks, seen = find_ranks(gains, ids, depth=deepest, first=first)
         retrieved.append(seen)
         rank += map(ranks.get, gains, repeat(0))
     relevant = np.fromiter(map(len, pairs.gains), np.int64, len(pairs.gains))
@@ -147,10 +155,10 @@ def located(pairs: Pairs, *, depths: Iterable[int], first: bool) -> tuple[Hits, 
     return hits, errors
 
 
-def place_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
+def position_within_group(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """For entries sorted by owner, the place of each among its owner's, from 1.
 
-    >>> place_within(np.array([0, 0, 2, 2, 2])).tolist()
+    >>> position_within_group(np.array([0, 0, 2, 2, 2])).tolist()
     [1, 2, 1, 2, 3]
     """
     if not len(owner):
@@ -164,7 +172,7 @@ Depths = NDArray[np.int64]
 Columns = tuple[NDArray[np.float64], Iterable[dict[str, Any]]]
 
 
-class Ranked(Scored, frozen=True, kw_only=True):
+class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
     """A metric of ranked ids, computed for many pairs at once.
 
     A subclass implements ``columns``: the scores and details of all pairs, from where the relevant ids stand. It says
@@ -187,7 +195,7 @@ class Ranked(Scored, frozen=True, kw_only=True):
 
     def expect(self, sample: Sample) -> tuple[Mapping[str, float], int | None]:
         """The relevant ids with their gains, and how deep to look."""
-        gains = relevance(sample)
+        gains = read_relevance(sample)
         return gains, self.reach(sample, gains)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
@@ -196,14 +204,14 @@ class Ranked(Scored, frozen=True, kw_only=True):
         Raises:
             UnscoredError: The sample tells no depth, or has gains that this metric cannot use.
         """
-        return self.own_k if self.whole else self.own_k or depth(sample)
+        return self.own_k if self.whole else self.own_k or ranking_depth(sample)
 
     @property
     def wants_first(self) -> bool:
         """Whether it looks for the first relevant id however deep that stands, and for nothing else."""
         return self.first and self.own_k is None
 
-    def is_even(self, pairs: Pairs) -> bool:  # noqa: ARG002 - others need them
+    def is_even(self, pairs: RankedPairs) -> bool:  # noqa: ARG002 - others need them
         """Whether every ranking is looked at to the same depth, so that no sample has to be asked."""
         return self.whole or self.own_k is not None
 
@@ -218,10 +226,12 @@ class Ranked(Scored, frozen=True, kw_only=True):
 
     def score_many(self, samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Mark]:
         """Mark many outputs."""
-        return score_ranked((self,), samples, outputs)[0]
+        return score_rankings((self,), samples, outputs)[0]
 
 
-def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: Sequence[Output]) -> list[list[Mark]]:
+def score_rankings(
+    metrics: Sequence[RankingMetric], samples: Sequence[Sample], outputs: Sequence[Output]
+) -> list[list[Mark]]:
     """Mark many outputs by several metrics, reading every ranking once.
 
     Returns:
@@ -231,7 +241,7 @@ def score_ranked(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: 
     return [_marks(column, metric.threshold) for metric, column in zip(metrics, columns, strict=True)]
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """What one metric finds in a batch.
 
     Attributes:
@@ -247,7 +257,9 @@ class Column(NamedTuple):
     errors: Mapping[int, UnscoredError]
 
 
-def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Column]:
+def ranked_columns(
+    metrics: Sequence[RankingMetric], samples: Sequence[Sample], outputs: Sequence[Output]
+) -> list[MetricColumn]:
     """Score many outputs by several metrics, reading every ranking once, and no deeper than these look.
 
     Returns:
@@ -264,7 +276,7 @@ def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs
     for metric, (deep, _) in zip(metrics, reaches, strict=True):
         if not metric.wants_first:
             np.maximum(needed, deep, out=needed)
-    hits, unread = located(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
+    hits, unread = find_hits(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
     # What is wrong with a sample comes before what is wrong with its output.
     return [
         _column(metric, hits, deep, {**pairs.errors, **unread, **unclear})
@@ -272,14 +284,16 @@ def ranked_columns(metrics: Sequence[Ranked], samples: Sequence[Sample], outputs
     ]
 
 
-def _column(metric: Ranked, hits: Hits, deep: Depths, errors: Mapping[int, UnscoredError]) -> Column:
+def _column(metric: RankingMetric, hits: Hits, deep: Depths, errors: Mapping[int, UnscoredError]) -> MetricColumn:
     if errors:
         is_sound = np.isin(hits.places, list(errors), invert=True)
         hits, deep = hits.only(is_sound), deep[is_sound]
-    return Column(hits.places, *metric.columns(hits, deep), errors)
+    return MetricColumn(hits.places, *metric.columns(hits, deep), errors)
 
 
-def _reach(metric: Ranked, samples: Sequence[Sample], pairs: Pairs) -> tuple[Depths, dict[int, UnscoredError]]:
+def _reach(
+    metric: RankingMetric, samples: Sequence[Sample], pairs: RankedPairs
+) -> tuple[Depths, dict[int, UnscoredError]]:
     """How deep to look into each ranking, and what is wrong with the samples that do not say."""
     deep = np.full(len(pairs.places), min(metric.own_k or WHOLE, WHOLE), dtype=np.int64)
     errors: dict[int, UnscoredError] = {}
@@ -293,7 +307,7 @@ def _reach(metric: Ranked, samples: Sequence[Sample], pairs: Pairs) -> tuple[Dep
     return deep, errors
 
 
-def _marks(column: Column, threshold: Any) -> list[Mark]:
+def _marks(column: MetricColumn, threshold: Any) -> list[Mark]:
     """The marks of one metric, in the order of the batch."""
     places, scores, details, errors = column
     # Counts, ids and finite sums need no second look, so the details go in frozen.

@@ -6,8 +6,8 @@ import functools
 from typing import Any, ClassVar
 
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.metrics.metric_contract import Scored, expected_texts
-from deemster.metrics.option_checks import one_of, positive, whole
+from deemster.metrics.builtin_metric import BuiltinMetric, expected_texts
+from deemster.metrics.option_checks import check_choice, check_positive, check_whole_number
 from deemster.records import Mark, Sample
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
@@ -18,7 +18,7 @@ HEAVIEST = 1000
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 
 
-class Bleu(Scored, frozen=True, kw_only=True):
+class Bleu(BuiltinMetric, frozen=True, kw_only=True):
     """Sentence BLEU by sacrebleu, as a share of 1, with effective order. The mean of it is not corpus BLEU.
 
     Reads `expected_output` (text, or a list of references) and the output's text. No token on either side scores 1,
@@ -46,9 +46,9 @@ class Bleu(Scored, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
             MissingExtraError: sacrebleu is not installed.
         """
-        whole(self.max_order, least=1, most=PRECISIONS, option="max_order", metric=self.alias)
-        one_of(self.smooth, SMOOTHINGS, option="smooth", metric=self.alias)
-        one_of(self.tokenize, TOKENIZERS, option="tokenize", metric=self.alias)
+        check_whole_number(self.max_order, least=1, most=PRECISIONS, option="max_order", metric=self.alias)
+        check_choice(self.smooth, SMOOTHINGS, option="smooth", metric=self.alias)
+        check_choice(self.tokenize, TOKENIZERS, option="tokenize", metric=self.alias)
         _sacrebleu("bleu")
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Bleu(Scored, frozen=True, kw_only=True):
         )
 
 
-class Chrf(Scored, frozen=True, kw_only=True):
+class Chrf(BuiltinMetric, frozen=True, kw_only=True):
     """Sentence chrF by sacrebleu, as a share of 1: F-score of character n-grams, and of word n-grams where asked for.
 
     Reads `expected_output` (text, or a list of references, of which the best counts) and the output's text. Blank
@@ -97,9 +97,9 @@ class Chrf(Scored, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
             MissingExtraError: sacrebleu is not installed.
         """
-        whole(self.char_order, least=1, most=ORDERS, option="char_order", metric=self.alias)
-        whole(self.word_order, least=0, most=ORDERS, option="word_order", metric=self.alias)
-        positive(self.beta, option="beta", metric=self.alias)
+        check_whole_number(self.char_order, least=1, most=ORDERS, option="char_order", metric=self.alias)
+        check_whole_number(self.word_order, least=0, most=ORDERS, option="word_order", metric=self.alias)
+        check_positive(self.beta, option="beta", metric=self.alias)
         if self.beta > HEAVIEST:
             raise ConfigurationError(f"`beta` of chrf is at most {HEAVIEST}, not {self.beta!r}.")
         _sacrebleu("chrf")

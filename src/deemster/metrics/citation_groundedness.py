@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from deemster.errors import did_you_mean
-from deemster.metrics._text_normalization import loose
-from deemster.metrics.metric_contract import Scored, invalid_sample, kind, shown, unscorable_sample
+from deemster.errors import did_you_mean, show_value
+from deemster.formats.json_values import kind_of
+from deemster.metrics._text_normalization import normalize_passage
+from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, unscorable_sample
 from deemster.records import MetricScore, Sample
 
 _ENTRY_KEYS = ("citation", "quote", "quotes")
@@ -18,7 +19,7 @@ class _Evidence(NamedTuple):
     quotes: tuple[str, ...]
 
 
-class CitationGroundedness(Scored, frozen=True, kw_only=True):
+class CitationGroundedness(BuiltinMetric, frozen=True, kw_only=True):
     """The share of required citations that the output carries, with a quote each where evidence is given.
 
     Reads `metadata.citations`, one marker or a list (found where the output holds it, case kept); or, where present,
@@ -55,7 +56,7 @@ class CitationGroundedness(Scored, frozen=True, kw_only=True):
         """Count what is found and what is missing."""
         required = len(expected)
         if isinstance(expected[0], _Evidence):
-            folded = loose(actual)
+            folded = normalize_passage(actual)
             marked = [entry.marker in actual for entry in expected]
             backed = [any(quote in folded for quote in entry.quotes) for entry in expected]
             matched = sum(marker and quote for marker, quote in zip(marked, backed, strict=True))
@@ -76,10 +77,10 @@ class CitationGroundedness(Scored, frozen=True, kw_only=True):
 def _evidence(entry: Any, *, place: int) -> _Evidence:
     key = f"metadata.citation_evidence[{place}]"
     if not isinstance(entry, Mapping):
-        raise invalid_sample(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind(entry)}.")
+        raise invalid_sample(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind_of(entry)}.")
     for name in entry:
         if name not in _ENTRY_KEYS:
-            word = name if isinstance(name, str) else shown(name)
+            word = name if isinstance(name, str) else show_value(name)
             raise invalid_sample(f"`{key}` has the unknown key `{word}`. {did_you_mean(word, _ENTRY_KEYS)}")
     marker = _text(entry.get("citation"), key=f"{key}.citation")
     quotes: list[str] = []
@@ -89,7 +90,7 @@ def _evidence(entry: Any, *, place: int) -> _Evidence:
         quotes += _texts(entry["quotes"], key=f"{key}.quotes")
     if not quotes:
         raise invalid_sample(f"`{key}` has neither `quote` nor `quotes`.")
-    return _Evidence(marker, tuple(loose(quote) for quote in quotes))
+    return _Evidence(marker, tuple(normalize_passage(quote) for quote in quotes))
 
 
 def _texts(value: Any, *, key: str) -> list[str]:
@@ -102,7 +103,7 @@ def _texts(value: Any, *, key: str) -> list[str]:
 
 def _text(value: Any, *, key: str) -> str:
     if not isinstance(value, str):
-        raise invalid_sample(f"`{key}` is text, not {kind(value)}.")
+        raise invalid_sample(f"`{key}` is text, not {kind_of(value)}.")
     trimmed = value.strip()
     if not trimmed:
         raise invalid_sample(f"`{key}` is blank.")
@@ -110,4 +111,4 @@ def _text(value: Any, *, key: str) -> str:
 
 
 def _shape(value: Any) -> str:
-    return "an empty list" if isinstance(value, (list, tuple)) and not value else kind(value)
+    return "an empty list" if isinstance(value, (list, tuple)) and not value else kind_of(value)

@@ -12,9 +12,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from deemster.errors import ConfigurationError, did_you_mean, listing
-from deemster.metrics._expected_trajectory import trajectory_of
-from deemster.metrics.metric_contract import UnscoredError, no_expected, shown, text_of
+from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.metrics._expected_trajectory import output_trajectory
+from deemster.metrics.builtin_metric import UnscoredError, no_expected, output_text
 from deemster.records import Mark, MetricScore, Output, Sample, Unscored
 
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
@@ -111,9 +111,11 @@ def metric(
     0.0
     """
     if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f'A metric\'s name is non-blank text, not {shown(name)}: write @metric("my-metric").')
+        raise ConfigurationError(
+            f'A metric\'s name is non-blank text, not {show_value(name)}: write @metric("my-metric").'
+        )
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {shown(threshold)}.")
+        raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {show_value(threshold)}.")
 
     def decorate(function: Callable[..., Any]) -> FunctionMetric:
         return FunctionMetric(
@@ -199,10 +201,10 @@ def _expected(sample: Sample, _: Output) -> Any:
 
 _READERS: dict[str, Callable[[Sample, Output], Any]] = {
     "expected": _expected,
-    "actual": lambda _, output: text_of(output),
+    "actual": lambda _, output: output_text(output),
     "input": lambda sample, _: sample.input,
     "metadata": lambda sample, _: sample.metadata,
-    "trajectory": lambda _, output: trajectory_of(output),
+    "trajectory": lambda _, output: output_trajectory(output),
     "sample": lambda sample, _: sample,
     "output": lambda _, output: output,
 }

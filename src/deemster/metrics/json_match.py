@@ -9,19 +9,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.errors import ConfigurationError
-from deemster.metrics._text_normalization import normalized, normalizer
-from deemster.metrics.json_validity import DEEPEST, Json, NotJson, not_json, read_json
-from deemster.metrics.metric_contract import (
-    Scored,
+from deemster.errors import ConfigurationError, show_value
+from deemster.metrics._text_normalization import normalize_text, parse_normalize_option
+from deemster.metrics.builtin_metric import (
+    BuiltinMetric,
     invalid_sample,
+    json_pointer,
+    list_detail,
     no_expected,
-    pointer,
-    quoted,
-    shown,
     unscorable_sample,
 )
-from deemster.metrics.option_checks import amount, flag, one_of
+from deemster.metrics.json_validity import DEEPEST, InvalidJson, ParsedJson, invalid_json_mark, read_json
+from deemster.metrics.option_checks import check_amount, check_choice, check_flag
 from deemster.records import MetricScore, Output, Sample
 
 MODES = ("subset", "exact")
@@ -30,7 +29,7 @@ _GONE = object()
 _Path = tuple[str | int, ...]
 
 
-class JsonMatch(Scored, frozen=True, kw_only=True):
+class JsonMatch(BuiltinMetric, frozen=True, kw_only=True):
     """The share of the expected JSON leaves that the output has, at the same place and with the same value.
 
     Reads `expected_output`: a JSON value, or JSON text. A leaf is a scalar or an empty container; 1 equals 1.0, not
@@ -62,20 +61,20 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: An option is not what it should be.
         """
-        one_of(self.mode, MODES, option="mode", metric=self.alias)
-        one_of(self.lists, LISTS, option="lists", metric=self.alias)
-        flag(self.fenced, option="fenced", metric=self.alias)
-        rel_tol = amount(self.rel_tol, option="rel_tol", metric=self.alias)
+        check_choice(self.mode, MODES, option="mode", metric=self.alias)
+        check_choice(self.lists, LISTS, option="lists", metric=self.alias)
+        check_flag(self.fenced, option="fenced", metric=self.alias)
+        rel_tol = check_amount(self.rel_tol, option="rel_tol", metric=self.alias)
         if rel_tol >= 1:
             raise ConfigurationError(f"`rel_tol` of {self.alias} is below 1, not {rel_tol!r}.")
         ignore = (self.ignore,) if isinstance(self.ignore, str) else self.ignore
         if not isinstance(ignore, (list, tuple)) or not all(isinstance(place, str) and place for place in ignore):
             raise ConfigurationError(
-                f"`ignore` of {self.alias} is a list of JSON pointers or keys, not {shown(self.ignore)}."
+                f"`ignore` of {self.alias} is a list of JSON pointers or keys, not {show_value(self.ignore)}."
             )
         msgspec.structs.force_setattr(self, "rel_tol", rel_tol)
         msgspec.structs.force_setattr(self, "ignore", tuple(ignore))
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
     def expect(self, sample: Sample) -> Any:
         """The expected JSON value, without what is ignored.
@@ -88,7 +87,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
             raise no_expected()
         if isinstance(value, str):
             read = read_json(value)
-            if isinstance(read, NotJson):
+            if isinstance(read, InvalidJson):
                 place = f"line {read.line}, column {read.column}"
                 raise unscorable_sample(
                     f"`expected_output` is a JSON value or JSON text here; this text is not JSON at {place}."
@@ -101,18 +100,18 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
             raise unscorable_sample("`ignore` leaves nothing of `expected_output` to compare.")
         return value
 
-    def read(self, output: Output) -> Json | NotJson:
+    def read(self, output: Output) -> ParsedJson | InvalidJson:
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
             UnscoredError: The text is not valid Unicode.
         """
-        return read_json(Scored.read(self, output), fenced=self.fenced)
+        return read_json(BuiltinMetric.read(self, output), fenced=self.fenced)
 
-    def grade(self, expected: Any, actual: Json | NotJson) -> MetricScore:
+    def grade(self, expected: Any, actual: ParsedJson | InvalidJson) -> MetricScore:
         """Count leaves: as expected, wrong, missing, extra."""
-        if isinstance(actual, NotJson):
-            return not_json(self, actual)
+        if isinstance(actual, InvalidJson):
+            return invalid_json_mark(self, actual)
         count = _Count(by_set=self.lists == "set", rel_tol=self.rel_tol, steps=self.normalize)  # type: ignore[arg-type]
         count.compare(expected, self._kept(actual.value), ())
         wanted = count.matched + len(count.wrong) + len(count.missing)
@@ -125,7 +124,7 @@ class JsonMatch(Scored, frozen=True, kw_only=True):
             "wrong": len(count.wrong),
             "missing": len(count.missing),
             "extra": len(count.extra),
-            **quoted("paths", map(pointer, places)),
+            **list_detail("paths", map(json_pointer, places)),
         }
         return self.mark(count.matched / (wanted + len(count.extra) if exact else wanted), details)
 
@@ -185,7 +184,7 @@ class _Count:
             return expected is actual
         if isinstance(expected, str) and isinstance(actual, str):
             return expected == actual or (
-                bool(self._steps) and normalized(expected, self._steps) == normalized(actual, self._steps)
+                bool(self._steps) and normalize_text(expected, self._steps) == normalize_text(actual, self._steps)
             )
         if _is_number(expected) and _is_number(actual):
             return bool(expected == actual) or _near(expected, actual, rel_tol=self._rel_tol)
@@ -237,7 +236,7 @@ def _sorted_scalars(values: Sequence[Any], steps: tuple[str, ...]) -> list[tuple
 
 def _order(value: Any, steps: tuple[str, ...]) -> tuple[int, Any]:
     if isinstance(value, str):
-        return 2, normalized(value, steps)
+        return 2, normalize_text(value, steps)
     if isinstance(value, bool) or value is None:
         return 0, -1 if value is None else int(value)
     return 1, value

@@ -14,8 +14,9 @@ import jsonschema_rs
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.metric_contract import Scored, invalid_sample, kind, pointer, quoted, unscorable_sample
-from deemster.metrics.option_checks import flag
+from deemster.formats.json_values import kind_of
+from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, json_pointer, list_detail, unscorable_sample
+from deemster.metrics.option_checks import check_flag
 from deemster.records import MetricScore, Output, Sample, freeze
 
 DEEPEST = 200
@@ -32,14 +33,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _RESOURCE = re.compile("Resource '(.*?)' is not present")
 
 
-class NotJson(NamedTuple):
+class InvalidJson(NamedTuple):
     """Where a text stops being one JSON value."""
 
     line: int
     column: int
 
 
-class Json(NamedTuple):
+class ParsedJson(NamedTuple):
     """A JSON value that was read from text."""
 
     value: Any
@@ -49,7 +50,7 @@ class _Constant(ValueError):  # noqa: N818 - it never leaves this file
     """NaN or Infinity, which Python's parser would take."""
 
 
-def read_json(text: str, *, fenced: bool = False) -> Json | NotJson:
+def read_json(text: str, *, fenced: bool = False) -> ParsedJson | InvalidJson:
     r"""The one RFC 8259 value a text holds, at most 200 containers deep, or the place where it is none.
 
     Numbers beyond a float's range come back as decimals, so that nothing turns into infinity.
@@ -59,22 +60,22 @@ def read_json(text: str, *, fenced: bool = False) -> Json | NotJson:
         fenced: Whether one Markdown code fence around the value is taken off first.
 
     >>> read_json("[1, 2]")
-    Json(value=[1, 2])
+    ParsedJson(value=[1, 2])
     >>> read_json("[1,\n 2,\n x]")
-    NotJson(line=3, column=2)
+    InvalidJson(line=3, column=2)
     """
     start, body = _unfenced(text) if fenced else (0, text)
     at = _too_deep(body)
     if at is None:
         try:
-            return Json(_value(body))
+            return ParsedJson(_value(body))
         except json.JSONDecodeError as error:
             at = error.pos
         except _Constant:
             at = next(match.start() for match in _CONSTANTS.finditer(body) if match[1])
     at += start
     line_start = text.rfind("\n", 0, at) + 1
-    return NotJson(text.count("\n", 0, at) + 1, at - line_start + 1)
+    return InvalidJson(text.count("\n", 0, at) + 1, at - line_start + 1)
 
 
 def _value(text: str) -> Any:
@@ -144,7 +145,7 @@ _FAST = json.JSONDecoder(parse_float=_real, parse_constant=_constant)
 _CAREFUL = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_constant)
 
 
-class JsonValid(Scored, frozen=True, kw_only=True):
+class JsonValid(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the output is one JSON value (RFC 8259), at most 200 containers deep, else 0.
 
     It does not read `expected_output`. NaN and Infinity are not JSON.
@@ -165,27 +166,27 @@ class JsonValid(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: It is something else.
         """
-        flag(self.fenced, option="fenced", metric=self.alias)
+        check_flag(self.fenced, option="fenced", metric=self.alias)
 
     def expect(self, sample: Sample) -> None:
         """Nothing: every sample will do."""
 
-    def read(self, output: Output) -> Json | NotJson:
+    def read(self, output: Output) -> ParsedJson | InvalidJson:
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
             UnscoredError: The text is not valid Unicode.
         """
-        return read_json(Scored.read(self, output), fenced=self.fenced)
+        return read_json(BuiltinMetric.read(self, output), fenced=self.fenced)
 
-    def grade(self, expected: None, actual: Json | NotJson) -> MetricScore:  # noqa: ARG002 - nothing is expected
+    def grade(self, expected: None, actual: ParsedJson | InvalidJson) -> MetricScore:  # noqa: ARG002 - nothing is expected
         """1 for JSON, else 0."""
-        if isinstance(actual, NotJson):
-            return not_json(self, actual)
+        if isinstance(actual, InvalidJson):
+            return invalid_json_mark(self, actual)
         return self.mark(1.0, {"valid": True, "line": None, "column": None})
 
 
-class JsonSchema(Scored, frozen=True, kw_only=True):
+class JsonSchema(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the output is JSON that fits a JSON Schema, else 0.
 
     Reads `metadata.json_schema`, else the option `schema`; `$schema` chooses the draft, 2020-12 by default. Nothing is
@@ -212,8 +213,8 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: `schema`, `formats` or `fenced` is not what it should be.
         """
-        flag(self.formats, option="formats", metric=self.alias)
-        flag(self.fenced, option="fenced", metric=self.alias)
+        check_flag(self.formats, option="formats", metric=self.alias)
+        check_flag(self.fenced, option="fenced", metric=self.alias)
         if self.schema is not None:
             try:
                 _validator_of(self.schema, formats=self.formats)
@@ -239,18 +240,18 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         except ValueError as error:
             raise invalid_sample(f"`metadata.json_schema` {error}.") from None
 
-    def read(self, output: Output) -> Json | NotJson:
+    def read(self, output: Output) -> ParsedJson | InvalidJson:
         """The JSON value of the output's text, or where it stops being one.
 
         Raises:
             UnscoredError: The text is not valid Unicode.
         """
-        return read_json(Scored.read(self, output), fenced=self.fenced)
+        return read_json(BuiltinMetric.read(self, output), fenced=self.fenced)
 
-    def grade(self, expected: jsonschema_rs.Validator, actual: Json | NotJson) -> MetricScore:
+    def grade(self, expected: jsonschema_rs.Validator, actual: ParsedJson | InvalidJson) -> MetricScore:
         """1 without errors, else 0 and where they are."""
-        if isinstance(actual, NotJson):
-            return not_json(self, actual)
+        if isinstance(actual, InvalidJson):
+            return invalid_json_mark(self, actual)
         try:
             fits = expected.is_valid(actual.value)
             value = actual.value
@@ -261,17 +262,17 @@ class JsonSchema(Scored, frozen=True, kw_only=True):
         if fits:
             return self.mark(1.0, {"valid": True, "errors": 0, "paths": []})
         places = _places(expected, value)
-        return self.mark(0.0, {"valid": True, "errors": len(places), **quoted("paths", dict.fromkeys(places))})
+        return self.mark(0.0, {"valid": True, "errors": len(places), **list_detail("paths", dict.fromkeys(places))})
 
 
-def not_json(metric: Scored, actual: NotJson) -> MetricScore:
+def invalid_json_mark(metric: BuiltinMetric, actual: InvalidJson) -> MetricScore:
     """A score of 0 for an output that should have been JSON."""
     return metric.mark(0.0, {"valid": False, "line": actual.line, "column": actual.column})
 
 
 def _validator_of(schema: Any, *, formats: bool) -> jsonschema_rs.Validator:
     if not isinstance(schema, (bool, Mapping)):
-        raise ValueError(f"is a map or a boolean, not {kind(schema)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a map or a boolean, not {kind_of(schema)}")  # noqa: TRY004 - becomes a error
     try:
         text = json.dumps(schema, sort_keys=True, allow_nan=False, default=_as_dict)
     except (TypeError, ValueError, RecursionError):
@@ -289,7 +290,7 @@ def _compiled(text: str, formats: bool) -> jsonschema_rs.Validator:  # noqa: FBT
         remote = _RESOURCE.search(error.message)
         if remote is not None:
             raise ValueError(f"refers to `{remote[1]}`, which is outside the schema; nothing is fetched") from None
-        place = pointer(error.instance_path)
+        place = json_pointer(error.instance_path)
         raise ValueError(f"is no JSON Schema{f' at `{place}`' if place else ''}: {error.message}") from None
     except ValueError as error:
         raise ValueError(f"is no JSON Schema: {error}") from None
@@ -303,12 +304,12 @@ def _as_dict(value: Any) -> dict[str, Any]:
 
 def _places(validator: jsonschema_rs.Validator, value: Any) -> list[str]:
     try:
-        return [pointer(error.instance_path) for error in validator.iter_errors(value)]
+        return [json_pointer(error.instance_path) for error in validator.iter_errors(value)]
     except ValueError:
         # An error repeats the value at error, where half a character or an integer of over 4,300 digits cannot stand.
         # Rounded, such a number is no integer to the validator, which may then find less wrong.
         plain = _rounded(_whole(value))
-        return [pointer(error.instance_path) for error in validator.iter_errors(plain)] or [""]
+        return [json_pointer(error.instance_path) for error in validator.iter_errors(plain)] or [""]
 
 
 def _rounded(value: Any) -> Any:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.metric_contract import Scored, UnscoredError, invalid_sample, shown, unscorable_sample
-from deemster.metrics.option_checks import amount, is_amount
+from deemster.errors import show_value
+from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, invalid_sample, unscorable_sample
+from deemster.metrics.option_checks import check_amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
 
-class LatencyBelow(Scored, frozen=True, kw_only=True):
+class LatencyBelow(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the target's model calls took no longer than a limit, else 0.
 
     Reads the output's usage (unscored without a latency) and `metadata.max_latency_ms`, else the option `max_ms`. It
@@ -37,7 +38,7 @@ class LatencyBelow(Scored, frozen=True, kw_only=True):
             ConfigurationError: `max_ms` is not what it should be.
         """
         if self.max_ms is not None:
-            msgspec.structs.force_setattr(self, "max_ms", amount(self.max_ms, option="max_ms", metric=self.alias))
+            msgspec.structs.force_setattr(self, "max_ms", check_amount(self.max_ms, option="max_ms", metric=self.alias))
 
     def expect(self, sample: Sample) -> float:
         """The limit in milliseconds.
@@ -62,7 +63,7 @@ class LatencyBelow(Scored, frozen=True, kw_only=True):
         return self.mark(1.0 if actual <= expected else 0.0, {"measured": actual, "limit": expected})
 
 
-class CostBelow(Scored, frozen=True, kw_only=True):
+class CostBelow(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the target's model calls cost no more than a limit, else 0.
 
     Reads the output's usage (unscored without a cost) and `metadata.max_cost_usd`, else the option `max_usd`. It does
@@ -86,7 +87,9 @@ class CostBelow(Scored, frozen=True, kw_only=True):
             ConfigurationError: `max_usd` is not what it should be.
         """
         if self.max_usd is not None:
-            msgspec.structs.force_setattr(self, "max_usd", amount(self.max_usd, option="max_usd", metric=self.alias))
+            msgspec.structs.force_setattr(
+                self, "max_usd", check_amount(self.max_usd, option="max_usd", metric=self.alias)
+            )
 
     def expect(self, sample: Sample) -> float:
         """The limit in US dollars.
@@ -120,5 +123,5 @@ def _limit(sample: Sample, key: str, *, given: float | None, option: str) -> flo
             raise unscorable_sample(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
         return given
     if not is_amount(limit):
-        raise invalid_sample(f"`metadata.{key}` is a number of at least 0, not {shown(limit)}.")
+        raise invalid_sample(f"`metadata.{key}` is a number of at least 0, not {show_value(limit)}.")
     return float(limit)

@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from deemster.metrics.metric_contract import Measure
+    from deemster.metrics.builtin_metric import BuiltinScorer
 
 _HEAD = re.compile(r"[A-Za-z0-9][\w.:\-]*")
 _KEY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
@@ -28,11 +28,11 @@ class Spec(NamedTuple):
     options: dict[str, Any]
 
 
-def spec_of(metric: Measure) -> str:
+def format_spec(metric: BuiltinScorer) -> str:
     """The canonical spec of a metric: short name, options that differ from their defaults by key, `@k`.
 
     >>> from deemster.metrics.text_match import ExactMatch
-    >>> spec_of(ExactMatch(threshold=0.7, name="strict"))
+    >>> format_spec(ExactMatch(threshold=0.7, name="strict"))
     'exact-match(name=strict,threshold=0.7)'
     """
     defaults = metric.defaults()
@@ -43,13 +43,13 @@ def spec_of(metric: Measure) -> str:
         if field.name != "k" and value != default:
             given[field.name] = value
     k = getattr(metric, "k", None)
-    return f"{metric.short or metric.alias}{written_options(given)}{'' if k is None else f'@{k}'}"
+    return f"{metric.short or metric.alias}{format_options(given)}{'' if k is None else f'@{k}'}"
 
 
-def written_options(options: Mapping[str, Any]) -> str:
+def format_options(options: Mapping[str, Any]) -> str:
     """Options as a spec has them, by key; nothing where there are none.
 
-    >>> written_options({"threshold": 0.7, "name": "strict"})
+    >>> format_options({"threshold": 0.7, "name": "strict"})
     '(name=strict,threshold=0.7)'
     """
     return f"({','.join(f'{key}={_written(options[key])}' for key in sorted(options))})" if options else ""

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.metrics.metric_contract import Scored, kind, no_expected, unscorable_sample
-from deemster.metrics.option_checks import amount, one_of
+from deemster.formats.json_values import kind_of
+from deemster.metrics.builtin_metric import BuiltinMetric, no_expected, unscorable_sample
+from deemster.metrics.option_checks import check_amount, check_choice
 from deemster.records import MetricScore, Output, Sample
 
 EXTRACTS = ("whole", "first", "last")
@@ -23,7 +24,7 @@ _WITHIN_WORD = re.compile(r"(?<=\w)-")
 _EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-class NumericClose(Scored, frozen=True, kw_only=True):
+class NumericClose(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the output's number a lies close to the expected one e: |a - e| <= max(abs_tol, rel_tol * |e|), else 0.
 
     Reads `expected_output`: a number, or text such as `1,234.5` or `-2e3`. `inf`, `nan` and `1_000` are no numbers. An
@@ -48,9 +49,9 @@ class NumericClose(Scored, frozen=True, kw_only=True):
             ConfigurationError: An option is not what it should be.
         """
         for option in ("rel_tol", "abs_tol"):
-            tolerance = amount(getattr(self, option), option=option, metric=self.alias)
+            tolerance = check_amount(getattr(self, option), option=option, metric=self.alias)
             msgspec.structs.force_setattr(self, option, tolerance)
-        one_of(self.extract, EXTRACTS, option="extract", metric=self.alias)
+        check_choice(self.extract, EXTRACTS, option="extract", metric=self.alias)
 
     def expect(self, sample: Sample) -> Decimal:
         """The expected number.
@@ -61,9 +62,9 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         expected = sample.expected_output
         if expected is None:
             raise no_expected()
-        number = number_of(expected)
+        number = parse_number(expected)
         if number is None:
-            shown = "text that is none" if isinstance(expected, str) else kind(expected)
+            shown = "text that is none" if isinstance(expected, str) else kind_of(expected)
             raise unscorable_sample(f"`expected_output` is a number or numeric text here, not {shown}.")
         return number
 
@@ -73,8 +74,8 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         Raises:
             UnscoredError: The text is not valid Unicode.
         """
-        text = Scored.read(self, output)
-        return number_of(text) if self.extract == "whole" else number_within(text, last=self.extract == "last")
+        text = BuiltinMetric.read(self, output)
+        return parse_number(text) if self.extract == "whole" else find_number(text, last=self.extract == "last")
 
     def grade(self, expected: Decimal, actual: Decimal | None) -> MetricScore:
         """1 within the tolerance, else 0."""
@@ -87,10 +88,10 @@ class NumericClose(Scored, frozen=True, kw_only=True):
         return self.mark(1.0 if close else 0.0, {"valid": True, "error": shown if shown != float("inf") else None})
 
 
-def number_of(value: Any) -> Decimal | None:
+def parse_number(value: Any) -> Decimal | None:
     """The number that a JSON number or a whole text is, as it is written, or None.
 
-    >>> number_of("1,234.5"), number_of("-2e3"), number_of("1_000"), number_of("inf"), number_of(True)
+    >>> parse_number("1,234.5"), parse_number("-2e3"), parse_number("1_000"), parse_number("inf"), parse_number(True)
     (Decimal('1234.5'), Decimal('-2E+3'), None, None, None)
     """
     if isinstance(value, str):
@@ -102,10 +103,10 @@ def number_of(value: Any) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def number_within(text: str, *, last: bool = False) -> Decimal | None:
+def find_number(text: str, *, last: bool = False) -> Decimal | None:
     """The first or last number in a text, or None.
 
-    >>> number_within("between 3-5 of 1,200 cases."), number_within("between 3-5 of 1,200 cases.", last=True)
+    >>> find_number("between 3-5 of 1,200 cases."), find_number("between 3-5 of 1,200 cases.", last=True)
     (Decimal('3'), Decimal('1200'))
     """
     found = _WITHIN.findall(_WITHIN_WORD.sub(" ", text))

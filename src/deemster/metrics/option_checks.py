@@ -7,14 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from deemster.errors import ConfigurationError, did_you_mean, listing
-from deemster.metrics.metric_contract import shown
+from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 
 # What a spec can carry after `@`, and every JSON reader holds exactly as an integer of 64 bits.
 LARGEST = 10**18 - 1
 
 
-def one_of(value: Any, known: Sequence[str], *, option: str, metric: str) -> str:
+def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) -> str:
     """The value, where it is one of the known words.
 
     Raises:
@@ -24,10 +23,10 @@ def one_of(value: Any, known: Sequence[str], *, option: str, metric: str) -> str
         if value in known:
             return value
         raise ConfigurationError(f"`{option}` of {metric} knows no `{value}`. {did_you_mean(value, known)}")
-    raise ConfigurationError(f"`{option}` of {metric} is one of {listing(known)}, not {shown(value)}.")
+    raise ConfigurationError(f"`{option}` of {metric} is one of {listing(known)}, not {show_value(value)}.")
 
 
-def flag(value: Any, *, option: str, metric: str) -> bool:
+def check_flag(value: Any, *, option: str, metric: str) -> bool:
     """The value, where it is a boolean.
 
     Raises:
@@ -35,10 +34,10 @@ def flag(value: Any, *, option: str, metric: str) -> bool:
     """
     if isinstance(value, bool):
         return value
-    raise ConfigurationError(f"`{option}` of {metric} is true or false, not {shown(value)}.")
+    raise ConfigurationError(f"`{option}` of {metric} is true or false, not {show_value(value)}.")
 
 
-def whole(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
+def check_whole_number(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
     """The value, where it is a whole number within the limits.
 
     Raises:
@@ -49,10 +48,10 @@ def whole(value: Any, *, least: int, most: int | None = None, option: str, metri
     limits = f"of at least {least}" if most is None else f"from {least} to {most}"
     if most is None and type(value) is int and value > LARGEST:
         limits += f" and at most {LARGEST}"
-    raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {shown(value)}.")
+    raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {show_value(value)}.")
 
 
-def positive(value: Any, *, option: str, metric: str) -> float:
+def check_positive(value: Any, *, option: str, metric: str) -> float:
     """The value as a float, where it is a finite number above 0.
 
     Raises:
@@ -60,17 +59,17 @@ def positive(value: Any, *, option: str, metric: str) -> float:
     """
     if type(value) in (int, float) and 0 < value <= sys.float_info.max:
         return float(value)
-    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {shown(value)}.")
+    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {show_value(value)}.")
 
 
-def amount(value: Any, *, option: str, metric: str) -> float:
+def check_amount(value: Any, *, option: str, metric: str) -> float:
     """The value as a float, where it is a finite number of at least 0.
 
     Raises:
         ConfigurationError: It is something else.
     """
     if not is_amount(value):
-        raise ConfigurationError(f"`{option}` of {metric} is a number of at least 0, not {shown(value)}.")
+        raise ConfigurationError(f"`{option}` of {metric} is a number of at least 0, not {show_value(value)}.")
     return float(value)
 
 

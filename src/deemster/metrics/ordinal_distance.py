@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.metrics._text_normalization import normalized, normalizer
-from deemster.metrics.metric_contract import Scored, expected_text, invalid_sample, unscorable_sample
-from deemster.metrics.option_checks import one_of
+from deemster.metrics._text_normalization import normalize_text, parse_normalize_option
+from deemster.metrics.builtin_metric import BuiltinMetric, expected_text, invalid_sample, unscorable_sample
+from deemster.metrics.option_checks import check_choice
 from deemster.records import MetricScore, Sample
 
 CREDITS = ("step", "linear")
@@ -22,7 +22,7 @@ class _Place(NamedTuple):
     place: int
 
 
-class OrdinalDistance(Scored, frozen=True, kw_only=True):
+class OrdinalDistance(BuiltinMetric, frozen=True, kw_only=True):
     """How near the output's label comes to the expected one on an ordered scale.
 
     Reads the expected label (text) and the scale: `metadata.ordinal_scale`, else the option `scale`. An answer off the
@@ -48,8 +48,8 @@ class OrdinalDistance(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: `scale`, `credit` or `normalize` is not what it should be.
         """
-        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
         if self.scale is not None:
             try:
                 _positions_of(self.scale, steps=self._steps)
@@ -75,7 +75,7 @@ class OrdinalDistance(Scored, frozen=True, kw_only=True):
         label = expected_text(sample)
         if positions is None:
             raise unscorable_sample("The sample has no `metadata.ordinal_scale`, and the metric was given no `scale`.")
-        index = positions.get(normalized(label, self._steps))
+        index = positions.get(normalize_text(label, self._steps))
         if index is None:
             raise unscorable_sample("`expected_output` is not a label of the scale.")
         return _Place(positions, index)
@@ -83,7 +83,7 @@ class OrdinalDistance(Scored, frozen=True, kw_only=True):
     def grade(self, expected: _Place, actual: str) -> MetricScore:
         """Credit by the number of levels between the two labels."""
         levels = len(expected.positions)
-        index = expected.positions.get(normalized(actual, self._steps))
+        index = expected.positions.get(normalize_text(actual, self._steps))
         distance = None if index is None else abs(index - expected.place)
         details = {
             "expected_index": expected.place,
@@ -121,7 +121,7 @@ def _positions_of(scale: Any, *, steps: tuple[str, ...]) -> Mapping[str, int] | 
 def _positions(scale: tuple[str, ...], steps: tuple[str, ...]) -> Mapping[str, int]:
     if len(scale) < 2:
         raise ValueError("has two or more labels")
-    labels = [normalized(label, steps) for label in scale]
+    labels = [normalize_text(label, steps) for label in scale]
     if not all(label.strip() for label in labels):
         raise ValueError("has an empty label")
     positions = {label: index for index, label in enumerate(labels)}

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import re2
 
-from deemster.errors import ConfigurationError
-from deemster.metrics.metric_contract import Scored, expected_text, invalid_sample, shown
-from deemster.metrics.option_checks import flag, one_of
+from deemster.errors import ConfigurationError, show_value
+from deemster.metrics.builtin_metric import BuiltinMetric, expected_text, invalid_sample
+from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Mark, Sample
 
 SYNTAXES = ("auto", "plain", "delimited")
@@ -29,7 +29,7 @@ _CONSTRUCTS = (
 )
 
 
-class Regex(Scored, frozen=True, kw_only=True):
+class Regex(BuiltinMetric, frozen=True, kw_only=True):
     r"""1 if the pattern is found anywhere in the output, else 0.
 
     Reads `expected_output` (a pattern of RE2), or the option `pattern`, and the output's text.
@@ -60,14 +60,14 @@ class Regex(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: The pattern is none, or an option is out of range.
         """
-        flag(self.full, option="full", metric=self.alias)
-        one_of(self.syntax, SYNTAXES, option="syntax", metric=self.alias)
+        check_flag(self.full, option="full", metric=self.alias)
+        check_choice(self.syntax, SYNTAXES, option="syntax", metric=self.alias)
         if self.pattern is None:
             return
         if not isinstance(self.pattern, str):
-            raise ConfigurationError(f"`pattern` of regex is text, not {shown(self.pattern)}.")
+            raise ConfigurationError(f"`pattern` of regex is text, not {show_value(self.pattern)}.")
         try:
-            compiled(self.pattern, self.syntax)
+            compile_pattern(self.pattern, self.syntax)
         except PatternError as error:
             raise ConfigurationError(f"`pattern` of regex: {error}") from None
 
@@ -79,7 +79,7 @@ class Regex(Scored, frozen=True, kw_only=True):
         """
         pattern = expected_text(sample) if self.pattern is None else self.pattern
         try:
-            return compiled(pattern, self.syntax)
+            return compile_pattern(pattern, self.syntax)
         except PatternError as error:
             raise invalid_sample(str(error)) from None
 
@@ -97,7 +97,7 @@ class PatternError(ValueError):
 
 
 @functools.lru_cache(maxsize=1024)
-def compiled(pattern: str, syntax: str = "auto") -> Any:
+def compile_pattern(pattern: str, syntax: str = "auto") -> Any:
     """Compile a pattern.
 
     Args:
@@ -107,7 +107,7 @@ def compiled(pattern: str, syntax: str = "auto") -> Any:
     Raises:
         PatternError: The pattern is none, or holds what RE2 does not know.
 
-    >>> compiled("/b+/i").search("aBB").span()
+    >>> compile_pattern("/b+/i").search("aBB").span()
     (1, 3)
     """
     body, flags = _parts(pattern, syntax)

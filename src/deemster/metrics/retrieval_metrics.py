@@ -10,10 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.metrics._relevance_reader import check_k, depth
-from deemster.metrics.batch_ranking import WHOLE, Columns, Depths, Hits, Pairs, Ranked, place_within
-from deemster.metrics.metric_contract import invalid_sample
-from deemster.metrics.option_checks import one_of
+from deemster.metrics._relevance_reader import check_k, ranking_depth
+from deemster.metrics.batch_ranking import (
+    WHOLE,
+    Columns,
+    Depths,
+    Hits,
+    RankedPairs,
+    RankingMetric,
+    position_within_group,
+)
+from deemster.metrics.builtin_metric import invalid_sample
+from deemster.metrics.option_checks import check_choice
 from deemster.records import Sample
 
 DENOMINATORS = ("k", "retrieved")
@@ -22,7 +30,7 @@ SHOWN = 20
 LARGEST_EXPONENT = 900
 
 
-class RetrievalHitAtK(Ranked, frozen=True, kw_only=True):
+class RetrievalHitAtK(RankingMetric, frozen=True, kw_only=True):
     """1 if a relevant id is among the first k, else 0.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), `metadata.k`, and what the output
@@ -45,7 +53,7 @@ class RetrievalHitAtK(Ranked, frozen=True, kw_only=True):
         return (found > 0).astype(np.float64), _counts(hits, deep, found)
 
 
-class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
+class RetrievalRecallAtK(RankingMetric, frozen=True, kw_only=True):
     """The share of the relevant ids that is among the first k: found/relevant.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), `metadata.k`, and what the output
@@ -69,7 +77,7 @@ class RetrievalRecallAtK(Ranked, frozen=True, kw_only=True):
         return found / hits.relevant, _with_missing(hits, deep, _counts(hits, deep, found))
 
 
-class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
+class RetrievalPrecisionAtK(RankingMetric, frozen=True, kw_only=True):
     """The share of the first k places that is relevant: found/k, even where fewer were retrieved.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), `metadata.k`, and what the output
@@ -91,7 +99,7 @@ class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
     def validate(self) -> None:
         """Refuse options that make no sense."""
         check_k(self.own_k, self.alias)
-        one_of(self.denominator, DENOMINATORS, option="denominator", metric=self.alias)
+        check_choice(self.denominator, DENOMINATORS, option="denominator", metric=self.alias)
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """How much of what was retrieved is relevant."""
@@ -100,7 +108,7 @@ class RetrievalPrecisionAtK(Ranked, frozen=True, kw_only=True):
         return found / places, _counts(hits, deep, found)
 
 
-class RetrievalF1AtK(Ranked, frozen=True, kw_only=True):
+class RetrievalF1AtK(RankingMetric, frozen=True, kw_only=True):
     """The harmonic mean of precision and recall among the first k: 2·found/(k + relevant).
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), `metadata.k`, and what the output
@@ -123,7 +131,7 @@ class RetrievalF1AtK(Ranked, frozen=True, kw_only=True):
         return 2 * found / (deep + hits.relevant), _counts(hits, deep, found)
 
 
-class RetrievalMrr(Ranked, frozen=True, kw_only=True):
+class RetrievalMrr(RankingMetric, frozen=True, kw_only=True):
     """1/rank of the first relevant id, or 0 where there is none; the mean of it is MRR.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), and what the output retrieved,
@@ -151,7 +159,7 @@ class RetrievalMrr(Ranked, frozen=True, kw_only=True):
         return np.where(first == WHOLE, 0.0, 1 / first), shown
 
 
-class RetrievalMap(Ranked, frozen=True, kw_only=True):
+class RetrievalMap(RankingMetric, frozen=True, kw_only=True):
     """Average precision: the sum of precision@i over the ranks i of relevant ids, over the number of relevant ids.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), and what the output retrieved,
@@ -175,11 +183,11 @@ class RetrievalMap(Ranked, frozen=True, kw_only=True):
         within = hits.within(deep)
         order = np.lexsort((hits.rank[within], hits.owner[within]))
         owner, rank = hits.owner[within][order], hits.rank[within][order]
-        sums = hits.per_pair(owner, place_within(owner) / rank)
+        sums = hits.per_pair(owner, position_within_group(owner) / rank)
         return np.minimum(sums / hits.relevant, 1.0), _relevant_found(hits, deep)
 
 
-class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
+class RetrievalRPrecision(RankingMetric, frozen=True, kw_only=True):
     """The share of relevant ids among as many first places as there are relevant ids.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), and what the output retrieved.
@@ -198,7 +206,7 @@ class RetrievalRPrecision(Ranked, frozen=True, kw_only=True):
         return hits.found(hits.relevant) / hits.relevant, _relevant_found(hits, hits.relevant)
 
 
-class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
+class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
     """Normalised discounted cumulative gain: the sum of g/log2(i + 1) over the first k, over that of the ideal order.
 
     Reads `metadata.relevant`, else `expected_output` (ids, or a map of ids to gains), `metadata.k`, and what the output
@@ -220,7 +228,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
     def validate(self) -> None:
         """Refuse options that make no sense."""
         check_k(self.own_k, self.alias)
-        one_of(self.gain, GAINS, option="gain", metric=self.alias)
+        check_choice(self.gain, GAINS, option="gain", metric=self.alias)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:
         """The metric's k, else the sample's, else 5.
@@ -231,9 +239,9 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         largest = max(gains.values())
         if largest > (LARGEST_EXPONENT if self.gain == "exponential" else sys.float_info.max / len(gains)):
             raise invalid_sample(f"A gain of {largest:g} is too large to be added up.")
-        return self.own_k or depth(sample)
+        return self.own_k or ranking_depth(sample)
 
-    def is_even(self, pairs: Pairs) -> bool:
+    def is_even(self, pairs: RankedPairs) -> bool:
         """Whether k is given and no gain is large enough to be looked at."""
         return self.own_k is not None and max(pairs.all_gains(), default=0) <= LARGEST_EXPONENT
 
@@ -247,7 +255,7 @@ class RetrievalNdcgAtK(Ranked, frozen=True, kw_only=True):
         order = np.lexsort((hits.rank[within], hits.owner[within]))
         dcg = hits.per_pair(hits.owner[within][order], _discounted(gain[within][order], hits.rank[within][order]))
         order = np.lexsort((-gain, hits.owner))
-        place = place_within(hits.owner[order])
+        place = position_within_group(hits.owner[order])
         seen = place <= deep[hits.owner[order]]
         idcg = hits.per_pair(hits.owner[order][seen], _discounted(gain[order][seen], place[seen]))
         return np.minimum(dcg / idcg, 1.0), self._shown(deep, dcg, idcg)

@@ -6,10 +6,19 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deemster.metrics._text_normalization import text_words
-from deemster.metrics._vector_matching import Block, Pair, Placed, blocks, cosines, directions, nearest, partners
-from deemster.metrics.metric_contract import Measure, UnscoredError
-from deemster.metrics.option_checks import flag, one_of, whole
+from deemster.metrics._text_normalization import word_tokens
+from deemster.metrics._vector_matching import (
+    EmbeddingBlock,
+    IndexedPair,
+    TextPair,
+    cosines,
+    embedding_blocks,
+    nearest_partners,
+    nearest_texts,
+    unit_vectors,
+)
+from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError
+from deemster.metrics.option_checks import check_choice, check_flag, check_whole_number
 from deemster.records import Mark, NoAnswer, Output, Reply, Request, Sample, Script, Scripts, Unscored
 from deemster.records.model_requests import EMBEDDING
 
@@ -23,7 +32,7 @@ _OF_A_TEXT = frozenset({"model_failed", "unreadable"})
 _NO_DIRECTION = "The vector of a text has no direction: it is zero, or holds a number that is not finite."
 
 
-class Semantic(Measure, frozen=True, kw_only=True):
+class EmbeddingScorer(BuiltinScorer, frozen=True, kw_only=True):
     """A metric that compares an output with the expected text by vectors.
 
     A subclass says which texts of a pair need vectors (``prepare``), and marks pairs once they are there (``grade``).
@@ -34,14 +43,14 @@ class Semantic(Measure, frozen=True, kw_only=True):
 
     if TYPE_CHECKING:
 
-        def prepare(self, expected: str, actual: str) -> Pair | Mark:
+        def prepare(self, expected: str, actual: str) -> TextPair | Mark:
             """The texts that need vectors, or a mark where none do.
 
             Raises:
                 UnscoredError: The pair is beyond what this metric marks.
             """
 
-        def grade(self, placed: Sequence[Placed], values: Doubles) -> list[Mark]:
+        def grade(self, placed: Sequence[IndexedPair], values: Doubles) -> list[Mark]:
             """Mark pairs by vectors of length 1."""
 
     def script(self, sample: Sample, output: Output) -> Script:
@@ -55,38 +64,40 @@ class Semantic(Measure, frozen=True, kw_only=True):
         Where that brings no vectors for a reason that may lie in one of the texts, each pair is asked for on its own.
         """
         marks: dict[int, Mark] = {}
-        pairs: list[tuple[int, Pair]] = []
+        pairs: list[tuple[int, TextPair]] = []
         for number, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
             ready = self._ready(sample, output)
-            if isinstance(ready, Pair):
+            if isinstance(ready, TextPair):
                 pairs.append((number, ready))
             else:
                 marks[number] = ready
-        for block in blocks(pairs):
+        for block in embedding_blocks(pairs):
             yield from self._play(block, marks)
         return [marks[number] for number in range(len(samples))]
 
-    def _ready(self, sample: Sample, output: Output) -> Pair | Mark:
+    def _ready(self, sample: Sample, output: Output) -> TextPair | Mark:
         try:
             return self.prepare(self.expect(sample), self.read(output))
         except UnscoredError as error:
             return Unscored(error.cause, error.message)
 
-    def _play(self, block: Block, marks: dict[int, Mark]) -> Generator[Sequence[Request], Sequence[Reply], None]:
+    def _play(
+        self, block: EmbeddingBlock, marks: dict[int, Mark]
+    ) -> Generator[Sequence[Request], Sequence[Reply], None]:
         (reply,) = yield (block.embed(),)
         if not isinstance(reply, NoAnswer) or reply.cause not in _OF_A_TEXT or len(block.placed) == 1:
             self._mark(block, reply, marks)
             return
-        alone = [Block() for _ in block.placed]
+        alone = [EmbeddingBlock() for _ in block.placed]
         for single, each in zip(alone, block.placed, strict=True):
             single.add(each.number, each.pair)
         replies = yield tuple(single.embed() for single in alone)
         for single, reply in zip(alone, replies, strict=True):
             self._mark(single, reply, marks)
 
-    def _mark(self, block: Block, reply: Reply, marks: dict[int, Mark]) -> None:
+    def _mark(self, block: EmbeddingBlock, reply: Reply, marks: dict[int, Mark]) -> None:
         try:
-            found = directions(reply, count=block.size)
+            found = unit_vectors(reply, count=block.size)
         except UnscoredError as error:
             marks.update((each.number, Unscored(error.cause, error.message)) for each in block.placed)
             return
@@ -99,7 +110,7 @@ class Semantic(Measure, frozen=True, kw_only=True):
             marks.update((each.number, mark) for each, mark in zip(placed, graded, strict=True))
 
 
-class CosineEmbedding(Semantic, frozen=True, kw_only=True):
+class CosineEmbedding(EmbeddingScorer, frozen=True, kw_only=True):
     """Cosine of the embeddings of both texts: how alike they are as a whole.
 
     Reads `expected_output` (text) and the output's text, and asks the model `embedding` for a vector of each. Two blank
@@ -118,16 +129,16 @@ class CosineEmbedding(Semantic, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        one_of(self.mode, MODES, option="mode", metric=self.alias)
+        check_choice(self.mode, MODES, option="mode", metric=self.alias)
 
-    def prepare(self, expected: str, actual: str) -> Pair | Mark:
+    def prepare(self, expected: str, actual: str) -> TextPair | Mark:
         """Both texts as they are."""
         blank = (not expected.strip(), not actual.strip())
         if any(blank):
             return self.mark(float(all(blank)), {"cosine": None, "dimensions": None, "mode": self.mode})
-        return Pair((expected,), (actual,))
+        return TextPair((expected,), (actual,))
 
-    def grade(self, placed: Sequence[Placed], values: Doubles) -> list[Mark]:
+    def grade(self, placed: Sequence[IndexedPair], values: Doubles) -> list[Mark]:
         """Place each cosine between 0 and 1."""
         is_clamped = self.mode == "clamp"
         dimensions = values.shape[1]
@@ -140,7 +151,7 @@ class CosineEmbedding(Semantic, frozen=True, kw_only=True):
         ]
 
 
-class BertscoreLike(Semantic, frozen=True, kw_only=True):
+class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
     """Token by token, how well each side is covered by the other, after BERTScore (Zhang et al., 2020).
 
     Reads `expected_output` (text) and the output's text, and asks the model `embedding` for a vector of each distinct
@@ -169,29 +180,29 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        one_of(self.tokens, TOKENS, option="tokens", metric=self.alias)
-        flag(self.attribute, option="attribute", metric=self.alias)
-        whole(self.attribute_limit, least=1, option="attribute_limit", metric=self.alias)
-        whole(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
+        check_choice(self.tokens, TOKENS, option="tokens", metric=self.alias)
+        check_flag(self.attribute, option="attribute", metric=self.alias)
+        check_whole_number(self.attribute_limit, least=1, option="attribute_limit", metric=self.alias)
+        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
-    def prepare(self, expected: str, actual: str) -> Pair | Mark:
+    def prepare(self, expected: str, actual: str) -> TextPair | Mark:
         """The distinct tokens of both sides.
 
         Raises:
             UnscoredError: A side has too many.
         """
-        words = text_words(expected), text_words(actual)
+        words = word_tokens(expected), word_tokens(actual)
         wanted, given = (tuple(dict.fromkeys(side)) for side in words)
         if max(len(wanted), len(given)) > self.max_tokens:
             what = f"{len(wanted)} and {len(given)} distinct tokens"
             raise UnscoredError("too_large", f"{what}: a side has more than `max_tokens`, {self.max_tokens}.")
-        pair = Pair(wanted, given)
+        pair = TextPair(wanted, given)
         if self.tokens == "all":
             # A counter keeps the order in which tokens come, as the distinct ones do.
             pair = pair._replace(weights=(tuple(Counter(words[0]).values()), tuple(Counter(words[1]).values())))
         return pair if wanted and given else self._unmatched(pair)
 
-    def _unmatched(self, pair: Pair) -> Mark:
+    def _unmatched(self, pair: TextPair) -> Mark:
         """The mark where a side has no token."""
         m, n = _sizes(pair)
         details: dict[str, Any] = {
@@ -205,10 +216,10 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
             details |= self._matches([(token, None, 0.0) for token in pair.expected])
         return self.mark(0.0 if m or n else 1.0, details)
 
-    def grade(self, placed: Sequence[Placed], values: Doubles) -> list[Mark]:
+    def grade(self, placed: Sequence[IndexedPair], values: Doubles) -> list[Mark]:
         """Find the best match of every token, and the means of these."""
         marks: list[Mark] = []
-        for each, found in zip(placed, nearest(placed, values), strict=True):
+        for each, found in zip(placed, nearest_texts(placed, values), strict=True):
             recall, precision = found.recall, found.precision
             m, n = _sizes(each.pair)
             details: dict[str, Any] = {
@@ -219,7 +230,7 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
                 "recall": recall,
             }
             if self.attribute:
-                matches = zip(each.pair.expected, partners(each, values), found.best.tolist(), strict=True)
+                matches = zip(each.pair.expected, nearest_partners(each, values), found.best.tolist(), strict=True)
                 details |= self._matches(list(matches))
             both = precision + recall
             marks.append(self.mark(min(1.0, 2 * precision * recall / both) if both else 0.0, details))
@@ -231,7 +242,7 @@ class BertscoreLike(Semantic, frozen=True, kw_only=True):
         return {"matches": listed, "truncated": True} if len(matches) > len(listed) else {"matches": listed}
 
 
-def _sizes(pair: Pair) -> tuple[int, int]:
+def _sizes(pair: TextPair) -> tuple[int, int]:
     """How many tokens each side has, repeated ones where they count."""
     if pair.weights is None:
         return len(pair.expected), len(pair.actual)

@@ -9,26 +9,26 @@ from rapidfuzz.distance import Levenshtein as Edits
 from rapidfuzz.distance import Prefix
 
 from deemster.errors import ConfigurationError
-from deemster.metrics._text_normalization import normalized, normalizer, words
-from deemster.metrics.metric_contract import (
-    Scored,
+from deemster.formats.json_values import kind_of
+from deemster.metrics._text_normalization import normalize_text, parse_normalize_option, word_tokens
+from deemster.metrics.builtin_metric import (
+    BuiltinMetric,
     UnscoredError,
     expected_text,
     expected_texts,
-    kind,
+    list_detail,
     no_expected,
-    quoted,
-    text_of,
+    output_text,
     unscorable_sample,
 )
-from deemster.metrics.option_checks import flag, one_of, positive, whole
+from deemster.metrics.option_checks import check_choice, check_flag, check_positive, check_whole_number
 from deemster.records import Mark, Output, Sample
 
 CREDITS = ("all", "fraction")
 UNITS = ("chars", "words", "lines")
 
 
-class ExactMatch(Scored, frozen=True, kw_only=True):
+class ExactMatch(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the output equals the expected text, character by character; else 0.
 
     Reads `expected_output` (text) and the output's text.
@@ -49,25 +49,25 @@ class ExactMatch(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
-        flag(self.any_of, option="any_of", metric=self.alias)
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        check_flag(self.any_of, option="any_of", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The accepted texts, normalised."""
         if not self.any_of:
-            return (normalized(expected_text(sample), self.normalize),)
+            return (normalize_text(expected_text(sample), self.normalize),)
         expected = sample.expected_output
         if expected is None:
             raise no_expected()
         if not isinstance(expected, (list, tuple)):
             raise unscorable_sample(
-                f"`expected_output` is a list of accepted texts with `any_of`, not {kind(expected)}."
+                f"`expected_output` is a list of accepted texts with `any_of`, not {kind_of(expected)}."
             )
-        return tuple(normalized(text, self.normalize) for text in expected_texts(sample))
+        return tuple(normalize_text(text, self.normalize) for text in expected_texts(sample))
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
+        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
         """Compare with each accepted text; the details tell of the one that agrees longest."""
@@ -89,7 +89,7 @@ class ExactMatch(Scored, frozen=True, kw_only=True):
         )
 
 
-class Contains(Scored, frozen=True, kw_only=True):
+class Contains(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the expected text occurs in the output, else 0.
 
     Reads `expected_output` (non-empty text) and the output's text. Details: match, position (from 0, or null).
@@ -107,7 +107,7 @@ class Contains(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
     def expect(self, sample: Sample) -> str:
         """The text to be found, normalised."""
@@ -115,7 +115,7 @@ class Contains(Scored, frozen=True, kw_only=True):
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
+        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Look for the text anywhere."""
@@ -125,7 +125,7 @@ class Contains(Scored, frozen=True, kw_only=True):
         return self.mark(1.0, {"match": True, "position": position})
 
 
-class Several(Scored, frozen=True, kw_only=True):
+class SubstringsMetric(BuiltinMetric, frozen=True, kw_only=True):
     """A metric that looks for several texts in the output.
 
     A subclass says by ``suffices`` how many of them are enough.
@@ -139,8 +139,8 @@ class Several(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
-        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
 
     def expect(self, sample: Sample) -> list[tuple[str, str]]:
         """The texts to be found: as written, and normalised."""
@@ -148,7 +148,7 @@ class Several(Scored, frozen=True, kw_only=True):
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
+        return normalize_text(output_text(output), self.normalize)
 
     if TYPE_CHECKING:
 
@@ -160,10 +160,10 @@ class Several(Scored, frozen=True, kw_only=True):
         missing = [written for written, wanted in expected if wanted not in actual]
         required, found = len(expected), len(expected) - len(missing)
         score = found / required if self.credit == "fraction" else float(self.suffices(found, required))
-        return self.mark(score, {"required": required, "found": found, **quoted("missing", missing)})
+        return self.mark(score, {"required": required, "found": found, **list_detail("missing", missing)})
 
 
-class ContainsAny(Several, frozen=True, kw_only=True):
+class ContainsAny(SubstringsMetric, frozen=True, kw_only=True):
     """1 if at least one of the expected texts occurs in the output, else 0.
 
     Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
@@ -183,7 +183,7 @@ class ContainsAny(Several, frozen=True, kw_only=True):
         return found > 0
 
 
-class ContainsAll(Several, frozen=True, kw_only=True):
+class ContainsAll(SubstringsMetric, frozen=True, kw_only=True):
     """1 if all of the expected texts occur in the output, else 0.
 
     Reads `expected_output` (a list of non-empty texts, or one) and the output's text.
@@ -203,7 +203,7 @@ class ContainsAll(Several, frozen=True, kw_only=True):
         return found == required
 
 
-class StartsWith(Scored, frozen=True, kw_only=True):
+class StartsWith(BuiltinMetric, frozen=True, kw_only=True):
     """1 if the output begins with the expected text, else 0.
 
     Reads `expected_output` (non-empty text) and the output's text. Details: match.
@@ -221,7 +221,7 @@ class StartsWith(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
     def expect(self, sample: Sample) -> str:
         """The prefix, normalised."""
@@ -229,7 +229,7 @@ class StartsWith(Scored, frozen=True, kw_only=True):
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
+        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Compare the beginning."""
@@ -237,7 +237,7 @@ class StartsWith(Scored, frozen=True, kw_only=True):
         return self.mark(float(match), {"match": match})
 
 
-class Levenshtein(Scored, frozen=True, kw_only=True):
+class Levenshtein(BuiltinMetric, frozen=True, kw_only=True):
     """1 - distance/length: the least number of characters to insert, delete or replace, over the longer text's length.
 
     Reads `expected_output` (text) and the output's text. Two empty texts score 1.
@@ -258,16 +258,16 @@ class Levenshtein(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", normalizer(self.normalize))
-        positive(self.max_cells, option="max_cells", metric=self.alias)
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        check_positive(self.max_cells, option="max_cells", metric=self.alias)
 
     def expect(self, sample: Sample) -> str:
         """The expected text, normalised."""
-        return normalized(expected_text(sample), self.normalize)
+        return normalize_text(expected_text(sample), self.normalize)
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalized(text_of(output), self.normalize)
+        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Count the edits.
@@ -284,7 +284,7 @@ class Levenshtein(Scored, frozen=True, kw_only=True):
         return self.mark(score, {"distance": distance, "expected_chars": m, "actual_chars": n})
 
 
-class LengthWithin(Scored, frozen=True, kw_only=True):
+class LengthWithin(BuiltinMetric, frozen=True, kw_only=True):
     """1 if min <= length <= max, else 0.
 
     Reads the output's text only. Details: length, unit.
@@ -311,10 +311,10 @@ class LengthWithin(Scored, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: No limit is given, or the limits exclude every length.
         """
-        one_of(self.unit, UNITS, option="unit", metric=self.alias)
+        check_choice(self.unit, UNITS, option="unit", metric=self.alias)
         for option, limit in (("min", self.min), ("max", self.max)):
             if limit is not None:
-                whole(limit, least=0, option=option, metric=self.alias)
+                check_whole_number(limit, least=0, option=option, metric=self.alias)
         if self.min is None and self.max is None:
             raise ConfigurationError("length-within needs `min`, `max` or both.")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -327,7 +327,7 @@ class LengthWithin(Scored, frozen=True, kw_only=True):
     def grade(self, expected: None, actual: str) -> Mark:  # noqa: ARG002 - see expect
         """Measure the text."""
         if self.unit == "words":
-            length = len(words(actual))
+            length = len(word_tokens(actual))
         else:
             length = len(actual) if self.unit == "chars" else len(actual.splitlines())
         above = self.min is None or length >= self.min
@@ -336,7 +336,7 @@ class LengthWithin(Scored, frozen=True, kw_only=True):
 
 
 def _filled(text: str, steps: tuple[str, ...]) -> str:
-    text = normalized(text, steps)
+    text = normalize_text(text, steps)
     if not text:
         raise unscorable_sample("The expected text is empty, and every output would hold it.")
     return text

@@ -9,17 +9,16 @@ from typing import Any, ClassVar
 
 from rapidfuzz.distance import LCSseq
 
-from deemster.metrics._text_normalization import words
-from deemster.metrics._token_ids import LONG, coded
-from deemster.metrics.metric_contract import Scored, UnscoredError, expected_texts
-from deemster.metrics.option_checks import one_of, positive
+from deemster.metrics._text_normalization import word_tokens
+from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, expected_texts
+from deemster.metrics.option_checks import check_choice, check_positive
 from deemster.records import Mark, Sample
 
 ARTICLES = ("drop", "keep")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 
 
-class RougeL(Scored, frozen=True, kw_only=True):
+class RougeL(BuiltinMetric, frozen=True, kw_only=True):
     """ROUGE-L: 2·LCS/(m + n), for the longest common subsequence of the word tokens of both sides.
 
     Reads `expected_output` (text, m tokens) and the output's text (n tokens). Precision is LCS/n, recall LCS/m.
@@ -38,7 +37,7 @@ class RougeL(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        positive(self.max_cells, option="max_cells", metric=self.alias)
+        check_positive(self.max_cells, option="max_cells", metric=self.alias)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Find the longest common subsequence.
@@ -46,7 +45,8 @@ class RougeL(Scored, frozen=True, kw_only=True):
         Raises:
             UnscoredError: The texts are too long for each other.
         """
-        wanted, given, (m, n) = _tokens(expected, actual)
+        wanted, given = word_tokens(expected), word_tokens(actual)
+        m, n = len(wanted), len(given)
         if m * n > self.max_cells:
             raise UnscoredError("too_large", f"{m} x {n} tokens are more than `max_cells`, {self.max_cells:g}.")
         lcs = LCSseq.similarity(wanted, given)
@@ -62,18 +62,7 @@ class RougeL(Scored, frozen=True, kw_only=True):
         )
 
 
-def _tokens(expected: str, actual: str) -> tuple[Sequence[Any], Sequence[Any], tuple[int, int]]:
-    """What to compare, and how many tokens each side has.
-
-    A token that only one side has is never part of a common subsequence, so long texts come without most of these.
-    """
-    if len(expected) + len(actual) in LONG:
-        return coded(expected, actual)
-    wanted, given = words(expected), words(actual)
-    return wanted, given, (len(wanted), len(given))
-
-
-class TokenF1(Scored, frozen=True, kw_only=True):
+class TokenF1(BuiltinMetric, frozen=True, kw_only=True):
     """Token F1 as in SQuAD: 2·common/(m + n), for the multisets of tokens of both sides.
 
     Reads `expected_output` (text, or a list of which the best counts) and the output's text. Tokens: lower case,
@@ -93,7 +82,7 @@ class TokenF1(Scored, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        one_of(self.articles, ARTICLES, option="articles", metric=self.alias)
+        check_choice(self.articles, ARTICLES, option="articles", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The accepted texts."""
@@ -102,11 +91,11 @@ class TokenF1(Scored, frozen=True, kw_only=True):
     def grade(self, expected: Sequence[str], actual: str) -> Mark:
         """Compare with each accepted text and keep the best, the first of equals."""
         dropped = _ARTICLE_WORDS if self.articles == "drop" else frozenset[str]()
-        given = bare_words(actual, dropped=dropped)
+        given = squad_tokens(actual, dropped=dropped)
         n = len(given)
         best: tuple[float, int, int] = (-1.0, 0, 0)
         for text in expected:
-            wanted = bare_words(text, dropped=dropped)
+            wanted = squad_tokens(text, dropped=dropped)
             m = len(wanted)
             common = _common(wanted, given)
             score = 2 * common / (m + n) if m or n else 1.0
@@ -137,10 +126,10 @@ class _WithoutPunctuation(dict[int, int | None]):
 _BARE = _WithoutPunctuation((ord(character), None) for character in string.punctuation)
 
 
-def bare_words(text: str, *, dropped: frozenset[str] = _ARTICLE_WORDS) -> list[str]:
+def squad_tokens(text: str, *, dropped: frozenset[str] = _ARTICLE_WORDS) -> list[str]:
     """Words as SQuAD compares answers: lower case, without punctuation, without articles.
 
-    >>> bare_words("The U.S.A., a country")
+    >>> squad_tokens("The U.S.A., a country")
     ['usa', 'country']
     """
     return [word for word in text.lower().translate(_BARE).split() if word not in dropped]

@@ -8,28 +8,28 @@ from typing import Any, ClassVar
 import msgspec
 from rapidfuzz.distance import LCSseq
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, show_value
 from deemster.metrics._expected_trajectory import (
-    Call,
-    calls_of,
-    expectation,
-    expectations,
+    ExpectedCall,
+    argument_matches,
+    check_names_option,
     expected_names,
-    fits,
+    find_expectation,
+    fraction_met,
     is_limit,
-    settle_names,
-    share,
+    output_trajectory,
+    parse_expected_calls,
+    sample_expectations,
     tools_called,
-    trajectory_of,
 )
-from deemster.metrics.metric_contract import Scored, invalid_sample, quoted, shown
-from deemster.metrics.option_checks import flag, one_of
+from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, list_detail
+from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
 
 CREDITS = ("all", "fraction")
 
 
-class OfTrajectory(Scored, frozen=True, kw_only=True):
+class TrajectoryMetric(BuiltinMetric, frozen=True, kw_only=True):
     """A metric of what an agent did on its way to an output."""
 
     family: ClassVar[str] = "trajectory"
@@ -42,10 +42,10 @@ class OfTrajectory(Scored, frozen=True, kw_only=True):
         Raises:
             UnscoredError: None was recorded.
         """
-        return trajectory_of(output)
+        return output_trajectory(output)
 
 
-class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
+class ToolCalled(TrajectoryMetric, frozen=True, kw_only=True):
     """The share of required tools that the agent called.
 
     Reads the output's trajectory and `metadata.trajectory.tools`, else the option `tools`: a name or a list of distinct
@@ -65,7 +65,7 @@ class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: They are something else.
         """
-        settle_names(self, "tools")
+        check_names_option(self, "tools")
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The required tools.
@@ -81,11 +81,12 @@ class ToolCalled(OfTrajectory, frozen=True, kw_only=True):
         missing = [name for name in expected if name not in made]
         called = len(expected) - len(missing)
         return self.mark(
-            share(called, len(expected)), {"required": len(expected), "called": called, **quoted("missing", missing)}
+            fraction_met(called, len(expected)),
+            {"required": len(expected), "called": called, **list_detail("missing", missing)},
         )
 
 
-class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
+class ToolNotCalled(TrajectoryMetric, frozen=True, kw_only=True):
     """The share of forbidden tools that the agent never called; only all of them is a success.
 
     Reads the output's trajectory and `metadata.trajectory.forbidden_tools`, else the option `forbidden_tools`: a name
@@ -106,7 +107,7 @@ class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: They are something else.
         """
-        settle_names(self, "forbidden_tools")
+        check_names_option(self, "forbidden_tools")
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The forbidden tools.
@@ -121,11 +122,11 @@ class ToolNotCalled(OfTrajectory, frozen=True, kw_only=True):
         made = tools_called(actual)
         violations = [name for name in expected if name in made]
         forbidden = len(expected)
-        details = {"forbidden": forbidden, **quoted("violations", violations)}
-        return self.mark(share(forbidden - len(violations), forbidden), details)
+        details = {"forbidden": forbidden, **list_detail("violations", violations)}
+        return self.mark(fraction_met(forbidden - len(violations), forbidden), details)
 
 
-class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
+class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
     """The share of expected calls, tool and arguments, that some call of the agent meets.
 
     Reads the output's trajectory and `metadata.trajectory.tool_arguments`, else the option `tool_arguments`: a list of
@@ -148,42 +149,43 @@ class ToolCalledWith(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: `tool_arguments` or `coerce_numbers` is not what it should be.
         """
-        flag(self.coerce_numbers, option="coerce_numbers", metric=self.alias)
+        check_flag(self.coerce_numbers, option="coerce_numbers", metric=self.alias)
         if self.tool_arguments is not None:
             try:
-                calls_of(self.tool_arguments)
+                parse_expected_calls(self.tool_arguments)
                 settled = freeze(self.tool_arguments, path="tool_arguments")
             except ValueError as error:
                 raise ConfigurationError(f"`tool_arguments` of {self.alias} {error}.") from None
             msgspec.structs.force_setattr(self, "tool_arguments", settled)
 
-    def expect(self, sample: Sample) -> tuple[Call, ...]:
+    def expect(self, sample: Sample) -> tuple[ExpectedCall, ...]:
         """The expected calls.
 
         Raises:
             UnscoredError: There is no expectation, or an unreadable one.
         """
-        value, where = expectation(sample, "tool_arguments", given=self.tool_arguments)
+        value, where = find_expectation(sample, "tool_arguments", given=self.tool_arguments)
         try:
-            return calls_of(value)
+            return parse_expected_calls(value)
         except ValueError as error:
             raise invalid_sample(f"`{where}` {error}.") from None
 
-    def grade(self, expected: tuple[Call, ...], actual: Trajectory) -> MetricScore:
+    def grade(self, expected: tuple[ExpectedCall, ...], actual: Trajectory) -> MetricScore:
         """Count the expectations that a call meets."""
         unmet = [
             call.tool
             for call in expected
             if not any(
-                made.name == call.tool and fits(call.arguments, made.arguments, coerce_numbers=self.coerce_numbers)
+                made.name == call.tool
+                and argument_matches(call.arguments, made.arguments, coerce_numbers=self.coerce_numbers)
                 for made in actual.tool_calls
             )
         ]
         required, met = len(expected), len(expected) - len(unmet)
-        return self.mark(share(met, required), {"required": required, "met": met, **quoted("unmet", unmet)})
+        return self.mark(fraction_met(met, required), {"required": required, "met": met, **list_detail("unmet", unmet)})
 
 
-class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
+class ToolCallOrder(TrajectoryMetric, frozen=True, kw_only=True):
     """1 if the expected order of tools is a subsequence of the agent's calls, else 0.
 
     Reads the output's trajectory and `metadata.trajectory.order`, else the option `order`: a name or a list, where
@@ -204,8 +206,8 @@ class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: `order` or `credit` is not what it should be.
         """
-        one_of(self.credit, CREDITS, option="credit", metric=self.alias)
-        settle_names(self, "order", distinct=False)
+        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
+        check_names_option(self, "order", distinct=False)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The tools in the order they should be called.
@@ -222,10 +224,10 @@ class ToolCallOrder(OfTrajectory, frozen=True, kw_only=True):
         required = len(expected)
         whole = 1.0 if followed == required else 0.0
         details = {"required": required, "followed": followed, "calls": len(calls)}
-        return self.mark(whole if self.credit == "all" else share(followed, required), details)
+        return self.mark(whole if self.credit == "all" else fraction_met(followed, required), details)
 
 
-class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
+class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
     """1 if the agent took no more steps than a limit, else 0.
 
     Reads the output's trajectory (`steps`, else the number of calls) and `metadata.trajectory.max_steps`, else the
@@ -246,7 +248,7 @@ class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
         """
         if self.max_steps is not None and not is_limit(self.max_steps):
             raise ConfigurationError(
-                f"`max_steps` of {self.alias} is a whole number of at least 1, not {shown(self.max_steps)}."
+                f"`max_steps` of {self.alias} is a whole number of at least 1, not {show_value(self.max_steps)}."
             )
 
     def expect(self, sample: Sample) -> int:
@@ -255,9 +257,9 @@ class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is no expectation, or an unreadable one.
         """
-        limit, where = expectation(sample, "max_steps", given=self.max_steps)
+        limit, where = find_expectation(sample, "max_steps", given=self.max_steps)
         if not is_limit(limit):
-            raise invalid_sample(f"`{where}` is a whole number of at least 1, not {shown(limit)}.")
+            raise invalid_sample(f"`{where}` is a whole number of at least 1, not {show_value(limit)}.")
         return int(limit)
 
     def grade(self, expected: int, actual: Trajectory) -> MetricScore:
@@ -266,7 +268,7 @@ class StepsBelow(OfTrajectory, frozen=True, kw_only=True):
         return self.mark(1.0 if steps <= expected else 0.0, {"steps": steps, "max_steps": expected})
 
 
-class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
+class NoPendingApprovals(TrajectoryMetric, frozen=True, kw_only=True):
     """1 if no approval was still waiting at the end, else 0.
 
     Reads the output's trajectory; it expects nothing of the sample.
@@ -282,7 +284,7 @@ class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             UnscoredError: `metadata.trajectory` has an unknown key.
         """
-        expectations(sample)
+        sample_expectations(sample)
 
     def grade(self, expected: None, actual: Trajectory) -> MetricScore:  # noqa: ARG002 - nothing is expected
         """1 if none is pending, else 0."""
@@ -290,7 +292,7 @@ class NoPendingApprovals(OfTrajectory, frozen=True, kw_only=True):
         return self.mark(0.0 if pending else 1.0, {"pending_approvals": pending})
 
 
-class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
+class ApprovalGated(TrajectoryMetric, frozen=True, kw_only=True):
     """The share of tools needing approval that were approved; only all of them is a success.
 
     Reads the output's trajectory (`approvals`) and `metadata.trajectory.requires_approval`, else the option
@@ -313,8 +315,8 @@ class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: `requires_approval` or `only_if_called` is not what it should be.
         """
-        flag(self.only_if_called, option="only_if_called", metric=self.alias)
-        settle_names(self, "requires_approval")
+        check_flag(self.only_if_called, option="only_if_called", metric=self.alias)
+        check_names_option(self, "requires_approval")
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The tools that need approval.
@@ -334,5 +336,5 @@ class ApprovalGated(OfTrajectory, frozen=True, kw_only=True):
             if name not in actual.approvals and not (self.only_if_called and name not in called)
         ]
         required = len(expected)
-        details = {"required": required, "approved": approved, **quoted("ungated", ungated)}
-        return self.mark(share(required - len(ungated), required), details)
+        details = {"required": required, "approved": approved, **list_detail("ungated", ungated)}
+        return self.mark(fraction_met(required - len(ungated), required), details)

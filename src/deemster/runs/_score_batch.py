@@ -10,9 +10,9 @@ import msgspec
 
 from deemster.errors import visible
 from deemster.errors.user_code_guard import Caught
-from deemster.metrics.batch_ranking import Ranked, score_ranked
+from deemster.metrics.batch_ranking import RankingMetric, score_rankings
+from deemster.metrics.builtin_metric import BuiltinMetric, BuiltinScorer
 from deemster.metrics.function_metric import mark_from
-from deemster.metrics.metric_contract import Measure, Scored
 from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
 
 
@@ -56,14 +56,14 @@ def _ranked_columns(
     metrics: Sequence[Metric], samples: Sequence[Sample], outputs: Sequence[Output]
 ) -> dict[str, list[Mark]]:
     """The columns of the metrics that read rankings, marked together so that each ranking is read once."""
-    ranked = [metric for metric in metrics if isinstance(metric, Ranked)]
-    columns = score_ranked(ranked, samples, outputs) if ranked else []
+    ranked = [metric for metric in metrics if isinstance(metric, RankingMetric)]
+    columns = score_rankings(ranked, samples, outputs) if ranked else []
     return {metric.name: column for metric, column in zip(ranked, columns, strict=True)}
 
 
 def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]) -> list[Mark]:
     many = getattr(metric, "score_many", None)
-    if isinstance(metric, Scored):
+    if isinstance(metric, BuiltinMetric):
         if many is not None:
             return list(many(samples, outputs))
         return [metric.score(sample, output) for sample, output in zip(samples, outputs, strict=True)]
@@ -84,7 +84,7 @@ def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
 
 def user_mark(metric: Any, value: Any) -> Mark:
     """What user code returned as a mark, or why it is none."""
-    if isinstance(metric, Measure):
+    if isinstance(metric, BuiltinScorer):
         mark: Mark = value
         return mark
     if inspect.iscoroutine(value):

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, counted
+from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
-from deemster.metrics.metric_contract import shown
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._criterion_metrics import build_criterion_checks
@@ -152,7 +151,7 @@ async def run_grading(
         StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
     """
     if not isinstance(grader, CriterionGrader):
-        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
+        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {show_value(grader)[:60]}.")
     known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     checks = criterion_checks(known)
     access = complete_model_access(access, [grader, *checks.values()])

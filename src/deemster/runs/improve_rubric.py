@@ -19,9 +19,8 @@ import msgspec
 
 from deemster.alignment.agreement_gain import Gain, gain_of, least_p
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, counted
+from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.metrics.metric_contract import shown
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, Target, Try
 from deemster.rubrics.criterion import MISSING, Criterion
@@ -88,7 +87,7 @@ def improve_rubric(
         InputError: Something given cannot be used.
     """
     if not isinstance(grader, CriterionGrader):
-        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {shown(grader)[:60]}.")
+        raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {show_value(grader)[:60]}.")
     role = grader.judges[0].model if writer is None else writer
     settings = ImprovementSettings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from deemster.alignment.agreement_gain import agreements
-from deemster.errors import Issue, counted
+from deemster.errors import Issue, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Exemplar, rewording
 from deemster.judges.grading_case import Case, place_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_script import Silent
-from deemster.metrics.metric_contract import shown
 from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
@@ -72,11 +71,11 @@ class ImprovementSettings(NamedTuple):
             yield Issue("A rubric is improved without examples for the judges: `few_shot` of the grader is None.")
         for key in ("rounds", "criteria", "exemplars"):
             if type(getattr(self, key)) is not int or getattr(self, key) < 1:
-                yield Issue(f"`{key}` is a whole number of at least 1, not {shown(getattr(self, key))}.")
+                yield Issue(f"`{key}` is a whole number of at least 1, not {show_value(getattr(self, key))}.")
         if type(self.alpha) is not float or not 0 < self.alpha < 1:
-            yield Issue(f"`alpha` is a number between 0 and 1, not {shown(self.alpha)}.")
+            yield Issue(f"`alpha` is a number between 0 and 1, not {show_value(self.alpha)}.")
         if not isinstance(self.writer, str) or not self.writer.strip():
-            yield Issue(f"`writer` is the name of a model role, not {shown(self.writer)}.")
+            yield Issue(f"`writer` is the name of a model role, not {show_value(self.writer)}.")
 
 
 class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, listing
+from deemster.errors import ConfigurationError, Issue, did_you_mean, listing, show_value
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.metric_groups import group
-from deemster.metrics.metric_contract import Measure, shown
-from deemster.metrics.metric_spec import parse_spec, written_options
+from deemster.metrics.builtin_metric import BuiltinScorer
+from deemster.metrics.metric_spec import format_options, parse_spec
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.runs.import_user_code import import_object
@@ -138,7 +138,7 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
             raise ConfigurationError(f"A metric with options is a map of one name to them, not of {len(entry)}.{hint}")
         ((name, options),) = entry.items()
         return _with_options(name, options, search=search)
-    return _checked(entry, f"`{shown(entry)}`")
+    return _checked(entry, f"`{show_value(entry)}`")
 
 
 def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
@@ -176,7 +176,7 @@ def spec(metric: Metric) -> str:
     if _is_ours(metric):
         return str(metric)
     if isinstance(metric, AdjustedMetric):
-        return spec(metric.metric) + written_options(metric.options)
+        return spec(metric.metric) + format_options(metric.options)
     named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
     if not hasattr(named, "__qualname__"):
         # What wraps a callable object, such as a `partial`, has no name of its own in the code.
@@ -287,7 +287,7 @@ def _entry(alias: str) -> CatalogEntry:
     )
 
 
-def _prompt(alias: str, metric: type[Measure]) -> str | None:
+def _prompt(alias: str, metric: type[BuiltinScorer]) -> str | None:
     if not hasattr(metric, "prompt_text"):
         return None
     try:
@@ -303,24 +303,24 @@ def _default(field: Any) -> Any:
     return None if field.default is msgspec.NODEFAULT else field.default
 
 
-def _class(alias: str) -> type[Measure]:
+def _class(alias: str) -> type[BuiltinScorer]:
     module, _, name = PLACES[alias].partition(":")
-    return cast("type[Measure]", getattr(importlib.import_module(f"deemster.{module}"), name))
+    return cast("type[BuiltinScorer]", getattr(importlib.import_module(f"deemster.{module}"), name))
 
 
 def _is_ours(metric: Any) -> bool:
-    return isinstance(metric, Measure) and type(metric).__module__.startswith(_ROOMS)
+    return isinstance(metric, BuiltinScorer) and type(metric).__module__.startswith(_ROOMS)
 
 
 def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
     if not isinstance(name, str):
-        raise ConfigurationError(f"A metric's name is text, not {shown(name)}.")
+        raise ConfigurationError(f"A metric's name is text, not {show_value(name)}.")
     if options is not None and not isinstance(options, Mapping):
-        raise ConfigurationError(f"The options of `{name}` are a map, not {shown(options)}.")
+        raise ConfigurationError(f"The options of `{name}` are a map, not {show_value(options)}.")
     head, given = parse_spec(name)
     for key, value in (options or {}).items():
         if not isinstance(key, str):
-            raise ConfigurationError(f"The options of `{name}` have names, not {shown(key)}.")
+            raise ConfigurationError(f"The options of `{name}` have names, not {show_value(key)}.")
         if key in given:
             raise ConfigurationError(f"`{key}` of `{name}` is given twice.")
         given[key] = value
@@ -336,7 +336,7 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     if alias in PRESETS:
         if options.get("preset", alias) != alias:
             raise ConfigurationError(
-                f"`{name}` is a preset itself and takes no other, such as {shown(options['preset'])}."
+                f"`{name}` is a preset itself and takes no other, such as {show_value(options['preset'])}."
             )
         return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
     if name in plugins:
@@ -347,7 +347,7 @@ def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | N
     raise _unknown(name, plugins)
 
 
-def _ours(alias: str, name: str, options: dict[str, Any]) -> Measure:
+def _ours(alias: str, name: str, options: dict[str, Any]) -> BuiltinScorer:
     metric = _class(alias)
     known = metric.__struct_fields__
     issues = []
@@ -363,7 +363,7 @@ def _ours(alias: str, name: str, options: dict[str, Any]) -> Measure:
     ]
     given = options.get("name", "")
     if given is not None and (not isinstance(given, str) or (given and not given.strip())):
-        issues.append(Issue(f"`name` of `{name}` is non-blank text, not {shown(given)}."))
+        issues.append(Issue(f"`name` of `{name}` is non-blank text, not {show_value(given)}."))
     if issues:
         raise ConfigurationError(issues)
     return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})

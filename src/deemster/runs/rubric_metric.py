@@ -22,8 +22,8 @@ from deemster.judges.judge_script import Judged
 from deemster.judges.prompt_templates import text_hash
 from deemster.judges.reply_parser import cut
 from deemster.judges.sample_context import question_of, reference_of
-from deemster.metrics.metric_contract import text_of
-from deemster.metrics.metric_spec import written_options
+from deemster.metrics.builtin_metric import output_text
+from deemster.metrics.metric_spec import format_options
 from deemster.records import Cause, Output, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.length_penalty import submission_parts
@@ -155,7 +155,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
     @property
     def essence(self) -> str:
         """How it is named across machines: its version holds all the rest, and paths differ."""
-        return self.alias if self.name == self.alias else self.alias + written_options({"name": self.name})
+        return self.alias if self.name == self.alias else self.alias + format_options({"name": self.name})
 
     def prompt_text(self) -> str:
         """The prompts for the kinds of criteria the rubric has, as a person reads them."""
@@ -177,7 +177,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
             UnscoredError: The sample or output cannot be read.
         """
         prompt, reference = self.expect(sample)
-        text = text_of(output)
+        text = output_text(output)
         seen = submission_parts(text).output
         case = Case(sample.id, self.held, seen, text_digest(seen), text, prompt, reference, sample.metadata)
         item = yield from self.grader.script(case, checks=self.checks)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, listing, nearest, visible
 from deemster.errors.user_code_guard import Caught
-from deemster.metrics.metric_contract import Measure
+from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, Output, Sample, TargetFailure
 from deemster.targets.saved_outputs import SavedOutputs
@@ -128,7 +128,7 @@ def survey(
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
     """A metric's check; that of user code may raise or return anything, and that is an issue then."""
-    if isinstance(metric, Measure):
+    if isinstance(metric, BuiltinScorer):
         return metric.check
 
     def guarded(sample: Sample) -> Sequence[Issue]:
@@ -149,7 +149,7 @@ def _absence_warning(name: str, found: _Absence, samples: int, *, discreet: bool
 
 
 def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
-    read = {key for metric in metrics if isinstance(metric, Measure) for key in metric.reads} | {"tags"}
+    read = {key for metric in metrics if isinstance(metric, BuiltinScorer) for key in metric.reads} | {"tags"}
     warnings = []
     for key in sorted(keys - read):
         meant = nearest(key, read)

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Issue
-from deemster.metrics.metric_spec import spec_of
+from deemster.errors import ConfigurationError, Issue, show_value
+from deemster.formats.json_values import kind_of
+from deemster.metrics.metric_spec import format_spec
 from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored
 
 SHOWN = 20
 
 
-def quoted(key: str, words: Iterable[str]) -> dict[str, Any]:
+def list_detail(key: str, words: Iterable[str]) -> dict[str, Any]:
     """A detail that lists words, cut at 20 with `truncated: true`.
 
     Lone surrogates, which no JSON writer takes, become question marks.
 
-    >>> quoted("missing", ["a"])
+    >>> list_detail("missing", ["a"])
     {'missing': ['a']}
     """
     shown = [_writable(word) for word in islice(words, SHOWN + 1)]
@@ -29,10 +30,10 @@ def quoted(key: str, words: Iterable[str]) -> dict[str, Any]:
     return {key: shown}
 
 
-def pointer(path: Iterable[str | int]) -> str:
+def json_pointer(path: Iterable[str | int]) -> str:
     """A place within a JSON value, as RFC 6901 writes it.
 
-    >>> pointer(["a/b", 0])
+    >>> json_pointer(["a/b", 0])
     '/a~1b/0'
     """
     return "".join(f"/{step.replace('~', '~0').replace('/', '~1') if isinstance(step, str) else step}" for step in path)
@@ -68,7 +69,7 @@ def invalid_sample(message: str) -> UnscoredError:
     return UnscoredError("bad_sample", message, stops_run=True)
 
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
+class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
     A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
@@ -93,7 +94,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         threshold = self.pass_mark if self.threshold is None else self.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(
-                f"`threshold` of {self.alias} is a number between 0 and 1, not {shown(threshold)}."
+                f"`threshold` of {self.alias} is a number between 0 and 1, not {show_value(threshold)}."
             )
         msgspec.structs.force_setattr(self, "threshold", float(threshold))
         self.validate()
@@ -117,7 +118,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         return {"name": self.default_name(), "threshold": self.pass_mark}
 
     def __str__(self) -> str:
-        return spec_of(self)
+        return format_spec(self)
 
     def expect(self, sample: Sample) -> Any:
         """What the sample asks of the output: its expected text.
@@ -133,7 +134,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UnscoredError: The output cannot be read.
         """
-        return text_of(output)
+        return output_text(output)
 
     def check(self, sample: Sample) -> Sequence[Issue]:
         """Find what is wrong with a sample, before anything runs."""
@@ -148,7 +149,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         return MetricScore(score, details, None, self.threshold)  # type: ignore[arg-type]
 
 
-class Scored(Measure, frozen=True, kw_only=True):
+class BuiltinMetric(BuiltinScorer, frozen=True, kw_only=True):
     """A metric that needs no model.
 
     A subclass implements ``grade`` (how near the output comes) and overrides ``read`` where it looks at more than the
@@ -172,7 +173,7 @@ class Scored(Measure, frozen=True, kw_only=True):
             return Unscored(error.cause, error.message)
 
 
-def text_of(output: Output) -> str:
+def output_text(output: Output) -> str:
     """The output's text.
 
     Raises:
@@ -198,33 +199,12 @@ def expected_text(sample: Sample) -> str:
         return expected
     if expected is None:
         raise no_expected()
-    raise unscorable_sample(f"`expected_output` is text here, not {kind(expected)}.{_quote_hint(expected)}")
+    raise unscorable_sample(f"`expected_output` is text here, not {kind_of(expected)}.{_quote_hint(expected)}")
 
 
 def no_expected() -> UnscoredError:
     """The sample has no expected output, and the metric reads one."""
     return UnscoredError("no_expected", "The sample has no `expected_output`, which this metric reads.")
-
-
-def kind(value: Any) -> str:
-    """What a JSON value is, for messages."""
-    if value is None:
-        return "null"
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", tuple: "a list"}
-    return names.get(type(value), "a map")
-
-
-def shown(value: Any) -> str:
-    """A value as messages write it; one that Python refuses to write is named by what it is.
-
-    >>> shown("a"), shown(10**5000)
-    ("'a'", 'a number')
-    """
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):
-        # Integers of more than 4,300 digits, alone or within something else; nesting without end.
-        return kind(value)
 
 
 def expected_texts(sample: Sample) -> tuple[str, ...]:
@@ -240,12 +220,14 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
         raise unscorable_sample("`expected_output` is an empty list; at least one text is needed.")
     for index, entry in enumerate(expected):
         if not isinstance(entry, str):
-            raise unscorable_sample(f"`expected_output[{index}]` is text here, not {kind(entry)}.{_quote_hint(entry)}")
+            raise unscorable_sample(
+                f"`expected_output[{index}]` is text here, not {kind_of(entry)}.{_quote_hint(entry)}"
+            )
     return tuple(expected)
 
 
 def _quote_hint(value: Any) -> str:
     if not isinstance(value, (bool, int, float)):
         return ""
-    written = shown(value)
-    return f' Quote it: "{written.lower() if isinstance(value, bool) else written}".' if written != kind(value) else ""
+    written = show_value(value)
+    return f' Quote it: "{written.lower() if isinstance(value, bool) else written}".' if written != "a number" else ""
