@@ -92,7 +92,7 @@ def test_colour_is_only_for_terminals_without_no_color(world):
     from rich.console import Console
 
     from deemster.report.terminal_report import show
-    from tests.report.make_reports import full_report
+    from tests.report.runs import full_report
 
     def text(**options):
         file = io.StringIO()

@@ -61,7 +61,7 @@ def stored(folder):
 
 
 def failures(base, scratch, kind):
-    script = Path(__file__).parent / "failing.py"
+    script = Path(__file__).parent / "failing_disk.py"
     done = subprocess.run(
         [sys.executable, script, base, scratch, kind, *FLAGS],
         env={**os.environ, "SOURCE_DATE_EPOCH": LATER},

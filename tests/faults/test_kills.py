@@ -93,7 +93,7 @@ def judging(folder):
     """A judge in a process of its own."""
     notes = folder / "notes.txt"
     notes.touch()
-    script = Path(__file__).parent / "counting.py"
+    script = Path(__file__).parent / "counting_server.py"
     server = subprocess.Popen([sys.executable, script, notes, str(DELAY_S)], stdout=subprocess.PIPE, text=True)
     try:
         yield Judge(server.stdout.readline().strip(), notes)

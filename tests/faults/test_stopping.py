@@ -15,7 +15,7 @@ from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 COUNT, CONCURRENCY, BEFORE = 60, 4, 9
 

@@ -19,7 +19,7 @@ from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 OUTCOMES = ("fine", "target", "metric", "model", "unreadable", "limited", "absent")
 CAUSES = {

@@ -17,7 +17,7 @@ from deemster.report.terminal_report import show
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
-from tests.report.make_reports import CANARIES, CLOCK, full_report, quotes_of, small_report
+from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False
 SHOWN = {

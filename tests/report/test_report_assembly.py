@@ -13,7 +13,7 @@ from deemster.report import redacted
 from deemster.report.report_assembly import LONGEST, cut, shortened
 from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
-from tests.report.make_reports import CLOCK, small_report
+from tests.report.runs import CLOCK, small_report
 
 
 def execution(output, **options):

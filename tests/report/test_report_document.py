@@ -9,7 +9,7 @@ from rich.console import Console
 
 from deemster.report import FORMATS, redacted
 from deemster.report.terminal_report import show
-from tests.report.make_reports import full_report, quotes_of
+from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}
 

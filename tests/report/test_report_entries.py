@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.report.make_reports import full_report, small_report
+from tests.report.runs import full_report, small_report
 
 FIGURES = (
     "n n_scored n_unscored n_not_run n_passed unscored_by_cause mean stdev min p5 p50 p95 max mean_interval pass_rate "

@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.report import Destination, written
 from deemster.report import report_files as writing
-from tests.report.make_reports import small_report
+from tests.report.runs import small_report
 
 
 def test_a_report_replaces_the_file_that_was_there(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.report import report_entries as entries
 from deemster.report._report_json import canonical, document, number
-from tests.report.make_reports import full_report, small_report
+from tests.report.runs import full_report, small_report
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(

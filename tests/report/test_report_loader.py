@@ -8,7 +8,7 @@ import pytest
 
 from deemster.errors import ReportError
 from deemster.report import FORMATS, LEVELS, load_report, redacted
-from tests.report.make_reports import full_report, quotes_of, small_report
+from tests.report.runs import full_report, quotes_of, small_report
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -21,7 +21,7 @@ from deemster.errors import visible
 from deemster.report import FORMATS
 from deemster.report._escaping import cell, entities
 from deemster.report.terminal_report import show
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 NASTY = (
     "<script>alert(1)</script>",

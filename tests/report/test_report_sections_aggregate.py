@@ -15,7 +15,7 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.report import FORMATS, load_report
 from deemster.report.terminal_report import show
-from tests.report.make_reports import CLOCK, full_report, small_report
+from tests.report.runs import CLOCK, full_report, small_report
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 NAMES = {

@@ -18,7 +18,7 @@ from deemster.runs.run_plan import Plan
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 
 def dataset(count=3, **options):

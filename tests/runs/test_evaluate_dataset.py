@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import deemster as dm
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]
 OPTIONS = {"outputs": {"a": "yes", "b": "yes"}, "metrics": ["exact-match"], "clock": CLOCK}

@@ -17,7 +17,7 @@ from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 from tests.runs.make_scorers import Model, Scripted, Together, rated, rated_together
 
 COUNT = 6

@@ -23,7 +23,7 @@ from deemster.runs.model_access import build_model_access
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, dataset, finals, grader, reply, subject
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 GOOD = {"facts": "MET", "fluff": "UNMET", "depth": "fair", "tone": "warm"}
 PRICES = {"": Price(Decimal(1), Decimal(2))}

@@ -17,7 +17,7 @@ from deemster.judges.judge_cascade import Cascade
 from deemster.models import FakeChat
 from deemster.records import Answer, Token
 from deemster.runs.grade_dataset import grade
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 CHEAP, STRONG = Judge("cheap", "cheap"), Judge("strong", "strong")
 COSTS = {"cheap": 1.0, "strong": 10.0}

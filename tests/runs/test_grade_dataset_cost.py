@@ -11,7 +11,7 @@ from deemster.records import Answer, Usage
 from deemster.runs.grade_dataset import grade
 from deemster.store import RunFacts, open_store
 from tests.judges.make_grader import FACTS, dataset, finals, grader, reply, subject
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 from tests.runs.test_grade_dataset import items, truthful, votes
 
 PRICES = {"": Price(Decimal(1), Decimal(2))}

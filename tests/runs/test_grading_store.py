@@ -23,7 +23,7 @@ from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 from tests.runs.test_grade_dataset import GOOD, items, models, truthful, votes
 
 

@@ -19,7 +19,7 @@ from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 
 class Sharing:

@@ -20,7 +20,7 @@ from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 GOOD = {"reason": "It says so.", "score": 0.75}
 PRICES = {"": Price(Decimal(1), Decimal(2))}

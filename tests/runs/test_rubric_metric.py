@@ -15,7 +15,7 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs.rubric_metric import RubricMetric
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, reply, says, subject
 from tests.judges.play import answered
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 GOOD = {"facts": "MET", "fluff": "UNMET", "depth": "fair", "tone": "warm"}
 SAMPLE = Sample("s1", {"question": "Which city?"}, "Paris")

@@ -21,7 +21,7 @@ from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 PRICES = {"": Price(Decimal("0.15"), Decimal("0.60"))}
 METRICS = ["exact-match", "llm-as-judge", "cosine-embedding", {"g-eval": {"name": "depth", "preset": "completeness"}}]

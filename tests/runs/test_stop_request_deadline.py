@@ -13,7 +13,7 @@ from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop, deadline
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
 

@@ -18,7 +18,7 @@ from deemster.runs.run_sync import run_sync
 from deemster.runs.run_writer import RunStorage
 from deemster.runs.stored_run import StoredSamples, quoted_details, stored_report
 from deemster.store import RunFacts, open_store
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 MAPPING = {0.0: 0.0, 1.0: 1.0}
 

@@ -16,7 +16,7 @@ from deemster.runs._execution_batch import WorkItem
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
-from tests.report.make_reports import CLOCK
+from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(6)]
 

@@ -15,7 +15,7 @@ WRITING = f"""
 import sys
 sys.path.insert(0, {HERE!r})
 from deemster.store import open_store
-from making import begun, execution
+from make_runs import begun, execution
 place, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with open_store(place) as store:
     name = begun(store, number, count=count)
@@ -31,7 +31,7 @@ import itertools, sys
 sys.path.insert(0, {HERE!r})
 from deemster.records import MetricScore
 from deemster.store import open_store
-from making import begun, card, execution
+from make_runs import begun, card, execution
 with open_store(sys.argv[1]) as store:
     name = begun(store, count=50, cards=[card("a"), card("b")])
     print("begun", flush=True)

@@ -128,7 +128,7 @@ import resource, sys
 sys.path.insert(0, {HERE!r})
 from deemster.errors import StoreError
 from deemster.store import open_store
-from making import begun, execution
+from make_runs import begun, execution
 store = open_store(sys.argv[1])
 name = begun(store, count=2000)
 writer = store.writer(name)

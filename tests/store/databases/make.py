@@ -16,7 +16,7 @@ TABLES = ("migrations", "runs", "contents", "samples", "outputs", "scorings", "m
 
 def fill(store):
     """Runs of each kind, with everything that a schema holds."""
-    from making import MARK, begun, card, execution, sample, written
+    from make_runs import MARK, begun, card, execution, sample, written
 
     from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
 

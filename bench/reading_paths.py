@@ -1,0 +1,105 @@
+"""How far a reader must jump: room changes along the functions of one act, in the order of their first call.
+
+`sys.setprofile` notes every function of deemster that is called, module bodies left out. The functions are listed in
+the order of their first call. A room change is a function whose room differs from that of the function before it.
+
+Usage: python bench/reading_paths.py [--files]     (--files prints the files in order of first touch)
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import deemster as dm
+from deemster.cli import app
+
+PACKAGE = f"{Path(dm.__file__).parent}{os.sep}"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+# Measured with this script's counting on the code before the rooms were rebuilt (commit 1dffbe6).
+BEFORE = {"one sample, `deemster run`": 193, "one judge call": 22, "one `deemster align`": 99}
+
+
+def functions_called(act: Callable[[], object]) -> list[str]:
+    """The file of every function that an act calls, in the order of first calls."""
+    order: list[str] = []
+    seen: set[tuple[str, str]] = set()
+
+    def note(frame, event, _):
+        name, function = frame.f_code.co_filename, frame.f_code.co_qualname
+        if event == "call" and name.startswith(PACKAGE) and function != "<module>" and (name, function) not in seen:
+            seen.add((name, function))
+            order.append(name.removeprefix(PACKAGE))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        act()
+    except SystemExit:
+        pass
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return order
+
+
+def command(*arguments: str) -> Callable[[], object]:
+    return lambda: app(list(arguments), prog_name="deemster")
+
+
+def one_sample(folder: Path) -> Callable[[], object]:
+    (folder / "golden.yml").write_text(
+        "schema_version: deemster.dataset.v1\nname: one\nsamples:\n"
+        "  - {id: a, input: {question: Capital of France?}, expected_output: Paris}\n"
+    )
+    (folder / "app.py").write_text("def answer(input):\n    return 'Paris'\n")
+    suite = "dataset: golden.yml\ntarget: {python: 'app:answer'}\nmetrics: [exact-match]\n"
+    (folder / "suite.yml").write_text(f"schema_version: deemster.suite.v1\n{suite}")
+    return command("run", str(folder / "suite.yml"), "--quiet", "--json", str(folder / "report.json"))
+
+
+def one_judge_call() -> Callable[[], object]:
+    models = getattr(dm, "models", dm)
+    sample = {"id": "a", "input": {"question": "Capital of France?"}, "expected_output": "Paris"}
+    judge = models.FakeChat({"Paris": {"score": 1.0, "reason": "Both say Paris."}})
+    return lambda: dm.evaluate([sample], outputs={"a": "Paris"}, metrics=["llm-as-judge"], models={"judge": judge})
+
+
+def without_a_judge() -> Callable[[], object]:
+    sample = {"id": "a", "input": {"question": "Capital of France?"}, "expected_output": "Paris"}
+    return lambda: dm.evaluate([sample], outputs={"a": "Paris"}, metrics=["exact-match"])
+
+
+def room_changes(order: list[str]) -> int:
+    rooms = [Path(name).parts[0] for name in order]
+    return sum(before != after for before, after in itertools.pairwise(rooms))
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp())
+    os.chdir(folder)
+    paths = {"one sample, `deemster run`": functions_called(one_sample(folder))}
+    # What a run calls without a judge is no part of the judge's path.
+    shared = set(functions_called(without_a_judge()))
+    paths["one judge call"] = [name for name in functions_called(one_judge_call()) if name not in shared]
+    votes = str(EXAMPLES / "judge_validation" / "votes.json")
+    paths["one `deemster align`"] = functions_called(command("align", votes, "--json", str(folder / "alignment.json")))
+    for name, order in paths.items():
+        files = list(dict.fromkeys(order))
+        print(
+            f"{name}: {room_changes(order)} room changes (before: {BEFORE[name]}), "
+            f"{len(order)} functions, {len(files)} files",
+            file=sys.stderr,
+        )
+        if "--files" in sys.argv:
+            print(json.dumps(files, indent=1), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
