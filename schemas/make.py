@@ -12,6 +12,8 @@ import rubrics
 
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.metrics_result import MetricsResult
+from deemster.datasets.dataset_format import DatasetFile
+from deemster.formats.schema_validation import json_schema
 from deemster.models import models_section as section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import NoScore, Report, Score
@@ -59,25 +61,6 @@ class GradingFile(msgspec.Struct, forbid_unknown_fields=True):
     figures: GradingFigures
     alignment: MetricsResult | None
     items: list[GradedItem]
-
-
-class SampleRow(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """One golden row."""
-
-    id_: str
-    input: dict[str, Any]
-    expected_output: Any
-    metadata: dict[str, Any] = {}
-
-
-class DatasetFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A golden dataset."""
-
-    name: str
-    samples: list[SampleRow]
-    schema_version: Literal["deemster.dataset.v1"] = "deemster.dataset.v1"
-    description: str | None = None
-    repetitions: int | None = None
 
 
 class OutputEntry(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
@@ -200,7 +183,8 @@ def schemas() -> dict[str, str]:
 
 
 def _written(kind: type) -> str:
-    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    schema = json_schema(kind)
+    parts = schema["$defs"]
     if kind is Report:
         _, marks = msgspec.json.schema_components([Score, NoScore], ref_template="#/$defs/{name}")
         parts |= marks
@@ -218,8 +202,7 @@ def _written(kind: type) -> str:
         # Names and shorthand that are read beside the canonical ones.
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": dict(sorted(parts.items()))}
-    return _text(_trimmed(schema))
+    return _text(_trimmed({**schema, "$defs": dict(sorted(parts.items()))}))
 
 
 def _aggregator() -> dict[str, Any]:

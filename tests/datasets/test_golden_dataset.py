@@ -204,25 +204,34 @@ def test_a_missing_file_and_a_folder_are_errors(tmp_path):
         Dataset.load(tmp_path / "no.yml", format="jsn")
 
 
+VERSIONS = "schema_version must be `deemster.dataset.v1` or `eval-harness.dataset.v1`"
 GOOD = "samples: [{id: a, input: {}, expected_output: 1}]\n"
 
 
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("- a", 1, "The root of a dataset is a map"),
-        ("name: n\nschema_version: deemster.dataset.v9\n" + GOOD, 2, "Supported: `deemster.dataset.v1`"),
-        ("name: n\nschema_version: 1\n" + GOOD, 2, "schema_version is text"),
-        (GOOD, 1, "The name of the dataset is missing."),
+        ("- a", 1, "A dataset must be a map with `name` and `samples`, not a list."),
+        (
+            "name: n\nschema_version: deemster.dataset.v9\n" + GOOD,
+            2,
+            f"{VERSIONS}, not `deemster.dataset.v9`",
+        ),
+        (
+            "name: n\nschema_version: 1\n" + GOOD,
+            2,
+            f"{VERSIONS}, not a number",
+        ),
+        (GOOD, 1, "`name` is missing."),
         ("name: ' '\n" + GOOD, 1, "name is blank"),
-        ("name: 7\n" + GOOD, 1, "name is text, not a number"),
+        ("name: 7\n" + GOOD, 1, "name must be text, not a number"),
         ("name: n\nrepetitions: 0\n" + GOOD, 2, "at least 1, not 0"),
         ("name: n\nrepetitions: true\n" + GOOD, 2, "whole number"),
         ("name: n\nrepetitions: 1.5\n" + GOOD, 2, "whole number"),
-        ("name: n\ndescription: [x]\n" + GOOD, 2, "description is text"),
+        ("name: n\ndescription: [x]\n" + GOOD, 2, "description must be text"),
         ("name: n\n", 1, "`samples` is missing."),
-        ("name: n\nsamples: {}\n", 2, "`samples` is a list, not a map"),
-        ("name: n\nsamples: []\n", 2, "There are no samples."),
+        ("name: n\nsamples: {}\n", 2, "samples must be a list, not a map"),
+        ("name: n\nsamples: []\n", 2, "samples is empty."),
         ("name: n\nsampels: []\n" + GOOD, 2, "Did you mean `samples`?"),
     ],
 )
@@ -233,26 +242,33 @@ def test_what_is_wrong_at_the_root_is_said_with_its_line(tmp_path, text, line, s
 
 
 BAD_ROWS = [
-    ({"input": {}, "expected_output": 1}, "The id is missing."),
-    ({"id": 7, "input": {}, "expected_output": 1}, "The id is a string, not a number. Quote it."),
-    ({"id": None, "input": {}, "expected_output": 1}, "The id is a string, not null."),
-    ({"id": " ", "input": {}, "expected_output": 1}, "The id is blank."),
-    ({"id": "a\tb", "input": {}, "expected_output": 1}, "The id holds control characters."),
-    ({"id": "a\x85", "input": {}, "expected_output": 1}, "The id holds control characters."),
-    ({"id": "a" * 257, "input": {}, "expected_output": 1}, "The id has 257 characters; at most 256 are allowed."),
-    ({"id": "x", "expected_output": 1}, "The input is missing."),
-    ({"id": "x", "input": [], "expected_output": 1}, "The input is a map, not a list."),
-    ({"id": "x", "input": "q", "expected_output": 1}, "The input is a map, not text."),
-    ({"id": "x", "input": {}}, "expected_output is missing"),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": []}, "metadata is a map, not a list."),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": None}, "metadata is a map, not null."),
+    (
+        {"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": None}},
+        "tags must be text or a list of texts",
+    ),
+    ({"input": {}, "expected_output": 1}, "`id` is missing."),
+    ({"id": 7, "input": {}, "expected_output": 1}, "id must be text, not a number. Quote it."),
+    ({"id": None, "input": {}, "expected_output": 1}, "id must be text, not null."),
+    ({"id": " ", "input": {}, "expected_output": 1}, "id is blank."),
+    ({"id": "a\tb", "input": {}, "expected_output": 1}, "id holds control characters."),
+    ({"id": "a\x85", "input": {}, "expected_output": 1}, "id holds control characters."),
+    ({"id": "a" * 257, "input": {}, "expected_output": 1}, "id has 257 characters; at most 256 are allowed."),
+    ({"id": "x", "expected_output": 1}, "`input` is missing."),
+    ({"id": "x", "input": [], "expected_output": 1}, "input must be a map, not a list."),
+    ({"id": "x", "input": "q", "expected_output": 1}, "input must be a map, not text."),
+    ({"id": "x", "input": {}}, "`expected_output` is missing; write null where there is none."),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": []}, "metadata must be a map, not a list."),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": None}, "metadata must be a map, not null."),
     (
         {"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": 1}},
-        "tags is one string or a list of strings",
+        "metadata.tags must be text or a list of texts, not a number",
     ),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", 1]}}, "tags is one string or a list"),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", " "]}}, "A tag is blank."),
-    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ""}}, "A tag is blank."),
+    (
+        {"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", 1]}},
+        "metadata.tags[1] must be text, not a number. Quote it.",
+    ),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ["a", " "]}}, "metadata.tags[1] is blank."),
+    ({"id": "x", "input": {}, "expected_output": 1, "metadata": {"tags": ""}}, "metadata.tags is blank."),
     ({"id": "x", "input": {}, "expected": 1, "expected_output": 1}, "Did you mean `expected_output`?"),
     ([1], "not a list"),
 ]
@@ -300,7 +316,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path):
     found = faults_of(tmp_path, "a.jsonl", text)
     assert [place for place, _, _ in found] == [":2:1", ":3", ":4:31", ":5"]
     assert "The key `a` is given twice." in found[2][2]
-    assert "A line holds one sample as an object, not a list." in found[3][2]
+    assert "A sample must be a map with `id`, `input` and `expected_output`, not a list." in found[3][2]
 
 
 def test_a_file_full_of_faults_does_not_fill_memory(tmp_path):
@@ -340,7 +356,7 @@ def test_samples_made_in_python_follow_the_same_rules():
                         ({1: 2}, "keys are text"), (object(), "not a JSON value")):  # fmt: skip
         with pytest.raises(DatasetError, match=said):
             Dataset([Sample("a", {"x": value})], name="n")
-    with pytest.raises(DatasetError, match="There are no samples"):
+    with pytest.raises(DatasetError, match="samples is empty"):
         Dataset([], name="n")
     with pytest.raises(DatasetError, match="name is blank"):
         Dataset(ROWS, name=" ")
@@ -353,7 +369,7 @@ def test_a_first_line_without_id_is_the_header_of_jsonl(tmp_path):
     assert (dataset.name, dataset.repetitions, len(dataset), [s.id for s in dataset]) == ("n", 4, 1, ["a"])
     assert load(tmp_path, "b.jsonl", b"\xef\xbb\xbf" + jsonl(row).encode()[:-1]).name == "b"
     assert "Did you mean `name`?" in faults_of(tmp_path, "c.jsonl", jsonl({"nam": "n"}, row))[0][2]
-    assert (":2", None, "The id is missing.") in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))
+    assert (":2", None, "`id` is missing.") in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))
 
 
 def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
@@ -373,11 +389,11 @@ def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
         ('id,input.q,expected_output\n"a\nb",b,c,d\n', ":2", "The line has 4 cells"),
         ("id,input:json,input.q,expected_output\na,{},b,c\n", ":1", "beside"),
         ("id,input:json,expected_output\na,{x},c\n", ":2", "The cell of `input` is not JSON"),
-        ("id,input:json,expected_output\na,,c\n", ":2", "The input is missing"),
-        ("id,input.q,expected_output,tags\na,b,c,x||y\n", ":2", "A tag is blank."),
+        ("id,input:json,expected_output\na,,c\n", ":2", "`input` is missing"),
+        ("id,input.q,expected_output,tags\na,b,c,x||y\n", ":2", "metadata.tags[1] is blank."),
         ('id,input.q,expected_output\na,"b"c,d\n', ":2", "This is not CSV"),
-        ("id,input.q,expected_output\n,b,c\n", ":2", "The id is missing."),
-        ("id,input.q,expected_output\n", "", "There are no samples."),
+        ("id,input.q,expected_output\n,b,c\n", ":2", "`id` is missing."),
+        ("id,input.q,expected_output\n", "", "samples is empty."),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place, said):
@@ -402,8 +418,8 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place,
             "id,input.q,input.q:json,expected_output\na,b,1,d\n",
             "The column `input.q:json` is given twice, also as `input.q`.",
         ),
-        ("id,input.q,expected_output,metadata:json,tags\na,b,c,[1],x\n", "metadata is a map, not a list."),
-        ("id,input.q,expected_output,tags,metadata:json\na,b,c,x,[1]\n", "metadata is a map, not a list."),
+        ("id,input.q,expected_output,metadata:json,tags\na,b,c,[1],x\n", "metadata must be a map, not a list."),
+        ("id,input.q,expected_output,tags,metadata:json\na,b,c,x,[1]\n", "metadata must be a map, not a list."),
     ],
 )
 def test_one_mistake_in_a_table_is_one_fault(tmp_path, text, message):

@@ -11,30 +11,27 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from deemster.datasets.dataset_format import (
+    DatasetHeader,
+    Header,
+    SampleRow,
+    build_header,
+    is_good_row,
+    split_legacy_keys,
+)
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
-from deemster.datasets.sample_rows import KEYS as HEADER_KEYS
-from deemster.datasets.sample_rows import KEYS_ROWS as KEYS
-from deemster.datasets.sample_rows import Header, are_good_tags, header_issues, header_of, is_good_id, row_issues
 from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, is_odd
 from deemster.formats.document import Document, Reading, in_order
-from deemster.formats.json_values import ROW_DEPTH, kind_of
+from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import Lines
+from deemster.formats.schema_validation import check_shape
 from deemster.formats.strict_json import json_document, quotes
 from deemster.records import Sample
 
 ENOUGH = 10_000
 _samples = msgspec.json.Decoder(Sample)
 _encode = msgspec.json.Encoder().encode
-
-
-class Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A line as the fast decoder sees it."""
-
-    id: str
-    input: dict[str, Any]
-    expected_output: Any
-    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Labels(msgspec.Struct, omit_defaults=True, gc=False):
@@ -137,7 +134,8 @@ def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[Header, IndexedR
             reader.issues.append(Issue(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
             raise reading.error(reader.issues)
     reader.finish()
-    return header_of(reader.header, file=reading.file, name=FilePath(path).stem), reader.rows()
+    header = build_header(reader.header, name=FilePath(path).stem, warnings=reader.warnings)
+    return header, reader.rows()
 
 
 class _Reader:
@@ -145,12 +143,13 @@ class _Reader:
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.header: dict[str, Any] = {}
+        self.header = DatasetHeader()
+        self.warnings: tuple[str, ...] = ()
         self.issues: list[Issue] = []
         self._digests = bytearray()
         self._hashes: list[Any] = []
         self._floats: list[float] = []
-        self._decode = msgspec.json.Decoder(Row, float_hook=self._float).decode
+        self._decode = msgspec.json.Decoder(SampleRow, float_hook=self._float).decode
         self._line = 0
         self._started = False
         self._last = ""
@@ -198,7 +197,7 @@ class _Reader:
             self._repeated_keys(lines)
         self._hashes.append(np.array(names, dtype=np.int64))
 
-    def _keep(self, row: Row, start: int, names: list[int]) -> tuple[bytes, bytes]:
+    def _keep(self, row: SampleRow, start: int, names: list[int]) -> tuple[bytes, bytes]:
         """Keep what is needed of a row; what was read of it, as JSON."""
         odd = bool(self._floats) and any(map(is_odd, self._floats))
         body = row_body(row.input, row.expected_output, odd=odd)
@@ -222,7 +221,7 @@ class _Reader:
         self._floats.append(number)
         return number
 
-    def _fast(self, line: bytes) -> Row | None:
+    def _fast(self, line: bytes) -> SampleRow | None:
         """The row of a line that is certainly good, but for duplicate keys."""
         self._floats.clear()
         if line.count(b"{") + line.count(b"[") > ROW_DEPTH:
@@ -231,14 +230,9 @@ class _Reader:
             row = self._decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
-        if not is_good_id(row.id):
-            return None
-        metadata = row.metadata
-        if metadata is not msgspec.UNSET and "tags" in metadata and not are_good_tags(metadata["tags"]):
-            return None
-        return row
+        return row if is_good_row(row) else None
 
-    def _precise(self, line: bytes) -> Row | None:
+    def _precise(self, line: bytes) -> SampleRow | None:
         """The row of a line, or None where it is blank, a header, or wrong."""
         if not line.strip(b" \t\r"):
             return None
@@ -258,24 +252,20 @@ class _Reader:
             return None
         return self._checked(document)
 
-    def _checked(self, document: Document) -> Row | None:
-        value, where = document.value, f"{self.lines.reading.file}:{self._line}"
-        is_first, self._started = not self._started, True
-        if not isinstance(value, dict):
-            self.issues.append(Issue(f"A line holds one sample as an object, not {kind_of(value)}.", where))
-            return None
-        if is_first and not any(key in value for key in KEYS):
-            issues = [(path, message) for path, message in header_issues(value, keys=HEADER_KEYS, named=False)]
-            self.issues += [Issue(message, where) for _, message in issues]
-            self.header = value
-            return None
-        issues = list(row_issues(value))
-        if issues:
-            name = value.get("id") if isinstance(value.get("id"), str) else None
-            self.issues += [Issue(message, where, name) for _, message in issues]
-            return None
-        self._floats = [0.5e-9]
-        return Row(value["id"], value["input"], value["expected_output"], value.get("metadata", msgspec.UNSET))
+    def _checked(self, document: Document) -> SampleRow | None:
+        value, is_first, self._started = document.value, not self._started, True
+        if is_first and isinstance(value, dict) and not value.keys() & set(SampleRow.__struct_fields__):
+            value, self.warnings = split_legacy_keys(value, file=document.file)
+            issues = check_shape(value, DatasetHeader, document=document)
+            if not issues:
+                self.header = msgspec.convert(value, DatasetHeader)
+        else:
+            issues = check_shape(value, SampleRow, document=document, is_item=True)
+            if not issues:
+                self._floats = [0.5e-9]
+                return msgspec.convert(value, SampleRow)
+        self.issues += issues
+        return None
 
     def _repeated_keys(self, lines: list[bytes]) -> None:
         """Read a block again with the precise reader, which names the keys that are given twice."""

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from pathlib import Path as FilePath
 from typing import Any, overload
 
+import msgspec
 import numpy as np
 
 from deemster.datasets._jsonl_dataset import IndexedRows, load_jsonl
+from deemster.datasets.dataset_format import (
+    SCHEMA,
+    DatasetFile,
+    Header,
+    SampleRow,
+    build_header,
+    is_good_row,
+    split_legacy_keys,
+)
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
 from deemster.datasets.item_files import collector_off
-from deemster.datasets.sample_rows import KEYS as HEADER_KEYS
-from deemster.datasets.sample_rows import SCHEMA, Header, header_issues, header_of, row_issues, sample_of
 from deemster.errors import DatasetError, Issue
-from deemster.formats.document import Document, Reading, in_order
-from deemster.formats.json_values import kind_of, thawed
+from deemster.formats.canonical_json import is_odd, is_plain
+from deemster.formats.document import Reading, in_order
+from deemster.formats.json_values import ROW_DEPTH, Path, thawed
 from deemster.formats.read_file import FORMATS, document_of, format_of, quick_value
+from deemster.formats.schema_validation import Located, check_shape
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample
-
-_ROOT_KEYS = (*HEADER_KEYS, "samples")
 
 
 class ListedRows:
@@ -76,12 +83,9 @@ class Dataset:
         description: str | None = None,
         repetitions: int | None = None,
     ) -> None:
-        given = {"name": name, "description": description, "repetitions": repetitions}
-        root = {key: value for key, value in given.items() if value is not None or key == "name"}
-        rows = [_row_of(sample) for sample in samples]
-        issues = [Issue(message) for _, message in header_issues(root, keys=HEADER_KEYS, named=True)]
-        header = header_of(root, file="") if not issues else Header("")
-        self._take(header, _listed(rows, places=None, file="samples", issues=issues), None)
+        facts = {"name": name, "description": description, "repetitions": repetitions}
+        root = {key: value for key, value in facts.items() if value is not None or key == "name"}
+        self._take(*_read_root({**root, "samples": [_row_of(sample) for sample in samples]}, None), None)
 
     @classmethod
     def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
@@ -103,9 +107,9 @@ class Dataset:
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
-                header, rows = _rooted(reading.content(path), kind, reading)
+                header, rows = _read_document(reading.content(path), kind, reading)
             else:
-                header, rows = _tabular(path, kind, reading)
+                header, rows = _read_table(path, kind, reading)
         self._take(header, rows, str(path))
         return self
 
@@ -185,79 +189,81 @@ def _row_of(sample: Sample | Mapping[str, Any]) -> Any:
     return thawed(sample)
 
 
-def _rooted(data: bytes, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
+def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
     """Read a file whose root is a map with `samples`.
 
-    The fast readers know no places and are no authority: whatever they refuse or find wrong is read again precisely.
+    The fast readers know no lines. Whatever they refuse, and whatever has an issue, is read again precisely.
     """
     try:
-        return _root(quick_value(data, kind), Document(None, file=reading.file, places={}))
+        return _read_root(quick_value(data, kind), _NoPlaces(), file=reading.file)
     except ValueError:
         document = document_of(data, kind, reading)
-        return _root(document.value, document)
+        return _read_root(document.value, document, file=reading.file)
 
 
-def _root(value: Any, document: Document) -> tuple[Header, ListedRows]:
-    """Read what the root of a file holds."""
-    if not isinstance(value, dict):
-        message = f"The root of a dataset is a map with `name` and `samples`, not {kind_of(value)}."
-        raise DatasetError(Issue(message, document.where()))
-    found = header_issues(value, keys=_ROOT_KEYS, named=True)
-    issues = [Issue(message, document.where(path)) for path, message in found]
-    samples = value.get("samples")
-    if isinstance(samples, list):
-        rows = _listed(samples, places=_Entries(document), file=document.file, issues=issues)
-        return header_of(value, file=document.file), rows
-    missing = "`samples` is missing." if "samples" not in value else f"`samples` is a list, not {kind_of(samples)}."
-    raise DatasetError([*issues, Issue(missing, document.where(("samples",)))])
+class _NoPlaces:
+    """Stands in for a document while reading fast: whatever has an issue is read again."""
+
+    def where(self, _: Path) -> str:
+        return ""
 
 
-class _Entries:
-    """The places of samples in a file whose root is a map."""
+def _read_root(
+    root: Any, document: Located | None, *, file: str = "", issues: Sequence[Issue] = ()
+) -> tuple[Header, ListedRows]:
+    """Read the root of a dataset: decode it by its declared shape, then hash its rows.
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
+    Args:
+        root: What the file holds.
+        document: Knows the lines.
+        file: How warnings name the file.
+        issues: What is known to be wrong.
 
-    def row(self, position: int, path: tuple[str | int, ...] = ()) -> str:
-        return self._document.where(("samples", position, *path))
+    Raises:
+        DatasetError: Something is wrong; every issue is given.
+    """
+    root, warnings = split_legacy_keys(root, file=file)
+    try:
+        dataset = msgspec.convert(root, DatasetFile)
+        rows = _hash_rows(dataset.samples)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        rows = None
+    if rows is None or issues:
+        found = check_shape(root, DatasetFile, document=document, items="samples")
+        raise DatasetError(in_order([*issues, *found, *_repeated_ids(root, document)]))
+    return build_header(dataset, name="", warnings=warnings), rows
 
-    def where(self) -> str:
-        return self._document.where(("samples",))
 
-
-def _listed(rows: list[Any], *, places: Any, file: str, issues: list[Issue]) -> ListedRows:
-    """Check rows and hash them; raise every issue at once."""
+def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
+    """The samples of rows and their hashes; None where something is not JSON or an id repeats."""
     samples: list[Sample] = []
     digests = bytearray()
+    for row in rows:
+        metadata = {} if row.metadata is msgspec.UNSET else row.metadata
+        floats: list[float] = []
+        is_json = is_plain(row.input, ROW_DEPTH - 1, floats) and is_plain(row.expected_output, ROW_DEPTH - 1, floats)
+        if not is_json or not is_good_row(row):
+            return None
+        odd = any(map(is_odd, floats))
+        if not is_plain(metadata, ROW_DEPTH - 1, floats):
+            return None
+        row.id.encode()
+        digests += row_digest(row.input, row.expected_output, odd=odd)
+        samples.append(Sample(row.id, row.input, row.expected_output, metadata))
+    return ListedRows(samples, digests) if len({row.id for row in rows}) == len(rows) else None
+
+
+def _repeated_ids(root: Any, document: Located | None) -> Iterator[Issue]:
+    rows = root.get("samples") if isinstance(root, dict) else None
     first: dict[str, int] = {}
-
-    def place(position: int, path: tuple[str | int, ...] = ()) -> str:
-        return str(places.row(position, path)) if places else f"{file}[{position}]"
-
-    for position, row in enumerate(rows):
-        found = sample_of(row)
-        name = row.get("id") if isinstance(row, dict) and isinstance(row.get("id"), str) else None
-        if found is not None:
-            sample, odd = found
-            try:
-                digests += row_digest(sample.input, sample.expected_output, odd=odd)
-                samples.append(sample)
-            except UnicodeEncodeError:
-                found = None
-        if found is None:
-            issues += [Issue(message, place(position, path), name) for path, message in row_issues(row)]
-        if name is not None:
-            earlier = first.setdefault(name, position)
-            if earlier != position:
-                issues.append(Issue(f"The id is given twice, first at {place(earlier)}.", place(position), name))
-    if not rows:
-        issues.append(Issue("There are no samples.", places.where() if places else None))
-    if issues:
-        raise DatasetError(in_order(issues))
-    return ListedRows(samples, digests)
+    for position, row in enumerate(rows if isinstance(rows, list) else ()):
+        name = row.get("id") if isinstance(row, dict) else None
+        if isinstance(name, str) and (earlier := first.setdefault(name, position)) != position:
+            places = [document.where(("samples", at)) if document else f"samples[{at}]" for at in (earlier, position)]
+            yield Issue(f"The id is given twice, first at {places[0]}.", places[1], name)
 
 
-def _tabular(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
+def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
     """Read a table of samples."""
     from deemster.datasets.tabular_files import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
 
@@ -265,11 +271,10 @@ def _tabular(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header,
     if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
         raise DatasetError(in_order(table.issues))
-    rows = _listed(table.rows, places=table, file=reading.file, issues=table.issues)
-    return Header(FilePath(path).stem), rows
+    return _read_root({"name": FilePath(path).stem, "samples": table.rows}, table, issues=table.issues)
 
 
-def write_dataset(dataset: Dataset, path: str | Path) -> None:
+def write_dataset(dataset: Dataset, path: str | FilePath) -> None:
     """Write a dataset as YAML, JSON or JSONL, by extension.
 
     Raises:

@@ -8,9 +8,9 @@ from operator import getitem
 from typing import Any
 
 from deemster.datasets.item_files import ITEMS, Finding, Source, shown_path, text_findings
-from deemster.datasets.sample_rows import id_issues, is_good_id
 from deemster.errors import Issue, RubricError
 from deemster.formats.json_values import SURROGATE, Path, kind_of, value_issues
+from deemster.formats.schema_validation import Id, check_shape
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
@@ -144,9 +144,9 @@ def consensus(criterion: Criterion, codes: Iterable[int]) -> int:
 
 def id_findings(name: Any, path: Path) -> Iterator[Finding]:
     """What is wrong with the id of an item or a judge."""
-    if not (type(name) is str and is_good_id(name)):
-        where = "" if path[:1] == (ITEMS,) else f"{shown_path(path[:-1])}: "
-        yield from (Finding(path, where + message) for message in id_issues(name))
+    if not (type(name) is str and name.isascii() and name.isprintable() and 0 < len(name) < 256 and name[0] != " "):
+        shown = path[2:] if path[:1] == (ITEMS,) else path
+        yield from (Finding(path, issue.message) for issue in check_shape(name, Id, path=shown))
 
 
 def tag_findings(tags: Any, path: Path) -> Iterator[Finding]:

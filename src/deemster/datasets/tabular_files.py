@@ -33,13 +33,9 @@ class Table(NamedTuple):
     issues: list[Issue]
     file: str
 
-    def row(self, position: int, _: tuple[str | int, ...] = ()) -> str:
-        """The place of a row."""
-        return self.places[position]
-
-    def where(self, _: tuple[str | int, ...] = ()) -> str:
-        """The place of the table."""
-        return self.file
+    def where(self, path: tuple[str | int, ...] = ()) -> str:
+        """The place of the row that a path lies in, else of the table."""
+        return self.places[int(path[1])] if len(path) > 1 else self.file
 
 
 class _Column(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deemster.formats.canonical_json import SCALARS
@@ -15,27 +15,44 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 Path = tuple[str | int, ...]
 
 
-def value_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """What in a value is not JSON, each with the path to it."""
-    shown = pointer(path)
-    if isinstance(value, (dict, list)) and len(path) >= ROW_DEPTH:
-        yield path, f"{pointer(path[:3])}...: nesting goes deeper than {DEPTH}."
+def is_json_key(key: Any) -> bool:
+    """Whether a value can be the key of a JSON map."""
+    return isinstance(key, str) and not SURROGATE.search(key)
+
+
+def value_issues(
+    value: Any, path: Path, *, depth: int = ROW_DEPTH, shown: Callable[[Path], str] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """What in a value is not JSON, each with the path to it.
+
+    Args:
+        value: Anything.
+        path: Where it stands.
+        depth: How deep maps and lists may nest.
+        shown: How messages name a path.
+    """
+
+    def name(at: Path = path) -> str:
+        return (shown or pointer)(at) or "The value"
+
+    if isinstance(value, (dict, list)) and len(path) >= depth:
+        yield path, f"{name(path[: len(path) - depth + 5])}...: nesting goes deeper than {DEPTH}."
     elif isinstance(value, dict):
         for key, entry in value.items():
-            if isinstance(key, str) and not SURROGATE.search(key):
-                yield from value_issues(entry, (*path, key))
+            if is_json_key(key):
+                yield from value_issues(entry, (*path, key), depth=depth, shown=shown)
             else:
-                yield path, f"{shown} has the key {key!r}; keys are text."
+                yield path, f"{name()} has the key {key!r}; keys are text."
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from value_issues(entry, (*path, index))
-    elif isinstance(value, str):
+            yield from value_issues(entry, (*path, index), depth=depth, shown=shown)
+    elif type(value) is str:
         if SURROGATE.search(value):
-            yield path, f"{shown} holds a lone surrogate, which is no character."
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield path, f"{shown} is {value}, which is not a finite number."
+            yield path, f"{name()} holds a lone surrogate, which is no character."
+    elif type(value) is float and not math.isfinite(value):
+        yield path, f"{name()} is {value}, which is not a finite number."
     elif type(value) is not float and type(value) not in SCALARS:
-        yield path, f"{shown} is {kind_of(value)}, which is not a JSON value."
+        yield path, f"{name()} is {kind_of(value)}, which is not a JSON value."
 
 
 def pointer(path: Path) -> str:

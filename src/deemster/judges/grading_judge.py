@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.datasets.sample_rows import id_issues, is_good_id
 from deemster.datasets.votes import CHECK
 from deemster.errors import ConfigurationError, Issue, show_value
+from deemster.formats.schema_validation import Id, check_shape
 
 
 class Judge(msgspec.Struct, frozen=True):
@@ -37,8 +37,8 @@ class Judge(msgspec.Struct, frozen=True):
         force_setattr(self, "weight", float(self.weight))
 
     def _issues(self) -> Iterator[Issue]:
-        if not (type(self.id) is str and is_good_id(self.id)):
-            yield from (Issue(f"The id of a judge: {message}") for message in id_issues(self.id))
+        if wrong := check_shape(self.id, Id, path=("judge", "id")):
+            yield from wrong
         elif self.id.startswith(CHECK):
             yield Issue(f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers.")
         if not isinstance(self.model, str) or not self.model.strip():

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
+from deemster.datasets.dataset_format import SCHEMA
 from deemster.datasets.fingerprint import row_hash
-from deemster.datasets.sample_rows import SCHEMA
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.formats.json_values import thawed
 from deemster.formats.write_rows import extend_rows, write_rows

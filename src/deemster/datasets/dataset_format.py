@@ -1,0 +1,85 @@
+"""Declares the shape of golden dataset files: the facts beside the samples, and one sample."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from deemster.formats.schema_validation import Id, NonBlank, is_id
+
+SCHEMA: Final = "deemster.dataset.v1"
+LEGACY = "eval-harness.dataset.v1"
+Tags = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})] | list[NonBlank]
+Metadata = Annotated[dict[str, Any], Meta(extra_json_schema={"properties": {"tags": msgspec.json.schema(Tags)}})]
+
+
+class SampleRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A sample: what goes in and what should come out."""
+
+    id: Id
+    input: dict[str, Any]
+    expected_output: Any
+    metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Facts(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    schema_version: Literal["deemster.dataset.v1", "eval-harness.dataset.v1"] = SCHEMA
+    description: str | None = None
+    repetitions: Annotated[int, Meta(ge=1)] | None = None
+
+
+class DatasetHeader(_Facts, forbid_unknown_fields=True, kw_only=True):
+    """A dataset header: the first line of a JSONL dataset, which may be left out."""
+
+    name: NonBlank | None = None
+
+
+class DatasetFile(_Facts, forbid_unknown_fields=True, kw_only=True):
+    """A dataset: golden samples with a name."""
+
+    name: NonBlank
+    samples: Annotated[list[SampleRow], Meta(min_length=1)]
+
+
+class Header(NamedTuple):
+    """The facts of a dataset that are not samples."""
+
+    name: str
+    description: str | None = None
+    repetitions: int | None = None
+    schema_version: str = SCHEMA
+    warnings: tuple[str, ...] = ()
+
+
+def split_legacy_keys(root: Any, *, file: str) -> tuple[Any, tuple[str, ...]]:
+    """A root without its unknown keys, and a warning for each, where the root is marked with the older format."""
+    if not isinstance(root, dict) or root.get("schema_version") != LEGACY:
+        return root, ()
+    known = DatasetFile.__struct_fields__
+    warnings = tuple(f"{file}: the unknown key `{key}` is ignored." for key in root if key not in known)
+    return {key: value for key, value in root.items() if key in known}, warnings
+
+
+def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tuple[str, ...] = ()) -> Header:
+    """The header of a dataset.
+
+    Args:
+        facts: What the file says.
+        name: The name where the file gives none.
+        warnings: What was ignored while reading.
+    """
+    return Header(facts.name or name, facts.description, facts.repetitions, facts.schema_version, warnings)
+
+
+def is_good_row(row: SampleRow) -> bool:
+    """Whether a decoded row obeys the patterns of its shape, which the typed decoder does not check."""
+    if not is_id(row.id):
+        return False
+    if row.metadata is msgspec.UNSET or "tags" not in row.metadata:
+        return True
+    tags = row.metadata["tags"]
+    if type(tags) is list:
+        return all(type(tag) is str and tag.strip() for tag in tags)
+    return type(tags) is str and bool(tags.strip())

@@ -1,0 +1,376 @@
+"""Checks a parsed file against its declared shape and words every issue.
+
+A format is declared once, as a `msgspec.Struct` with its constraints (`msgspec.Meta`). From that one declaration come:
+
+- the JSON Schema: `json_schema(shape)`, which `schemas/make.py` writes to disk;
+- the fast path: `msgspec.convert(value, shape)` or a typed decoder, which says only yes or no;
+- the messages: `check_shape(value, shape, document=...)`, which is slow, finds every issue at once, and knows lines.
+
+So a reader tries the fast path, and asks `check_shape` only where that fails. Rules across fields (ids that repeat,
+labels that a rubric must have) are no part of a shape; their reader checks them by hand.
+
+How a struct words its messages:
+
+- The docstring begins with a noun phrase up to the first `.`, `:`, `;` or `,`: "A sample: ..." makes "`x` is no key of
+  a sample."
+- `one_of: ClassVar = ("votes", "error")` on a struct says that exactly one of these keys is given.
+- `Meta(title="a label")` names what a value should be, where "text" or "a list" says too little.
+- `Id`, `NonBlank` and `Share` are fields that several formats have.
+- A string with a `pattern` stands in no union with a list or a map: msgspec 0.22 then corrupts memory. `json_schema`
+  refuses it. `Meta(extra_json_schema={"pattern": ...})` is checked by `check_shape` alone and does no harm.
+- Shapes forbid unknown fields (`forbid_unknown_fields=True`), so that a misspelt key is found.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta, inspect
+
+from deemster.errors import InputError, Issue, did_you_mean, listing, nearest
+from deemster.formats.document import DEPTH, in_order
+from deemster.formats.json_values import Path, is_json_key, kind_of, pointer, value_issues
+
+# No control characters, and something besides white space.
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$(?!\n)"
+# msgspec would need 0.7 µs for this pattern, a third of the time it needs for a sample; so `is_id` checks it.
+Id = Annotated[str, Meta(max_length=256, extra_json_schema={"pattern": _PRINTABLE})]
+NonBlank = Annotated[str, Meta(pattern=r"\S")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_NOUN = re.compile(r"[^.:;,\n]+")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_REFUSED = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def is_id(text: str) -> bool:
+    """Whether a text matches the pattern of `Id`, which the typed decoder does not check."""
+    if text.isascii() and text.isprintable():
+        return bool(text) and not text.isspace()
+    return re.search(_PRINTABLE, text) is not None
+
+
+class Located(Protocol):
+    """Something that knows where the parts of a value stand: a `Document`, or a table."""
+
+    def where(self, path: Path, /) -> str | None:
+        """The place of a part, as `file:line`."""
+
+
+def json_schema(shape: Any) -> dict[str, Any]:
+    """The JSON Schema of a shape.
+
+    Args:
+        shape: A struct with its constraints, or any type that msgspec knows.
+    """
+    (root,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    for struct in _structs(inspect.type_info(shape)):
+        keys = getattr(struct, "one_of", ())
+        if keys:
+            parts[struct.__name__]["oneOf"] = [{"required": [key]} for key in keys]
+    return {"$schema": DRAFT, **root, "$defs": dict(sorted(parts.items()))}
+
+
+def decode_shape(
+    value: Any, shape: Any, *, error: type[InputError], document: Located | None = None, path: Path = ()
+) -> Any:
+    """A value as its struct.
+
+    Args:
+        value: A JSON value.
+        shape: The struct that declares its format.
+        error: The class of error that is raised.
+        document: Knows the lines of the value's parts.
+        path: Where the value stands in the document.
+
+    Raises:
+        InputError: The value does not have the shape; every issue is given.
+    """
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError:
+        raise error(check_shape(value, shape, document=document, path=path)) from None
+
+
+def check_shape(
+    value: Any,
+    shape: Any,
+    *,
+    document: Located | None = None,
+    path: Path = (),
+    items: str | None = None,
+    is_item: bool = False,
+) -> list[Issue]:
+    """Everything that is wrong with the shape of a value, by line; an empty list where nothing is.
+
+    Args:
+        value: What a file holds; it need not be JSON.
+        shape: The struct that declares its format.
+        document: Knows the lines of the value's parts. Without it, an issue inside an item says the item's position.
+        path: Where the value stands in the document.
+        items: The key of the list whose entries are samples or items; issues inside one carry its id.
+        is_item: Whether the value itself is a sample or an item.
+    """
+    checker = _Checker(shape, path, items=items, is_item=is_item)
+    found = checker.findings(value)
+
+    def place(at: Path) -> str | None:
+        if document is not None:
+            return document.where(at)
+        return pointer(at[: len(path) + 2]) if checker.is_inside_item(at) and not is_item else None
+
+    issues = [Issue(message, place(at), checker.item_id(value, at)) for at, message in found]
+    return in_order(dict.fromkeys(issues))
+
+
+class _Checker:
+    """Finds what is wrong with one value, as pairs of a path and a message."""
+
+    def __init__(self, shape: Any, path: Path, *, items: str | None, is_item: bool) -> None:
+        self._shape = shape
+        self._path = path
+        self._items = items
+        self._is_item = is_item
+        self._schema, self._validator = _compiled(shape)
+
+    def findings(self, value: Any) -> list[tuple[Path, str]]:
+        # An item stands two levels deep in its file.
+        most = DEPTH - 2 if self._is_item else DEPTH
+        found = [(path, message) for path, message in value_issues(value, self._path, depth=most, shown=self._shown)]
+        unreadable = {path for path, _ in found}
+        clean = _without(value, self._path, unreadable, most) if found else value
+        for error in self._validator.iter_errors(clean):
+            found += [(path, text) for path, text in self._explain(error) if path not in unreadable]
+        return found or list(self._refused(value))
+
+    def is_inside_item(self, path: Path) -> bool:
+        start = len(self._path)
+        return self._items is not None and path[start : start + 1] == (self._items,) and len(path) > start + 1
+
+    def item_id(self, value: Any, path: Path) -> str | None:
+        """The id of the item that a path lies in."""
+        held = value
+        if not self._is_item:
+            if not self.is_inside_item(path):
+                return None
+            start = len(self._path)
+            held = value[self._items][path[start + 1]]
+        name = held.get("id") if isinstance(held, dict) else None
+        return name if isinstance(name, str) else None
+
+    def _shown(self, path: Path) -> str:
+        """A path as messages name it: from its item on, where it lies inside of one."""
+        inner = path[len(self._path) + 2 :] if self.is_inside_item(path) else path
+        return pointer(inner) if inner else ""
+
+    def _explain(self, error: Any) -> Iterator[tuple[Path, str]]:
+        """Our sentences for one error of the validator."""
+        kind = error.kind.name
+        path = (*self._path, *error.instance_path)
+        schema, keyword = self._schema_at(error.schema_path)
+        value = error.instance
+        name = self._shown(path)
+        prefix = f"{name}: " if name else ""
+        if kind == "anyOf":
+            yield from self._explain_union(error, schema, path)
+        elif kind == "additionalProperties":
+            known = list(schema.get("properties", ()))
+            for key in error.kind.unexpected:
+                yield (*path, key), f"{prefix}`{key}` is no key of {_noun(schema)}. {did_you_mean(key, known)}"
+        elif kind == "required":
+            key = error.kind.property
+            may_be_null = _accepts_null(self._resolve(schema["properties"].get(key, {})))
+            hint = "; write null where there is none." if may_be_null else "."
+            yield path, f"{prefix}`{key}` is missing{hint}"
+        elif kind in ("oneOf", "oneOfMultipleValid", "oneOfNotValid"):
+            keys = [key for branch in keyword for key in branch["required"]]
+            given = [key for key in keys if key in value]
+            what = f"gives {listing(given)}" if given else "gives none"
+            yield path, f"{prefix}{_capital(_noun(schema))} has one of {listing(keys)}; this one {what}."
+        else:
+            yield path, self._sentence(kind, schema, keyword, value, name)
+
+    def _explain_union(self, error: Any, schema: Any, path: Path) -> Iterator[tuple[Path, str]]:
+        """What is wrong in the branch that the value was meant for; the whole union where there is none."""
+        fitting = [
+            errors
+            for errors in error.kind.context
+            if not any(
+                inner.kind.name in ("type", "enum", "const") and list(inner.instance_path) == list(error.instance_path)
+                for inner in errors
+            )
+        ]
+        if fitting:
+            for inner in min(fitting, key=len):
+                yield from self._explain(inner)
+        else:
+            yield path, self._sentence("type", schema, None, error.instance, self._shown(path))
+
+    def _sentence(self, kind: str, schema: Any, limit: Any, value: Any, name: str) -> str:
+        """What is wrong with one value, by the keyword of the schema that it breaks."""
+        name = name or _capital(_noun(schema))
+        if kind in ("minLength", "pattern") and not value.strip():
+            return f"{name} is blank."
+        if kind == "pattern":
+            return (
+                f"{name} holds control characters." if _CONTROL.search(value) else f"{name} does not match `{limit}`."
+            )
+        if kind == "maxLength":
+            return f"{name} has {len(value)} characters; at most {limit} are allowed."
+        if kind in ("minItems", "minProperties", "maxItems", "maxProperties"):
+            bound = "at least" if kind.startswith("min") else "at most"
+            entries = "entry" if len(value) == 1 else "entries"
+            return f"{name} is empty." if not value else f"{name} has {len(value)} {entries}; it needs {bound} {limit}."
+        if kind == "propertyNames":
+            return f"{name} has a key that is not allowed."
+        if kind in ("enum", "const") and isinstance(value, str):
+            known = [str(one) for one in (limit if kind == "enum" else [limit]) if one is not None]
+            guess = nearest(value, known) if len(known) > 1 else None
+            hint = f" Did you mean `{guess}`?" if guess else ""
+            return f"{name} must be {self._wanted(schema)}, not `{value[:80]}`.{hint}"
+        given = f"{value!r:.40}" if kind not in ("type", "enum", "const") else kind_of(value)
+        wanted = self._wanted(schema)
+        is_text = "text" in re.split(r"\W+", wanted)
+        hint = " Quote it." if kind == "type" and is_text and isinstance(value, (int, float)) else ""
+        return f"{name} must be {wanted}, not {given}.{hint}"
+
+    def _wanted(self, schema: Any) -> str:
+        """What a schema asks for, in words."""
+        if "$ref" not in schema and "title" in schema and "properties" not in schema:
+            return str(schema["title"])
+        schema = self._resolve(schema)
+        if "anyOf" in schema:
+            branches = [self._resolve(branch) for branch in schema["anyOf"]]
+            words = [self._wanted(branch) for branch in branches if branch.get("type") != "null"]
+            return _either(list(dict.fromkeys(words)))
+        options = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
+        if options:
+            names = [f"`{one}`" for one in options if one is not None]
+            return _either(names) if len(names) < 3 else f"one of {listing(str(o) for o in options if o is not None)}"
+        kind = schema.get("type")
+        if kind in ("integer", "number"):
+            return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
+        if kind == "array":
+            entries = self._resolve(schema.get("items", {}))
+            return "a list of texts" if entries.get("type") == "string" else "a list"
+        if kind == "object":
+            keys = schema.get("required", ())
+            return f"a map with {_and([f'`{key}`' for key in keys])}" if keys else "a map"
+        return {"string": "text", "boolean": "true or false", "null": "null"}.get(str(kind), "a JSON value")
+
+    def _schema_at(self, steps: Any) -> tuple[Any, Any]:
+        """The schema that was broken, and the value of the keyword in it."""
+        schema: Any = None
+        keyword: Any = self._schema
+        for step in steps:
+            schema, keyword = keyword, keyword[step]
+        return schema, keyword
+
+    def _resolve(self, schema: Any) -> Any:
+        while "$ref" in schema:
+            schema = self._schema["$defs"][schema["$ref"].rpartition("/")[2]]
+        return schema
+
+    def _refused(self, value: Any) -> Iterator[tuple[Path, str]]:
+        """What the typed decoder refuses and a JSON Schema allows, such as 1.0 for a whole number."""
+        try:
+            msgspec.convert(value, self._shape)
+        except msgspec.ValidationError as error:
+            found = _REFUSED.match(str(error))
+            steps = _STEP.findall((found["path"] if found else None) or "")
+            path: Path = tuple(key or int(index) for key, index in steps if index != "...")
+            text = (found["message"] if found else str(error)).rstrip(".")
+            yield (
+                (*self._path, *path),
+                f"{self._shown((*self._path, *path))}: {text[:1].lower()}{text[1:]}.".lstrip(": "),
+            )
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(shape: Any) -> tuple[dict[str, Any], Any]:
+    import jsonschema_rs  # noqa: PLC0415 - only a file with an issue needs it
+
+    schema = json_schema(shape)
+    return schema, jsonschema_rs.validator_for(schema, offline=True)
+
+
+def _structs(info: Any) -> Iterator[type]:
+    """Every struct inside a type.
+
+    Raises:
+        TypeError: A union would crash msgspec: it holds a string with a pattern beside a list or a map.
+    """
+    seen: set[Any] = set()
+    waiting = [info]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, inspect.UnionType):
+            patterns = any(isinstance(branch, inspect.StrType) and branch.pattern for branch in one.types)
+            if patterns and any(isinstance(branch, (inspect.CollectionType, inspect.DictType)) for branch in one.types):
+                raise TypeError(f"msgspec cannot hold a pattern beside a list or a map: {one}")
+        if isinstance(one, inspect.StructType):
+            if one.cls in seen:
+                continue
+            seen.add(one.cls)
+            yield one.cls
+            waiting += [field.type for field in one.fields]
+        else:
+            names = ("types", "type", "item_type", "item_types", "key_type", "value_type")
+            for part in (getattr(one, name, ()) for name in names):
+                waiting += part if isinstance(part, tuple) else (part,)
+
+
+def _without(value: Any, path: Path, unreadable: set[Path], depth: int) -> Any:
+    """A copy with null in place of what is no JSON."""
+    if isinstance(value, dict):
+        if len(path) >= depth:
+            return None
+        entries = {key: entry for key, entry in value.items() if is_json_key(key)}
+        return {key: _without(entry, (*path, key), unreadable, depth) for key, entry in entries.items()}
+    if isinstance(value, list):
+        if len(path) >= depth:
+            return None
+        return [_without(entry, (*path, at), unreadable, depth) for at, entry in enumerate(value)]
+    return None if path in unreadable else value
+
+
+def _noun(schema: Mapping[str, Any]) -> str:
+    """What a struct calls its value: the first words of its docstring."""
+    found = _NOUN.match(schema.get("description", ""))
+    words = found[0].strip() if found else "the value"
+    return words[:1].lower() + words[1:]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _accepts_null(schema: Mapping[str, Any]) -> bool:
+    kinds = {"type", "anyOf", "enum", "const", "$ref", "properties"}
+    return not kinds & schema.keys() or any(branch.get("type") == "null" for branch in schema.get("anyOf", ()))
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    high, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    words = [
+        f"{word} {bound}"
+        for word, bound in (("of at least", low), ("above", above), ("of at most", high), ("below", below))
+        if bound is not None
+    ]
+    return " " + " and ".join(words) if words else ""
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _either(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
