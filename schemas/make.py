@@ -16,7 +16,7 @@ from deemster.datasets.dataset_format import DatasetFile
 from deemster.formats.schema_validation import json_schema
 from deemster.models import models_section as section
 from deemster.records import ToolCall, Trajectory, Usage
-from deemster.report import NoScore, Report, Score
+from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.results import aggregator_section as declared
 from deemster.results import gate_rules as rules
 from deemster.results.grading_figures import GradingFigures
@@ -186,9 +186,9 @@ def _written(kind: type) -> str:
     schema = json_schema(kind)
     parts = schema["$defs"]
     if kind is Report:
-        _, marks = msgspec.json.schema_components([Score, NoScore], ref_template="#/$defs/{name}")
+        _, marks = msgspec.json.schema_components([ScoreEntry, UnscoredEntry], ref_template="#/$defs/{name}")
         parts |= marks
-        either = [{"$ref": "#/$defs/Score"}, {"$ref": "#/$defs/NoScore"}]
+        either = [{"$ref": "#/$defs/ScoreEntry"}, {"$ref": "#/$defs/UnscoredEntry"}]
         parts["ExecutionEntry"]["properties"]["marks"] = {"type": "object", "additionalProperties": {"anyOf": either}}
     if kind is SuiteFile:
         keys = {key: {} for key in rules.KEYS}

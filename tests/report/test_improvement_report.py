@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from deemster.alignment.agreement_gain import gain_of
-from deemster.report.improvement_report import Improvement, Target, Try
+from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics import Criterion, Rubric
 
 HOSTILE = "```\n# Heading | <img src=x> @team https://evil.example `x`"
@@ -19,7 +19,7 @@ def improvement(**changes):
         "before": OLD,
         "after": NEW,
         "targets": (
-            Target(
+            TargetCriterion(
                 criterion="a|b",
                 requirement="Is good.",
                 train_n=8,
@@ -31,7 +31,7 @@ def improvement(**changes):
             ),
         ),
         "tries": (
-            Try(
+            WordingTrial(
                 round=1,
                 criterion="a|b",
                 decision="accepted",
@@ -41,7 +41,7 @@ def improvement(**changes):
                 train=gain,
                 held_out=gain,
             ),
-            Try(round=1, criterion="c", decision="refused", level=0.05, message=HOSTILE),
+            WordingTrial(round=1, criterion="c", decision="refused", level=0.05, message=HOSTILE),
         ),
         "alpha": 0.05,
         "family": 2,

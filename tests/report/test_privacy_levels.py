@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import deemster as dm
-from deemster.report import FORMATS, LEVELS, redacted
-from deemster.report.terminal_report import show
+from deemster.report import FORMATS, LEVELS, redact_report
+from deemster.report.terminal_report import print_report
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
@@ -36,12 +36,12 @@ SHOWN = {
 
 
 def at(level, report=None, **options):
-    return redacted(report or full_report(), level=level, quotes=quotes_of, **options)
+    return redact_report(report or full_report(), level=level, quotes=quotes_of, **options)
 
 
 def terminal(report):
     text = io.StringIO()
-    show(report, Console(file=text, width=240))
+    print_report(report, Console(file=text, width=240))
     return text.getvalue()
 
 
@@ -200,7 +200,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         metrics=[*BUILT_IN, _Leaky()],
     )
     report = run_sync(run_job(job, clock=CLOCK, warn=[].append))
-    safe = redacted(report, level="publish-safe", quotes=lambda _: None)
+    safe = redact_report(report, level="publish-safe", quotes=lambda _: None)
     assert CANARY not in everything(safe)
 
 

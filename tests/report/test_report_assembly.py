@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.report import redacted
-from deemster.report.report_assembly import LONGEST, cut, shortened
+from deemster.report import redact_report
+from deemster.report.report_assembly import LONGEST, cut_text, shorten_texts
 from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.runs import CLOCK, small_report
@@ -40,7 +40,7 @@ def test_the_cut_falls_between_characters():
 @given(st.text(max_size=5), st.sampled_from(["a", "ß", "€", "😀"]), st.integers(16_380, 16_390))
 def test_cut_text_is_a_prefix_that_fits(start, letter, count):
     text = start + letter * count
-    kept = cut(text)
+    kept = cut_text(text)
     assert text.startswith(kept)
     assert len(kept.encode()) <= LONGEST
     assert kept == text or len((kept + text[len(kept)]).encode()) > LONGEST
@@ -105,9 +105,9 @@ def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same
     assert len(shown["samples"][0]["expected_output"]) == LONGEST
     with open_store(tmp_path / "runs.db") as store:
         assert dm.evaluate(samples, store=store, **given).to_json() == text
-        assert redacted(stored_report(store, "latest"), quotes=lambda _: None).to_json() == text
+        assert redact_report(stored_report(store, "latest"), quotes=lambda _: None).to_json() == text
 
 
 def test_what_is_short_is_left_as_it_is():
     value = {"a": ["b", 1, None, {"c": ("d",)}]}
-    assert shortened(value) is value
+    assert shorten_texts(value) is value

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from deemster.report import FORMATS, redacted
-from deemster.report.terminal_report import show
+from deemster.report import FORMATS, redact_report
+from deemster.report.terminal_report import print_report
 from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}
@@ -24,10 +24,10 @@ def test_the_summary_for_github_is_the_one_that_was_read(golden):
 
 
 def test_the_publish_safe_report_is_the_one_that_was_read(golden):
-    golden("report/safe.json", redacted(full_report(), level="publish-safe", quotes=quotes_of).to_json())
+    golden("report/safe.json", redact_report(full_report(), level="publish-safe", quotes=quotes_of).to_json())
 
 
 def test_the_terminal_report_is_the_one_that_was_read(golden):
     text = io.StringIO()
-    show(full_report(), Console(file=text, width=120))
+    print_report(full_report(), Console(file=text, width=120))
     golden("report/terminal.txt", text.getvalue())

@@ -9,7 +9,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ReportError
-from deemster.report import Destination, written
+from deemster.report import Destination, write_report
 from deemster.report import report_files as writing
 from tests.report.runs import small_report
 
@@ -17,7 +17,7 @@ from tests.report.runs import small_report
 def test_a_report_replaces_the_file_that_was_there(tmp_path):
     path = tmp_path / "run.json"
     path.write_text("old")
-    written(small_report(), Destination("json", str(path)))
+    write_report(small_report(), Destination("json", str(path)))
     assert path.read_text(encoding="utf-8") == small_report().to_json()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
 
@@ -26,7 +26,7 @@ def test_a_report_is_readable_as_the_umask_allows(tmp_path):
     path = tmp_path / "run.json"
     before = os.umask(0o027)
     try:
-        written(small_report(), Destination("json", str(path)))
+        write_report(small_report(), Destination("json", str(path)))
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -42,7 +42,7 @@ def test_a_rendering_that_fails_leaves_the_old_file_and_no_other(flavour, tmp_pa
     path = tmp_path / "run"
     path.write_text("old")
     with pytest.raises(RuntimeError, match="rendering failed"):
-        written(small_report(), Destination(flavour, str(path)))
+        write_report(small_report(), Destination(flavour, str(path)))
     assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
@@ -56,7 +56,7 @@ def test_a_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step
     path.write_text("old")
     monkeypatch.setattr(os if step == "fsync" else writing.Path, step, full)
     with pytest.raises(ReportError, match=r"run\.json: The report cannot be written: No space left on device\."):
-        written(small_report(), Destination("json", str(path)))
+        write_report(small_report(), Destination("json", str(path)))
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
@@ -74,7 +74,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     try:
         destination = Destination("csv", str(pipe))
         destination.check()
-        written(small_report(), destination)
+        write_report(small_report(), destination)
         assert os.read(reader, 65_536).decode() == small_report().to_csv()
     finally:
         os.close(reader)

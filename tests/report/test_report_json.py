@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.report import report_entries as entries
-from deemster.report._report_json import canonical, document, number
+from deemster.report._report_json import indented_json, json_number, json_pieces
 from tests.report.runs import full_report, small_report
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -44,17 +44,17 @@ JSON = st.recursive(
     ],
 )
 def test_a_float_has_nine_decimals_at_most_and_never_an_exponent(value, text):
-    assert number(value) == canonical(value) == text
+    assert json_number(value) == indented_json(value) == text
 
 
 def test_an_exact_half_goes_to_the_even_neighbour():
-    assert number(Decimal("0.000000125"), places=8) == "0.00000012"
-    assert number(Decimal("0.000000135"), places=8) == "0.00000014"
+    assert json_number(Decimal("0.000000125"), places=8) == "0.00000012"
+    assert json_number(Decimal("0.000000135"), places=8) == "0.00000014"
 
 
 @given(FLOATS)
 def test_a_written_float_reads_back_within_half_a_unit(value):
-    text = number(value)
+    text = json_number(value)
     assert re.fullmatch(r"-?[0-9]+\.[0-9]{1,9}", text)
     assert text != "-0.0"
     assert not re.search(r"[0-9]0$", text.partition(".")[2]) or text.endswith(".0")
@@ -63,12 +63,12 @@ def test_a_written_float_reads_back_within_half_a_unit(value):
 
 def streamed(value):
     """The bytes of a value as an entry of a long list, which has a fast path of its own."""
-    return b"".join(document(iter([("entries", iter([value]))])))
+    return b"".join(json_pieces(iter([("entries", iter([value]))])))
 
 
 def plain(value):
     """The same bytes by the plain writer."""
-    return f'{{\n  "entries": [\n    {canonical(value, level=2)}\n  ]\n}}\n'.encode("utf-8", "replace")
+    return f'{{\n  "entries": [\n    {indented_json(value, level=2)}\n  ]\n}}\n'.encode("utf-8", "replace")
 
 
 @settings(max_examples=400)
@@ -80,7 +80,7 @@ def test_the_fast_path_writes_the_bytes_of_the_plain_one(value):
 @given(st.floats(0, 1), st.dictionaries(st.text(), JSON, max_size=3), st.none() | st.decimals(0, 10, places=9))
 def test_the_fast_path_writes_marks_as_the_plain_one_does(score, details, cost):
     usage = None if cost is None else dm.Usage(cost_usd=cost, latency_ms=score * 1000)
-    mark = entries.Score(score=score, success=True, threshold=0.5, rubric_score=None, details=details, usage=usage)
+    mark = entries.ScoreEntry(score=score, success=True, threshold=0.5, rubric_score=None, details=details, usage=usage)
     assert streamed(mark) == plain(mark)
 
 
@@ -95,25 +95,25 @@ def test_canonical_json_means_the_value_it_was_made_of(value):
             return len(one) == len(other) and all(map(near, one, other))
         return type(one) is type(other) and one == other
 
-    assert near(value, json.loads(canonical(value)))
+    assert near(value, json.loads(indented_json(value)))
 
 
 def test_maps_are_by_code_point_and_records_by_their_fields():
-    assert canonical({"b": 1, "a": 2, "\U00010000": 3, "\uffff": 4}) == (
+    assert indented_json({"b": 1, "a": 2, "\U00010000": 3, "\uffff": 4}) == (
         '{\n  "a": 2,\n  "b": 1,\n  "\uffff": 4,\n  "\U00010000": 3\n}'
     )
-    assert canonical(entries.Privacy("default", ("x",))) == (
+    assert indented_json(entries.PrivacyEntry("default", ("x",))) == (
         '{\n  "level": "default",\n  "removed": [\n    "x"\n  ]\n}'
     )
 
 
 def test_empty_maps_and_lists_take_no_line():
-    assert canonical({"a": {}, "b": []}) == '{\n  "a": {},\n  "b": []\n}'
+    assert indented_json({"a": {}, "b": []}) == '{\n  "a": {},\n  "b": []\n}'
 
 
 def test_what_is_no_json_has_no_canonical_form():
     with pytest.raises(TypeError, match="object has no canonical form"):
-        canonical(object())
+        indented_json(object())
 
 
 def test_a_report_is_utf_8_with_line_feeds_two_spaces_and_a_final_newline():

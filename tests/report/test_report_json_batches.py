@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.report._report_json import canonical, document
+from deemster.report._report_json import indented_json, json_pieces
 
 ODD = [2 / 3, 1e-7, 1e16, -0.0, 536870912.8398438, -4194304.3000000003, 2**70, "\ud800", 1e-10]
 
 
 def written(entries):
-    return b"".join(document(iter([("entries", iter(entries))])))
+    return b"".join(json_pieces(iter([("entries", iter(entries))])))
 
 
 def plain(entries):
     """The same bytes by the plain writer."""
-    joined = ",\n    ".join(canonical(entry, level=2) for entry in entries)
+    joined = ",\n    ".join(indented_json(entry, level=2) for entry in entries)
     text = f'{{\n  "entries": [\n    {joined}\n  ]\n}}\n'
     return text.replace("\ud800", "\ufffd").encode()
 

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from deemster.errors import ReportError
-from deemster.report import FORMATS, LEVELS, load_report, redacted
+from deemster.report import FORMATS, LEVELS, load_report, redact_report
 from tests.report.runs import full_report, quotes_of, small_report
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_report_read_back_is_written_as_the_same_bytes(level, tmp_path):
-    report = redacted(full_report(), level=level, quotes=quotes_of)
+    report = redact_report(full_report(), level=level, quotes=quotes_of)
     path = tmp_path / "run.json"
     path.write_text(report.to_json(), encoding="utf-8")
     assert load_report(path).to_json() == report.to_json()
@@ -72,7 +72,7 @@ def test_a_removal_that_fits_no_level_still_reads_as_the_stricter_one(tmp_path):
         for entry in value["samples"]:
             entry["row_hash"] = None
 
-    view = redacted(load_report(edited(tmp_path, edit)), quotes=quotes_of)
+    view = redact_report(load_report(edited(tmp_path, edit)), quotes=quotes_of)
     assert view.privacy.level == "publish-safe"
     assert view.privacy.removed == ("samples.row_hash",)
 

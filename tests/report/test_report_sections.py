@@ -19,8 +19,8 @@ from rich.console import Console
 import deemster as dm
 from deemster.errors import visible
 from deemster.report import FORMATS
-from deemster.report._escaping import cell, entities
-from deemster.report.terminal_report import show
+from deemster.report._escaping import escape_csv_cell, escape_markup
+from deemster.report.terminal_report import print_report
 from tests.report.runs import CLOCK
 
 NASTY = (
@@ -261,20 +261,20 @@ def test_csv_reads_back_as_the_same_cells(name):
             "message",
         ]
         assert {len(row) for row in rows} == {10}
-        assert {row[0] for row in rows[1:]} == {cell(name, raw=raw)}
-        assert {row[4] for row in rows[1:]} == {cell(name, raw=raw), "exact-match"}
+        assert {row[0] for row in rows[1:]} == {escape_csv_cell(name, raw=raw)}
+        assert {row[4] for row in rows[1:]} == {escape_csv_cell(name, raw=raw), "exact-match"}
         assert [row[5] for row in rows[1:3]] == ["0.25", "1.0"]
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
 def test_a_cell_that_a_spreadsheet_would_run_is_guarded_unless_raw(sign):
-    assert cell(f"{sign}cmd|' /C calc'!A0").startswith("'")
-    assert not cell(f"{sign}cmd", raw=True).startswith("'")
+    assert escape_csv_cell(f"{sign}cmd|' /C calc'!A0").startswith("'")
+    assert not escape_csv_cell(f"{sign}cmd", raw=True).startswith("'")
 
 
 @pytest.mark.parametrize("text", ["a=b", "1-2", "mail@x", "", "'quoted", "(=1)"])
 def test_a_cell_that_only_holds_a_sign_is_left_alone(text):
-    assert cell(text) == text
+    assert escape_csv_cell(text) == text
 
 
 def test_number_columns_are_never_guarded():
@@ -295,7 +295,7 @@ HIDDEN = re.compile(
 @example(name="aaaaaaaaaaaaaaaaaaaaaa ::error::x " * 5, width=40)
 def test_no_control_character_and_no_ci_command_reaches_a_terminal(name, width):
     text = io.StringIO()
-    show(hostile(name), Console(file=text, width=width))
+    print_report(hostile(name), Console(file=text, width=width))
     shown = text.getvalue()
     assert not HIDDEN.search(shown)
     assert [line for line in shown.splitlines() if line.lstrip().startswith("::")] == []
@@ -304,12 +304,12 @@ def test_no_control_character_and_no_ci_command_reaches_a_terminal(name, width):
 @QUICK
 @given(TEXT)
 def test_escaped_text_unescapes_to_what_people_see(text):
-    assert html.unescape(entities(text)) == visible(text, limit=200)
-    assert not set(entities(text)) & set("<>\"'|`\\*_[]~@!$")
+    assert html.unescape(escape_markup(text)) == visible(text, limit=200)
+    assert not set(escape_markup(text)) & set("<>\"'|`\\*_[]~@!$")
 
 
 def test_the_worked_example_of_escaping():
-    assert entities("<b>a|b</b>`\x1b[31m") == "&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m"
+    assert escape_markup("<b>a|b</b>`\x1b[31m") == "&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_the_worked_example_of_escaping():
     ],
 )
 def test_each_step_of_escaping(text, shown):
-    assert entities(text) == shown
+    assert escape_markup(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from deemster.report.terminal_report import show
+from deemster.report.terminal_report import print_report
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def quickstart(monkeypatch):
 
 def shown(report, width):
     text = io.StringIO()
-    show(report, Console(file=text, width=width, color_system=None, highlight=False))
+    print_report(report, Console(file=text, width=width, color_system=None, highlight=False))
     return text.getvalue()
 
 

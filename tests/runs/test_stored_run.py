@@ -9,7 +9,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ReportError, StoreError
-from deemster.report import LEVELS, redacted
+from deemster.report import LEVELS, redact_report
 from deemster.results.metric_aggregators import Among
 from deemster.runs._run_settings import parse_settings, report_settings, settings_facts, without_secrets
 from deemster.runs.evaluation_job import build_job
@@ -83,8 +83,10 @@ def test_it_is_the_same_at_every_level_of_privacy(store, level):
     ran(job(), store)
     again = stored_report(store, "latest")
     quotes = quoted_details(store, again.run.id)
-    shown = redacted(again, level=level, include_input=True, quotes=quotes.__getitem__)
-    assert shown.to_json() == redacted(direct, level=level, include_input=True, quotes=quotes.__getitem__).to_json()
+    shown = redact_report(again, level=level, include_input=True, quotes=quotes.__getitem__)
+    assert (
+        shown.to_json() == redact_report(direct, level=level, include_input=True, quotes=quotes.__getitem__).to_json()
+    )
 
 
 @pytest.mark.parametrize(

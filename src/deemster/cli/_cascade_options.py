@@ -16,7 +16,7 @@ from deemster.datasets import Votes
 from deemster.errors import ConfigurationError, InputError, Issue
 from deemster.report import Destination
 from deemster.report.cascade_report import cascade_console, cascade_markdown
-from deemster.report.report_files import deliver
+from deemster.report.report_files import write_pieces
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -179,7 +179,7 @@ def show_cascade(result: CascadeCalibration, destinations: Sequence[Destination]
             text = msgspec.json.format(_ENCODER.encode(_document(result)).decode(), indent=2) + "\n"
         else:
             text = cascade_markdown(result)
-        deliver((text.encode(),), destination)
+        write_pieces((text.encode(),), destination)
     if not any(destination.is_stdout for destination in destinations):
         draw(lambda console: cascade_console(result, console))
         sys.stdout.flush()

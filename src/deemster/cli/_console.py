@@ -25,9 +25,9 @@ _EVERY_S = 5.0
 
 def show_report(report: Report) -> None:
     """Print a report as tables on standard output."""
-    from deemster.report.terminal_report import show  # noqa: PLC0415 - loads rich
+    from deemster.report.terminal_report import print_report  # noqa: PLC0415 - loads rich
 
-    draw(lambda console: show(report, console))
+    draw(lambda console: print_report(report, console))
 
 
 def draw(print_to: Callable[[Console], None]) -> None:

@@ -17,9 +17,9 @@ from deemster.formats import Reading, format_of
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_judge import Judge
 from deemster.report import Destination
-from deemster.report.improvement_report import Improvement, Try
-from deemster.report.report_files import deliver
-from deemster.report.report_sections import decimals
+from deemster.report.improvement_report import Improvement, WordingTrial
+from deemster.report.report_files import write_pieces
+from deemster.report.text_sections import format_number
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import FORMATS
 from deemster.runs.improve_rubric import run_improvement
@@ -88,7 +88,7 @@ def improve(
     found.after.dump(out)
     for destination in destinations:
         text = found.to_markdown() if destination.format == "markdown" else found.to_json()
-        deliver((text.encode(),), destination)
+        write_pieces((text.encode(),), destination)
     if not quiet:
         say("\n".join([*_lines(found, out), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n")
     if not found.complete:
@@ -134,10 +134,10 @@ def _lines(found: Improvement, out: str) -> list[str]:
     return lines
 
 
-def _numbers(each: Try) -> str:
+def _numbers(each: WordingTrial) -> str:
     gain = each.held_out
     if gain is None:
         return ""
     p = "n/a" if gain.p_value is None else f"{gain.p_value:.4g}"
-    change = f"{decimals(gain.before)} to {decimals(gain.after)}"
+    change = f"{format_number(gain.before)} to {format_number(gain.after)}"
     return f" (held-out agreement {change}, {gain.better} better, {gain.worse} worse, p {p}, level {each.level:.4g})"

@@ -20,8 +20,8 @@ from deemster.datasets import RubricDataset, Votes
 from deemster.datasets.join_ground_truth import with_truth
 from deemster.errors import ExitCode, InputError, Issue, ReportError, visible
 from deemster.report import LEVELS, Destination
-from deemster.report.alignment_report import alignment_console, alignment_markdown, why
-from deemster.report.report_files import deliver
+from deemster.report.alignment_report import alignment_console, alignment_markdown, verdict_reason
+from deemster.report.report_files import write_pieces
 
 _METHODS = ("percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
@@ -129,7 +129,7 @@ def command(
             warn(visible(warning))
     for destination in destinations:
         text = result.to_json() if destination.format == "json" else alignment_markdown(result)
-        deliver((text.encode(),), destination)
+        write_pieces((text.encode(),), destination)
     if not rendering.takes_stdout:
         draw(lambda console: alignment_console(result, console))
         if verbose:
@@ -139,7 +139,7 @@ def command(
             note(f"drawn with seed {result.bootstrap.seed}")
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):
         answer = result.verdict.answer or "none"
-        note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(why(result))}")
+        note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(verdict_reason(result))}")
         sys.exit(ExitCode.GATE_FAILED)
 
 

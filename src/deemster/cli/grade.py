@@ -26,7 +26,7 @@ from deemster.models.call_context import PlannedCalls
 from deemster.report import Destination
 from deemster.report.alignment_report import alignment_console
 from deemster.report.grading_report import grading_console
-from deemster.report.report_files import deliver
+from deemster.report.report_files import write_pieces
 from deemster.results.grading_figures import GradingFigures, grading_figures
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.grade_dataset import criterion_checks, run_grading
@@ -132,7 +132,7 @@ def _delivered(grading: Grading, destinations: list[Destination], votes: str | N
         if votes is not None:
             grading.to_votes(votes)
         for destination in destinations:
-            deliver(_document(grading, figures, alignment), destination)
+            write_pieces(_document(grading, figures, alignment), destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE

@@ -19,7 +19,7 @@ from deemster.formats import read_document
 from deemster.formats.json_values import kind_of
 from deemster.models import read_models
 from deemster.records import Metric
-from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redacted, written
+from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redact_report, write_report
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess, budget_issues
@@ -217,7 +217,7 @@ class Rendering(NamedTuple):
         for name, figures in report.metrics.items():
             if name not in known:
                 known[name] = _quotes_of_spec(figures.spec)
-        return redacted(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
+        return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
     def write(self, view: Report) -> None:
         """Write every report that was asked for.
@@ -228,7 +228,7 @@ class Rendering(NamedTuple):
         issues: list[Issue] = []
         for destination in self.destinations:
             try:
-                written(view, destination)
+                write_report(view, destination)
             except ReportError as error:
                 issues.extend(error.issues)
         if issues:

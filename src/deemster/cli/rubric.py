@@ -16,7 +16,7 @@ from deemster.errors import ExitCode, RubricError, counted, visible
 from deemster.formats import read_document
 from deemster.formats.canonical_json import canonical
 from deemster.report import Destination
-from deemster.report.report_files import deliver
+from deemster.report.report_files import write_pieces
 from deemster.rubrics.rubric_check import RubricIssue, check_rubric, criteria_paths, format_path
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import read_rubric
@@ -64,7 +64,7 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
         paths = [format_path(path) for path in criteria_paths(rubric, document)]
         found = merge_issues(found, said.issues, paths)
     if destination is not None:
-        deliver((canonical(_facts(file, rubric, found, said)), b"\n"), destination)
+        write_pieces((canonical(_facts(file, rubric, found, said)), b"\n"), destination)
     if destination is None or not destination.is_stdout:
         say("\n".join(_lines(file, rubric, found, said)) + "\n")
     if said is not None and said.failed:

@@ -18,7 +18,8 @@ from deemster.cli.main import complain, leave
 from deemster.cli.options import Kept, Rendering, keeping_options, rendering_options
 from deemster.errors import ExitCode, ReportError, visible
 from deemster.report import LEVELS, Report
-from deemster.report.report_sections import decimals, verdict
+from deemster.report.report_sections import gate_verdict
+from deemster.report.text_sections import format_number
 from deemster.results import Decision
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RETRIED_CAUSES
@@ -110,10 +111,10 @@ def exit_code(report: Report) -> ExitCode:
 
 def _conclude(gate: Decision) -> None:
     """Say the verdict where no report was shown."""
-    note(verdict(gate))
+    note(gate_verdict(gate))
     for check in gate.checks:
         if check.status in ("fail", "inconclusive"):
-            numbers = f"{decimals(check.observed)}, required {check.required:.4g}"
+            numbers = f"{format_number(check.observed)}, required {check.required:.4g}"
             note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
 
 

@@ -15,7 +15,7 @@ from deemster.cli.options import opened, store_option
 from deemster.errors import LeaseError, StoreError, counted, visible
 from deemster.formats.canonical_json import json_text
 from deemster.report import Destination
-from deemster.report.report_files import deliver
+from deemster.report.report_files import write_pieces
 
 if TYPE_CHECKING:
     from deemster.store import Owner, RunRow, Store
@@ -205,7 +205,7 @@ def _plain(run: RunRow) -> dict[str, Any]:
 def _deliver(value: Any, path: str) -> None:
     destination = Destination("json", path)
     destination.check()
-    deliver((f"{json_text(value)}\n".encode(),), destination)
+    write_pieces((f"{json_text(value)}\n".encode(),), destination)
 
 
 def _shown(run: RunRow, owner: Owner | None, counts: Sequence[Outcomes]) -> str:

@@ -4,22 +4,22 @@ from deemster import lazy_names
 
 _FILES = {
     "deemster.report.improvement_report": ("Improvement",),
-    "deemster.report.privacy_levels": ("LEVELS", "PUBLISH_SAFE", "redacted"),
-    "deemster.report.report_assembly": ("Samples", "assemble"),
+    "deemster.report.privacy_levels": ("LEVELS", "PUBLISH_SAFE", "redact_report"),
+    "deemster.report.report_assembly": ("RunSamples", "assemble_report"),
     "deemster.report.report_document": ("Report", "SCHEMA"),
     "deemster.report.report_entries": (
-        "Budget",
-        "DatasetNote",
+        "BudgetEntry",
+        "DatasetEntry",
         "ExecutionEntry",
-        "Failure",
-        "NoScore",
-        "Privacy",
-        "RunNote",
+        "FailureEntry",
+        "PrivacyEntry",
+        "RunEntry",
         "SampleEntry",
-        "Score",
-        "Why",
+        "ScoreEntry",
+        "UnscoredEntry",
+        "UnscoredReason",
     ),
-    "deemster.report.report_files": ("Destination", "FORMATS", "written"),
+    "deemster.report.report_files": ("Destination", "FORMATS", "write_report"),
     "deemster.report.report_loader": ("load_report",),
 }
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from deemster.report._escaping import cell
-from deemster.report._report_json import number
-from deemster.report.report_document import Report
-from deemster.report.report_entries import MarkEntry, SampleEntry, Score
+from deemster.report._escaping import escape_csv_cell
+from deemster.report._report_json import json_number
+from deemster.report.report_entries import MarkEntry, SampleEntry, ScoreEntry
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
 
 COLUMNS = (
     "sample_id",
@@ -25,7 +28,7 @@ COLUMNS = (
 AGGREGATE = ("aggregate_success", "aggregate_score")
 
 
-def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
+def csv_rows(report: Report, *, raw: bool = False) -> Iterator[str]:
     """The lines of the table, the header first, each with its line end.
 
     Args:
@@ -35,7 +38,7 @@ def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
     yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
     executions = iter(report.executions)
     for sample in report.samples:
-        whole = [_truth(sample.aggregate.success), number(sample.aggregate.score)] if sample.aggregate else []
+        whole = [_truth(sample.aggregate.success), json_number(sample.aggregate.score)] if sample.aggregate else []
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
@@ -45,15 +48,15 @@ def rows(report: Report, *, raw: bool = False) -> Iterator[str]:
 def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *, raw: bool) -> list[str]:
     tags = json.dumps(sample.tags, ensure_ascii=False)
     row = [
-        cell(sample.id, raw=raw),
-        cell(sample.row_hash or "", raw=raw),
+        escape_csv_cell(sample.id, raw=raw),
+        escape_csv_cell(sample.row_hash or "", raw=raw),
         str(repetition),
-        cell(tags, raw=raw),
-        cell(metric, raw=raw),
+        escape_csv_cell(tags, raw=raw),
+        escape_csv_cell(metric, raw=raw),
     ]
-    if isinstance(mark, Score):
-        return [*row, number(mark.score), number(mark.threshold), _truth(mark.success), "", ""]
-    return [*row, "", "", "", mark.unscored.cause, cell(mark.unscored.message or "", raw=raw)]
+    if isinstance(mark, ScoreEntry):
+        return [*row, json_number(mark.score), json_number(mark.threshold), _truth(mark.success), "", ""]
+    return [*row, "", "", "", mark.unscored.cause, escape_csv_cell(mark.unscored.message or "", raw=raw)]
 
 
 def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written

@@ -14,7 +14,7 @@ _PLAIN_SENTENCE = re.compile(r"[a-z0-9][a-z0-9 .,;'()=+-]{0,199}")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
-def entities(text: str) -> str:
+def escape_markup(text: str) -> str:
     r"""Text as it may stand in Markdown or HTML: on one line, cut, with everything that could mean something escaped.
 
     >>> entities("<b>a|b</b>`\x1b[31m")
@@ -23,27 +23,27 @@ def entities(text: str) -> str:
     return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0]) or f"&#{ord(match[0])};", visible(text, limit=LIMIT))
 
 
-def code(text: str) -> str:
+def code_element(text: str) -> str:
     """Text from data for Markdown and HTML, inside a code element, so that nothing mentions, links or loads."""
-    return f"<code>{entities(text)}</code>"
+    return f"<code>{escape_markup(text)}</code>"
 
 
-def metric_name(text: str) -> str:
+def escape_metric_name(text: str) -> str:
     """A metric's name for Markdown: as it is where it is a plain word, else as any text from data."""
-    return text if _PLAIN_NAME.fullmatch(text) and "www." not in text.lower() else code(text)
+    return text if _PLAIN_NAME.fullmatch(text) and "www." not in text.lower() else code_element(text)
 
 
-def sentence(text: str) -> str:
+def escape_sentence(text: str) -> str:
     """A sentence for Markdown: as it is where it holds plain words and numbers only, else as any text from data."""
-    return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code(text)
+    return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code_element(text)
 
 
-def line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Text from data for a terminal: on one line, cut, with nothing that could move the cursor."""
     return visible(text, limit=LIMIT)
 
 
-def terminal_line(text: str) -> str:
+def escape_terminal_line(text: str) -> str:
     r"""Text from data for a terminal that may be a CI log: as a line, and nowhere the start of a `::` command.
 
     A long text is folded, so that a command may start anywhere in it.
@@ -51,10 +51,10 @@ def terminal_line(text: str) -> str:
     >>> terminal_line("::error::x")
     ':\\x3aerror:\\x3ax'
     """
-    return line(text).replace("::", ":\\x3a")
+    return escape_line(text).replace("::", ":\\x3a")
 
 
-def cell(text: str, *, raw: bool = False) -> str:
+def escape_csv_cell(text: str, *, raw: bool = False) -> str:
     """Text from data for a CSV cell: on one line, and never a formula unless asked for.
 
     >>> cell("=1+1")

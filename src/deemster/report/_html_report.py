@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from deemster.report._escaping import code, entities
-from deemster.report.report_document import Report
-from deemster.report.report_sections import Data, Line, Section, Sentence, Table, sections
+from deemster.report._escaping import code_element, escape_markup
+from deemster.report.report_sections import report_sections
+from deemster.report.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #888; }
@@ -25,19 +29,21 @@ code { font-size: .92em; }
 _STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
 
 
-def page(report: Report) -> str:
+def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
-    body = "\n".join(block for level, section in enumerate(sections(report)) for block in _blocks(section, level))
+    body = "\n".join(
+        block for level, section in enumerate(report_sections(report)) for block in _blocks(section, level)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>deemster report: {entities(report.dataset.name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>deemster report: {escape_markup(report.dataset.name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 
-def _blocks(section: Section, level: int) -> Iterator[str]:
+def _blocks(section: TextSection, level: int) -> Iterator[str]:
     heading = "h1" if level == 0 else "h2"
     yield f"<{heading}>{_joined(section.title)}</{heading}>"
     for line in section.lines:
@@ -55,20 +61,20 @@ def _kind(opening: str) -> str:
     return f' class="{kind}"' if kind == "warning" or (opening.startswith("Gate: ") and kind in _STATUSES) else ""
 
 
-def _joined(line: Line) -> str:
-    return "".join(code(part) if isinstance(part, Data) else entities(part) for part in line)
+def _joined(line: TextLine) -> str:
+    return "".join(code_element(part) if isinstance(part, DataText) else escape_markup(part) for part in line)
 
 
-def _table(content: Table) -> str:
-    head = "".join(f'<th scope="col">{entities(name)}</th>' for name in content.head)
+def _table(content: TextTable) -> str:
+    head = "".join(f'<th scope="col">{escape_markup(name)}</th>' for name in content.head)
     rows = "\n".join(f"<tr>{''.join(_cell(part) for part in row)}</tr>" for row in content.rows)
     return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>'
 
 
 def _cell(part: str) -> str:
-    if isinstance(part, Sentence):
-        return f"<td>{entities(part)}</td>"
-    if isinstance(part, Data):
-        return f'<td class="text">{code(part)}</td>'
+    if isinstance(part, SentenceText):
+        return f"<td>{escape_markup(part)}</td>"
+    if isinstance(part, DataText):
+        return f'<td class="text">{code_element(part)}</td>'
     kind = f' class="{part}"' if part in _STATUSES else ""
-    return f"<td{kind}>{entities(part)}</td>"
+    return f"<td{kind}>{escape_markup(part)}</td>"

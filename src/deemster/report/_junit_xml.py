@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from deemster.report._escaping import line
-from deemster.report.report_document import Report
-from deemster.report.report_entries import MarkEntry, Score
+from deemster.report._escaping import escape_line
+from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.results import Check
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
 
 _OUTSIDE_XML = re.compile("[\ufffe\uffff]")
 
 
-def suites(report: Report) -> Iterator[bytes]:
+def junit_pieces(report: Report) -> Iterator[bytes]:
     """The document in pieces, so that a report of any length can be written."""
     totals = report.totals
     failed = totals.scored - sum(figures.n_passed for figures in report.metrics.values())
@@ -41,7 +44,7 @@ def suites(report: Report) -> Iterator[bytes]:
 
 
 def _outcome(mark: MarkEntry) -> tuple[str, str]:
-    if not isinstance(mark, Score):
+    if not isinstance(mark, ScoreEntry):
         return "error", f"{mark.unscored.cause}: {mark.unscored.message or ''}"
     if mark.success:
         return "", ""
@@ -60,4 +63,4 @@ def _case(group: str, name: str, outcome: str, message: str) -> bytes:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_OUTSIDE_XML.sub("\ufffd", line(text)))
+    return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text)))

@@ -26,7 +26,7 @@ _BATCH = 64
 _quoted: Callable[[str], str] = encode_basestring
 
 
-def number(value: float | Decimal, *, places: int = _PLACES) -> str:
+def json_number(value: float | Decimal, *, places: int = _PLACES) -> str:
     """A number with at most so many decimals, half to even, and at least one; no exponent, no negative zero.
 
     >>> number(2 / 3), number(1.0), number(0.00001), number(-0.0)
@@ -46,7 +46,7 @@ def _rounded(text: str) -> float:
 _ROUNDED = msgspec.json.Decoder(float_hook=_rounded)
 
 
-def canonical(value: Any, *, level: int = 0) -> str:
+def indented_json(value: Any, *, level: int = 0) -> str:
     """A value as indented JSON: records in the order of their fields, maps by code point.
 
     Args:
@@ -60,7 +60,7 @@ def canonical(value: Any, *, level: int = 0) -> str:
     if kind is str:
         return _quoted(value)
     if kind is float:
-        return _COMMON.get(value) or number(value)
+        return _COMMON.get(value) or json_number(value)
     if value is None:
         return "null"
     if kind is bool:
@@ -75,13 +75,13 @@ def canonical(value: Any, *, level: int = 0) -> str:
     if isinstance(value, (list, tuple)):
         return _bracketed(value, level)
     if isinstance(value, Decimal):
-        return number(value, places=8)
+        return json_number(value, places=8)
     raise TypeError(f"{kind.__name__} has no canonical form.")
 
 
 def _braced(entries: Iterator[tuple[str, Any]], level: int) -> str:
     gap = "\n" + "  " * (level + 1)
-    inner = f",{gap}".join(f"{_quoted(key)}: {canonical(value, level=level + 1)}" for key, value in entries)
+    inner = f",{gap}".join(f"{_quoted(key)}: {indented_json(value, level=level + 1)}" for key, value in entries)
     return f"{{{gap}{inner}\n{'  ' * level}}}" if inner else "{}"
 
 
@@ -89,11 +89,11 @@ def _bracketed(values: list[Any] | tuple[Any, ...], level: int) -> str:
     if not values:
         return "[]"
     gap = "\n" + "  " * (level + 1)
-    inner = f",{gap}".join([canonical(value, level=level + 1) for value in values])
+    inner = f",{gap}".join([indented_json(value, level=level + 1) for value in values])
     return f"[{gap}{inner}\n{'  ' * level}]"
 
 
-def document(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
+def json_pieces(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
     """A whole document in pieces, so that long lists never stand in memory.
 
     Args:
@@ -106,7 +106,7 @@ def document(fields: Iterator[tuple[str, Any]]) -> Iterator[bytes]:
         if isinstance(value, Iterator):
             yield from _streamed(value)
         else:
-            yield _utf8(canonical(value, level=1))
+            yield _utf8(indented_json(value, level=1))
     yield b"\n}\n"
 
 
@@ -132,7 +132,7 @@ def _entries(batch: list[Any]) -> bytes:
         # One list more around them, and they are indented as deep as they stand in a document.
         return msgspec.json.format(b"[%b]" % quick, indent=2)[len(b"[\n  [\n    ") : -len(b"\n  ]\n]")]
     if len(batch) == 1:
-        return _utf8(canonical(batch[0], level=2))
+        return _utf8(indented_json(batch[0], level=2))
     return b",\n    ".join([_entries([entry]) for entry in batch])
 
 

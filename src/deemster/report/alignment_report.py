@@ -35,15 +35,15 @@ from deemster.alignment.trust_verdict import (
 )
 from deemster.errors import counted
 from deemster.report._escaping import LIMIT
-from deemster.report._markdown_report import markdown_of
-from deemster.report.report_sections import Data, Line, Section, Table
-from deemster.report.terminal_report import show_sections
+from deemster.report.markdown_report import render_markdown
+from deemster.report.terminal_report import print_sections
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
 
 
-def additions(result: MetricsResult) -> list[Section]:
+def additions(result: MetricsResult) -> list[TextSection]:
     """The sections of what a result has beyond agreement."""
-    parts: list[Section] = []
+    parts: list[TextSection] = []
     if result.pooled_by_scale:
         parts.append(_pooled(result.pooled_by_scale))
     if result.slices:
@@ -61,7 +61,7 @@ def additions(result: MetricsResult) -> list[Section]:
     return parts
 
 
-def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> Section:
+def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> TextSection:
     rows = [
         (
             part.scale_type,
@@ -73,15 +73,15 @@ def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> Section:
         )
         for part in scales
     ]
-    return Section(("Pooled by kind",), (), Table(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows))
+    return TextSection(("Pooled by kind",), (), TextTable(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows))
 
 
-def _slices(slices: tuple[SliceMetrics, ...]) -> Section:
+def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
     ends = [_kappa_ends(part) for part in slices]
     resampled = any(found is not None for found in ends)
     rows = [
         (
-            Data(part.tag),
+            DataText(part.tag),
             f"{part.n_items:,}",
             f"{part.n_samples:,}",
             percent(part.criterion_accuracy),
@@ -95,7 +95,7 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> Section:
     ]
     between = ["interval"] * resampled
     head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
-    return Section(("Slices",), (), Table(head, rows, ("pairs", "bias")))
+    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias")))
 
 
 def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
@@ -104,7 +104,7 @@ def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
     return None if found is None else found.ci
 
 
-def _people(human: HumanAgreement, *, several: bool) -> Section:
+def _people(human: HumanAgreement, *, several: bool) -> TextSection:
     whole = "panel" if several else "judge"
     together = [("panel", human.panel)]
     if not several:
@@ -115,7 +115,7 @@ def _people(human: HumanAgreement, *, several: bool) -> Section:
     rows = [
         (
             kind,
-            Data(part.name) if kind != "final" else "verdicts",
+            DataText(part.name) if kind != "final" else "verdicts",
             f"{part.n_samples:,}",
             percent(part.accuracy),
             number(part.mean_kappa),
@@ -124,12 +124,12 @@ def _people(human: HumanAgreement, *, several: bool) -> Section:
     ]
     many = f"{counted(human.n_annotators, 'annotator')}, {counted(human.n_items, 'item')} with two or more"
     ceiling = f"a kappa of {number(human.ceiling_kappa)} and an accuracy of {percent(human.ceiling_accuracy)}"
-    lines: list[Line] = [
+    lines: list[TextLine] = [
         (f"{many}; alpha among them {number(human.krippendorff_alpha)}.",),
         (f"The ceiling is {ceiling}; the {whole}'s gap is {_signed(human.kappa_gap)} in kappa.",),
     ]
     head = ("who", "name", "n", "accuracy", "mean kappa")
-    return Section(("Judges and people against the other people",), lines, Table(head, rows))
+    return TextSection(("Judges and people against the other people",), lines, TextTable(head, rows))
 
 
 def _differs(human: HumanAgreement) -> bool:
@@ -141,10 +141,10 @@ def _differs(human: HumanAgreement) -> bool:
     )
 
 
-def _consistency(judges: tuple[JudgeConsistency, ...]) -> Section:
+def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:
     rows = [
         (
-            Data(part.judge_id),
+            DataText(part.judge_id),
             f"{part.n_cells:,}",
             f"{part.n_repeats:,}",
             percent(part.stable_share),
@@ -154,13 +154,13 @@ def _consistency(judges: tuple[JudgeConsistency, ...]) -> Section:
         for part in judges
     ]
     head = ("judge", "cells", "repeats", "all equal", "equal pairs", "alpha")
-    return Section(("Does a judge repeat itself?",), (), Table(head, rows))
+    return TextSection(("Does a judge repeat itself?",), (), TextTable(head, rows))
 
 
-def _calibration(figures: tuple[CalibrationMetrics, ...]) -> Section:
+def _calibration(figures: tuple[CalibrationMetrics, ...]) -> TextSection:
     rows = [
         (
-            "all judges" if part.judge_id is None else Data(part.judge_id),
+            "all judges" if part.judge_id is None else DataText(part.judge_id),
             part.scale,
             f"{part.n_samples:,}",
             number(part.brier),
@@ -169,30 +169,30 @@ def _calibration(figures: tuple[CalibrationMetrics, ...]) -> Section:
         for part in figures
     ]
     head = ("judge", "kind", "n", "Brier", "calibration error")
-    return Section(("Do probabilities mean what they say?",), (), Table(head, rows))
+    return TextSection(("Do probabilities mean what they say?",), (), TextTable(head, rows))
 
 
-def _corrected(corrected: CorrectedMeans) -> Section:
-    rows: list[Line] = []
+def _corrected(corrected: CorrectedMeans) -> TextSection:
+    rows: list[TextLine] = []
     if corrected.score is not None:
         part = corrected.score
         n = f"{part.n_labelled:,} + {part.n_unlabelled:,}"
         rows.append(("mean score", number(part.predicted_mean), number(part.value), _between(part.ci), n))
     for rate in corrected.met_rates:
         shown = (number(rate.observed_rate), number(rate.value), _between(rate.ci), f"{rate.n_samples:,}")
-        rows.append((Data(rate.name), *shown))
-    lines: list[Line] = [
+        rows.append((DataText(rate.name), *shown))
+    lines: list[TextLine] = [
         ("The mean score of all items, labelled or not, and the MET rate of each binary criterion.",),
         ("Right only where the labelled items were drawn at random.",),
     ]
     head = ("what", "as judged", "corrected", "interval", "n")
-    return Section(("Corrected for the judge's errors",), lines, Table(head, rows) if rows else None)
+    return TextSection(("Corrected for the judge's errors",), lines, TextTable(head, rows) if rows else None)
 
 
-def _items(items: tuple[ItemMetrics, ...]) -> Section:
-    rows = [(Data(part.id), number(part.dispute), number(part.difficulty), f"{part.n_votes:,}") for part in items]
+def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
+    rows = [(DataText(part.id), number(part.dispute), number(part.difficulty), f"{part.n_votes:,}") for part in items]
     head = ("item", "dispute", "difficulty", "votes")
-    return Section(("Items to look at",), [("The most disputed first, then the hardest.",)], Table(head, rows))
+    return TextSection(("Items to look at",), [("The most disputed first, then the hardest.",)], TextTable(head, rows))
 
 
 def _between(ci: ConfidenceInterval | None) -> str:
@@ -223,15 +223,15 @@ _RULE = (
 
 def alignment_markdown(result: MetricsResult) -> str:
     """The result as Markdown: whether the judge can be trusted, then the numbers, the weakest criteria first."""
-    return markdown_of(alignment_sections(result))
+    return render_markdown(alignment_sections(result))
 
 
 def alignment_console(result: MetricsResult, console: Console) -> None:
     """Print the result as tables; what the Markdown says, it says too."""
-    show_sections(alignment_sections(result), console)
+    print_sections(alignment_sections(result), console)
 
 
-def alignment_sections(result: MetricsResult) -> list[Section]:
+def alignment_sections(result: MetricsResult) -> list[TextSection]:
     """What a result says to people, in order."""
     parts = [_headline(result), _agreement(result), _scores(result), _criteria(result)]
     if result.per_judge is not None:
@@ -243,25 +243,25 @@ def alignment_sections(result: MetricsResult) -> list[Section]:
     return parts
 
 
-def _headline(result: MetricsResult) -> Section:
-    lines: list[Line] = [
+def _headline(result: MetricsResult) -> TextSection:
+    lines: list[TextLine] = [
         (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",),
-        (f"Why: {why(result)}.",),
+        (f"Why: {verdict_reason(result)}.",),
         *((sentence,) for sentence in _findings(result)),
         *_reservations(result),
     ]
     lines += [("Warning: ", *_pieces(warning)) for warning in result.warnings]
-    return Section(("Judge alignment",), lines)
+    return TextSection(("Judge alignment",), lines)
 
 
 def _pieces(text: str) -> Iterator[str]:
     """A long text in pieces that no renderer cuts, up to a length that nobody reads."""
     for place, piece in enumerate(textwrap.wrap(text, LIMIT)[:_LONGEST]):
         yield " " if place else ""
-        yield Data(piece)
+        yield DataText(piece)
 
 
-def why(result: MetricsResult) -> str:
+def verdict_reason(result: MetricsResult) -> str:
     """What the answer rests on, as half a sentence."""
     found = result.verdict
     if found.answer == "yes":
@@ -320,7 +320,7 @@ def _bias(result: MetricsResult) -> str:
     )
 
 
-def _reservations(result: MetricsResult) -> Iterator[Line]:
+def _reservations(result: MetricsResult) -> Iterator[TextLine]:
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     if weak:
         yield (f"Do not rely on {criteria_counted(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
@@ -335,7 +335,7 @@ def _named(criteria: Sequence[AnyCriterion]) -> Iterator[str]:
     for place, part in enumerate(criteria[:_FEW]):
         kappa = kappa_of(part)
         yield ", " if place else ""
-        yield Data(part.name)
+        yield DataText(part.name)
         yield "" if kappa is None else f" ({number(kappa)})"
     if len(criteria) > _FEW:
         yield f" and {len(criteria) - _FEW} more"
@@ -353,7 +353,7 @@ def _interval(found: BootstrapResult | None) -> str:
     return "n/a" if found is None or found.ci is None else _span((found.ci.lower, found.ci.upper))
 
 
-def _agreement(result: MetricsResult) -> Section:
+def _agreement(result: MetricsResult) -> TextSection:
     entries: list[tuple[str, str, str]] = [
         ("accuracy (micro)", percent(result.criterion_accuracy), "criterion_accuracy"),
         ("accuracy (macro)", percent(result.macro_accuracy), "macro_accuracy"),
@@ -374,10 +374,10 @@ def _agreement(result: MetricsResult) -> Section:
             value = result.mean_kappa_by_kind[kind]
             entries.append((f"mean kappa ({kind})", number(value), f"mean_kappa_by_kind.{kind}"))
     entries.append(("mean alpha (macro)", number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
-    return Section(("Agreement",), (), _with_intervals(entries, result))
+    return TextSection(("Agreement",), (), _with_intervals(entries, result))
 
 
-def _scores(result: MetricsResult) -> Section:
+def _scores(result: MetricsResult) -> TextSection:
     entries = [
         ("RMSE", number(result.score_rmse), "score_rmse"),
         ("MAE", number(result.score_mae), "score_mae"),
@@ -392,24 +392,24 @@ def _scores(result: MetricsResult) -> Section:
         icc = result.score_icc
         entries.append(("ICC(2,1) of the judges' scores", number(icc.icc_2_1), "score_icc.icc_2_1"))
         entries.append(("ICC(2,k) of the judges' scores", number(icc.icc_2_k), "score_icc.icc_2_k"))
-    lines: list[Line] = [(f"{counted(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
+    lines: list[TextLine] = [(f"{counted(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
     limits = result.score_limits
     if limits is not None and limits.lower is not None and limits.upper is not None:
         between = _span((limits.lower, limits.upper))
         lines.append((f"Limits of agreement: a single item's score is mostly within {between} of people's.",))
-    return Section(("Scores",), lines, _with_intervals(entries, result))
+    return TextSection(("Scores",), lines, _with_intervals(entries, result))
 
 
-def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> Table:
+def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
     known = result.intervals or {}
     if not any(field in known for _, _, field in entries):
-        return Table(("number", "value"), [(name, value) for name, value, _ in entries])
-    return Table(
+        return TextTable(("number", "value"), [(name, value) for name, value, _ in entries])
+    return TextTable(
         ("number", "value", "interval"), [(name, value, _interval(known.get(field))) for name, value, field in entries]
     )
 
 
-def _criteria(result: MetricsResult) -> Section:
+def _criteria(result: MetricsResult) -> TextSection:
     ranked = sorted(result.per_criterion, key=_weakness)
     resampled = any(part.intervals for part in ranked)
     rows = []
@@ -418,9 +418,9 @@ def _criteria(result: MetricsResult) -> Section:
         field = "weighted_kappa" if part.criterion_type == "ordinal" else "kappa"
         between = [_interval((part.intervals or {}).get(field))] * resampled
         shown = [f"{part.n_samples:,}", percent(accuracy), number(kappa_of(part)), *between]
-        rows.append((Data(part.name), part.criterion_type, *shown, number(part.krippendorff_alpha), _remark(part)))
+        rows.append((DataText(part.name), part.criterion_type, *shown, number(part.krippendorff_alpha), _remark(part)))
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
-    return Section(("Criteria, the weakest first",), (), Table(head, rows, ("alpha", "kind")) if rows else None)
+    return TextSection(("Criteria, the weakest first",), (), TextTable(head, rows, ("alpha", "kind")) if rows else None)
 
 
 def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
@@ -437,12 +437,12 @@ def _remark(part: AnyCriterion) -> str:
     return f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
 
 
-def _judges(result: MetricsResult) -> Section:
+def _judges(result: MetricsResult) -> TextSection:
     judges = [(result.per_judge or {})[key] for key in sorted(result.per_judge or {})]
     resampled = any(judge.intervals for judge in judges)
     rows = [
         (
-            Data(judge.judge_id),
+            DataText(judge.judge_id),
             f"{judge.n_samples:,}",
             percent(judge.criterion_accuracy),
             number(judge.mean_kappa),
@@ -457,11 +457,11 @@ def _judges(result: MetricsResult) -> Section:
     ]
     between = ["interval"] * resampled
     head = ("judge", "n", "accuracy", "mean kappa", *between, "phi", "RMSE", "bias", "failed", "abstained")
-    return Section(("Judges",), (), Table(head, rows, ("phi", "abstained", "failed")) if rows else None)
+    return TextSection(("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed")) if rows else None)
 
 
-def _abstentions(result: MetricsResult) -> Section:
-    rows: list[Line] = []
+def _abstentions(result: MetricsResult) -> TextSection:
+    rows: list[TextLine] = []
     ca, na = result.cannot_assess_stats, result.na_stats
     if ca is not None:
         counts = (ca.ca_count_true, ca.ca_count_pred, ca.ca_false_positive, ca.ca_false_negative)
@@ -470,11 +470,11 @@ def _abstentions(result: MetricsResult) -> Section:
         counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
         rows.append(("not applicable", *(f"{count:,}" for count in counts), number(na.na_kappa)))
     head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
-    return Section(("Abstentions",), (), Table(head, rows))
+    return TextSection(("Abstentions",), (), TextTable(head, rows))
 
 
-def _reading(result: MetricsResult) -> Section:
-    lines: list[Line] = [(_RULE,)]
+def _reading(result: MetricsResult) -> TextSection:
+    lines: list[TextLine] = [(_RULE,)]
     how = f"CANNOT_ASSESS is handled by {result.cannot_assess_mode}, NA by {result.na_mode}."
     drawn = result.bootstrap
     if drawn is not None:
@@ -482,9 +482,9 @@ def _reading(result: MetricsResult) -> Section:
         lines.append(
             (
                 f"{how} Intervals: {level} %, {counted(drawn.n_bootstrap, 'replicate')}, seed {drawn.seed}, ",
-                Data(drawn.method),
+                DataText(drawn.method),
                 ", drawn by ",
-                Data(drawn.unit),
+                DataText(drawn.unit),
                 ".",
             )
         )
@@ -497,4 +497,4 @@ def _reading(result: MetricsResult) -> Section:
         lines.append((FLEISS_NOTE,))
     if alphas - {"ordinal"}:
         lines.append((ALPHA_NOTE,))
-    return Section(("How to read this",), lines)
+    return TextSection(("How to read this",), lines)

@@ -7,9 +7,9 @@ from rich.console import Console
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.text_layout import percent
 from deemster.errors import counted
-from deemster.report._markdown_report import markdown_of
-from deemster.report.report_sections import Data, Line, Section, Table
-from deemster.report.terminal_report import show_sections
+from deemster.report.markdown_report import render_markdown
+from deemster.report.terminal_report import print_sections
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.proportion_intervals import ConfidenceInterval
 
 # Rows of the table; of more thresholds evenly many are shown, and always the best and the chosen one.
@@ -18,24 +18,24 @@ _ROWS = 21
 
 def cascade_markdown(result: CascadeCalibration) -> str:
     """The calibration as Markdown."""
-    return markdown_of(cascade_sections(result))
+    return render_markdown(cascade_sections(result))
 
 
 def cascade_console(result: CascadeCalibration, console: Console) -> None:
     """Print the calibration as a table; what the Markdown says, it says too."""
-    show_sections(cascade_sections(result), console)
+    print_sections(cascade_sections(result), console)
 
 
-def cascade_sections(result: CascadeCalibration) -> list[Section]:
+def cascade_sections(result: CascadeCalibration) -> list[TextSection]:
     """What a calibration says to people, in order."""
-    return [Section(("Cascade",), _lines(result)), _table(result)]
+    return [TextSection(("Cascade",), _lines(result)), _table(result)]
 
 
-def _lines(result: CascadeCalibration) -> list[Line]:
+def _lines(result: CascadeCalibration) -> list[TextLine]:
     choice = result.choice
     strong: list[str] = []
     for judge in result.strong:
-        strong += [", " if strong else "", Data(judge)]
+        strong += [", " if strong else "", DataText(judge)]
     basis = f"{counted(result.n_items, 'item')}, {counted(result.n_cells, 'verdict')} with a truth"
     promised = (
         f"Promised: an accuracy of {percent(result.expected_accuracy)} ({_shares(choice.accuracy_ci)}), a cost of "
@@ -49,12 +49,12 @@ def _lines(result: CascadeCalibration) -> list[Line]:
     )
     alone = f" {percent(result.cheap_only)} for {_cost(result.cheap_cost)} per item, the strong panel "
     alone += f"{percent(result.strong_only)} for {_cost(result.strong_cost)}."
-    lines: list[Line] = [
-        ("First ", Data(result.cheap), ", then ", *strong, f": {basis}."),
+    lines: list[TextLine] = [
+        ("First ", DataText(result.cheap), ", then ", *strong, f": {basis}."),
         (_advice(result),),
         (promised,),
         (seen,),
-        ("Alone: ", Data(result.cheap), alone),
+        ("Alone: ", DataText(result.cheap), alone),
     ]
     if result.n_forced:
         why = "the cheap judge abstained, failed or did not say how sure it is"
@@ -77,18 +77,18 @@ def _span(result: CascadeCalibration) -> str:
     return "in the long run" if result.fresh_items is None else f"on {counted(result.fresh_items, 'fresh item')}"
 
 
-def _table(result: CascadeCalibration) -> Section:
+def _table(result: CascadeCalibration) -> TextSection:
     many = len(result.points)
     places = set(range(many))
     if many > _ROWS:
         places = {round(step * (many - 1) / (_ROWS - 1)) for step in range(_ROWS)} | {result.best, result.chosen}
     rows = [_row(result, place) for place in sorted(places)]
     head = ("threshold", "accuracy", "interval", "cost per item", "interval of cost", "escalated", "")
-    lines: list[Line] = [("The cheap judge's verdict stands where its confidence reaches the threshold.",)]
-    return Section(("Thresholds",), lines, Table(head, rows, ("interval of cost",)))
+    lines: list[TextLine] = [("The cheap judge's verdict stands where its confidence reaches the threshold.",)]
+    return TextSection(("Thresholds",), lines, TextTable(head, rows, ("interval of cost",)))
 
 
-def _row(result: CascadeCalibration, place: int) -> Line:
+def _row(result: CascadeCalibration, place: int) -> TextLine:
     point: CascadePoint = result.points[place]
     marks = ["chosen"] * (place == result.chosen) + ["best"] * (place == result.best)
     return (

@@ -6,9 +6,10 @@ from rich.console import Console
 
 from deemster.errors import counted
 from deemster.judges.grading_result import Grading
-from deemster.report._markdown_report import markdown_of
-from deemster.report.report_sections import Data, Line, Section, Table, criteria_table, decimals, span
-from deemster.report.terminal_report import show_sections
+from deemster.report.markdown_report import render_markdown
+from deemster.report.report_sections import criteria_table
+from deemster.report.terminal_report import print_sections
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
 from deemster.results.grading_figures import GradingFigures, JudgeFigures
 
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
@@ -16,39 +17,43 @@ _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost 
 
 def grading_markdown(grading: Grading, figures: GradingFigures) -> str:
     """The grading as Markdown."""
-    return markdown_of(grading_sections(grading, figures))
+    return render_markdown(grading_sections(grading, figures))
 
 
 def grading_console(grading: Grading, figures: GradingFigures, console: Console) -> None:
     """Print the grading as tables; what the Markdown says, it says too."""
-    show_sections(grading_sections(grading, figures), console)
+    print_sections(grading_sections(grading, figures), console)
 
 
-def grading_sections(grading: Grading, figures: GradingFigures) -> list[Section]:
+def grading_sections(grading: Grading, figures: GradingFigures) -> list[TextSection]:
     """What a grading says to people, in order.
 
     Args:
         grading: The grading.
         figures: Its numbers.
     """
-    rows: list[Line] = [(Data(name), *row) for name, row in criteria_table(figures.criteria)]
+    rows: list[TextLine] = [(DataText(name), *row) for name, row in criteria_table(figures.criteria)]
     head = ("criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
-    lines: list[Line] = [("The mean value of a criterion that is met or not is the share that met it.",)]
+    lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
     return [
-        Section(("Grading",), _lines(grading, figures)),
-        Section(("Criteria",), lines, Table(head, rows, ("agreement", "95% interval"))),
-        Section(("Judges",), table=Table(_JUDGES, [_judge(judge) for judge in figures.judges], ("role",))),
+        TextSection(("Grading",), _lines(grading, figures)),
+        TextSection(("Criteria",), lines, TextTable(head, rows, ("agreement", "95% interval"))),
+        TextSection(("Judges",), table=TextTable(_JUDGES, [_judge(judge) for judge in figures.judges], ("role",))),
     ]
 
 
-def _lines(grading: Grading, figures: GradingFigures) -> list[Line]:
-    name: Line = ("The dataset",) if grading.dataset.name is None else ("The dataset ", Data(grading.dataset.name))
+def _lines(grading: Grading, figures: GradingFigures) -> list[TextLine]:
+    name: TextLine = (
+        ("The dataset",) if grading.dataset.name is None else ("The dataset ", DataText(grading.dataset.name))
+    )
     counts = f": {counted(figures.n, 'item')}, {figures.n_scored:,} scored, {figures.n_failed:,} could not be graded."
-    lines: list[Line] = [(*name, counts)]
+    lines: list[TextLine] = [(*name, counts)]
     if grading.run is not None:
-        lines.append(("Stored as ", Data(grading.run), "."))
-    lines += [("Warning: this grading is mixed: ", Data(change)) for change in grading.mixed]
-    score = f"Mean score: {decimals(figures.mean_score)}, 95% interval {span(figures.mean_score_interval)}."
+        lines.append(("Stored as ", DataText(grading.run), "."))
+    lines += [("Warning: this grading is mixed: ", DataText(change)) for change in grading.mixed]
+    score = (
+        f"Mean score: {format_number(figures.mean_score)}, 95% interval {format_interval(figures.mean_score_interval)}."
+    )
     lines.append((score,))
     if figures.failed_fatal:
         lines.append((f"{counted(figures.failed_fatal, 'item')} failed a fatal criterion.",))
@@ -58,13 +63,13 @@ def _lines(grading: Grading, figures: GradingFigures) -> list[Line]:
     return lines
 
 
-def _judge(judge: JudgeFigures) -> Line:
+def _judge(judge: JudgeFigures) -> TextLine:
     return (
-        Data(judge.id),
-        Data(judge.model),
+        DataText(judge.id),
+        DataText(judge.model),
         f"{judge.votes:,}",
         f"{judge.failed:,}",
         f"{judge.not_run:,}",
-        decimals(judge.mean_score),
+        format_number(judge.mean_score),
         "n/a" if judge.cost_usd is None else f"{float(judge.cost_usd):.4f}",
     )

@@ -13,16 +13,16 @@ from deemster.alignment.agreement_gain import Gain
 from deemster.errors import counted
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
-from deemster.report._markdown_report import markdown_of
-from deemster.report.report_sections import Data, Line, Section, Table, decimals
+from deemster.report.markdown_report import render_markdown
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_writer import rubric_text
 
 _PIECE = 180
-Decision: TypeAlias = Literal["accepted", "rejected", "no better", "refused", "out of reach"]
+TrialDecision: TypeAlias = Literal["accepted", "rejected", "no better", "refused", "out of reach"]
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class TargetCriterion(msgspec.Struct, frozen=True, kw_only=True):
     """A criterion that other words were looked for.
 
     Attributes:
@@ -46,7 +46,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     least_p: float
 
 
-class Try(msgspec.Struct, frozen=True, kw_only=True):
+class WordingTrial(msgspec.Struct, frozen=True, kw_only=True):
     """One wording that was tried.
 
     Attributes:
@@ -64,7 +64,7 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
 
     round: int
     criterion: str
-    decision: Decision
+    decision: TrialDecision
     level: float
     requirement: str | None = None
     diagnosis: str | None = None
@@ -92,8 +92,8 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     before: Rubric
     after: Rubric
-    targets: tuple[Target, ...]
-    tries: tuple[Try, ...]
+    targets: tuple[TargetCriterion, ...]
+    tries: tuple[WordingTrial, ...]
     alpha: float
     family: int
     train_items: int
@@ -144,23 +144,23 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def to_markdown(self) -> str:
         """The report for people: what was accepted, every try with its numbers, and the diff."""
-        text = markdown_of(improvement_sections(self))
+        text = render_markdown(improvement_sections(self))
         if not self.diff:
             return text
         fence = "`" * max(3, *(len(run) + 1 for run in _ticks(self.diff)))
         return f"{text}\n## Diff\n\n{fence}diff\n{self.diff}{fence}\n"
 
 
-def improvement_sections(result: Improvement) -> list[Section]:
+def improvement_sections(result: Improvement) -> list[TextSection]:
     """What an improvement says to people, in order."""
-    return [Section(("Rubric improvement",), _lines(result)), _targets(result), *_tries(result)]
+    return [TextSection(("Rubric improvement",), _lines(result)), _targets(result), *_tries(result)]
 
 
-def _lines(result: Improvement) -> list[Line]:
+def _lines(result: Improvement) -> list[TextLine]:
     accepted: list[str] = []
     for name in result.accepted:
-        accepted += [", " if accepted else "", Data(name)]
-    said: Line = (
+        accepted += [", " if accepted else "", DataText(name)]
+    said: TextLine = (
         ("Accepted: ", *accepted, ".") if accepted else ("No wording was accepted; the rubric stays as it was.",)
     )
     cost = "" if result.cost_usd is None else f" The models cost ${result.cost_usd:.4f}."
@@ -171,36 +171,36 @@ def _lines(result: Improvement) -> list[Line]:
         f"{counted(result.family, 'possible test')}. The chance of accepting any wording that is no better is at most "
         f"{result.alpha:g}, over all rounds."
     )
-    lines: list[Line] = [said, (f"{parts}{cost}",), (rule,), ("It ended since ", Data(result.stopped), ".")]
+    lines: list[TextLine] = [said, (f"{parts}{cost}",), (rule,), ("It ended since ", DataText(result.stopped), ".")]
     if not result.complete:
         lines.insert(0, ("Warning: this is incomplete; it can go on from where it stopped.",))
     return lines
 
 
-def _targets(result: Improvement) -> Section:
+def _targets(result: Improvement) -> TextSection:
     head = ("criterion", "agreement, train", "items", "agreement, held out", "items", "p of a perfect wording")
     rows = [
         (
-            Data(target.criterion),
-            decimals(target.train_agreement),
+            DataText(target.criterion),
+            format_number(target.train_agreement),
             f"{target.train_n:,}",
-            decimals(target.held_out_agreement),
+            format_number(target.held_out_agreement),
             f"{target.held_out_n:,}",
             f"{target.least_p:.4g}",
         )
         for target in result.targets
     ]
     if not rows:
-        return Section(("Criteria",), [("Judges and people agree on every item of the training part.",)])
-    return Section(("Criteria",), [("Those with the worst agreement, worst first.",)], Table(head, rows))
+        return TextSection(("Criteria",), [("Judges and people agree on every item of the training part.",)])
+    return TextSection(("Criteria",), [("Those with the worst agreement, worst first.",)], TextTable(head, rows))
 
 
-def _tries(result: Improvement) -> list[Section]:
+def _tries(result: Improvement) -> list[TextSection]:
     head = ("round", "criterion", "train", "held out", "better", "worse", "p", "level", "decision")
     rows = [
         (
             str(each.round),
-            Data(each.criterion),
+            DataText(each.criterion),
             _change(each.train),
             _change(each.held_out),
             "" if each.held_out is None else f"{each.held_out.better:,}",
@@ -213,21 +213,21 @@ def _tries(result: Improvement) -> list[Section]:
     ]
     if not rows:
         return []
-    sections = [Section(("Tries",), [], Table(head, rows, ("worse", "better")))]
+    sections = [TextSection(("Tries",), [], TextTable(head, rows, ("worse", "better")))]
     for number, each in enumerate(result.tries, 1):
-        lines: list[Line] = []
+        lines: list[TextLine] = []
         if each.diagnosis is not None:
             lines.append(("Diagnosis: ", *_pieces(each.diagnosis)))
         if each.requirement is not None:
             lines.append(("Wording: ", *_pieces(each.requirement)))
         if each.message is not None:
             lines.append(("Note: ", *_pieces(each.message)))
-        sections.append(Section((f"Try {number}: ", Data(each.criterion), f", {each.decision}"), lines))
+        sections.append(TextSection((f"Try {number}: ", DataText(each.criterion), f", {each.decision}"), lines))
     return sections
 
 
 def _change(gain: Gain | None) -> str:
-    return "" if gain is None else f"{decimals(gain.before)} to {decimals(gain.after)}"
+    return "" if gain is None else f"{format_number(gain.before)} to {format_number(gain.after)}"
 
 
 def _ticks(text: str) -> list[str]:
@@ -239,5 +239,5 @@ def _pieces(text: str) -> list[str]:
     """A text from data in pieces that no renderer cuts."""
     pieces: list[str] = []
     for line in textwrap.wrap(text, _PIECE) or [""]:
-        pieces += [" ", Data(line)] if pieces else [Data(line)]
+        pieces += [" ", DataText(line)] if pieces else [DataText(line)]
     return pieces

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 
 from deemster.errors import counted
-from deemster.report._markdown_report import markdown_of
-from deemster.report.report_sections import Data, Line, Section, Table, decimals
-from deemster.report.terminal_report import show_sections
+from deemster.report.markdown_report import render_markdown
+from deemster.report.terminal_report import print_sections
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_figures import Interval
 from deemster.results.pass_rate_over_time import Monitoring, Period
 
@@ -17,20 +17,24 @@ _CELLS = 20
 
 def monitoring_markdown(shown: Monitoring, *, name: str) -> str:
     """The pass rate over time as Markdown."""
-    return markdown_of(monitoring_sections(shown, name=name))
+    return render_markdown(monitoring_sections(shown, name=name))
 
 
 def monitoring_console(shown: Monitoring, console: Console, *, name: str) -> None:
     """Print the pass rate over time as a table."""
-    show_sections(monitoring_sections(shown, name=name), console)
+    print_sections(monitoring_sections(shown, name=name), console)
 
 
-def monitoring_sections(shown: Monitoring, *, name: str) -> list[Section]:
+def monitoring_sections(shown: Monitoring, *, name: str) -> list[TextSection]:
     """What the numbers say to people, in order."""
     head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "0 to 1", "")
     rows = [_row(period) for period in shown.periods]
     return [
-        Section(("Pass-rate of ", Data(name)), [(line,) for line in _lines(shown)], Table(head, rows, ("0 to 1", ""))),
+        TextSection(
+            ("Pass-rate of ", DataText(name)),
+            [(line,) for line in _lines(shown)],
+            TextTable(head, rows, ("0 to 1", "")),
+        ),
     ]
 
 
@@ -52,17 +56,17 @@ def _lines(shown: Monitoring) -> list[str]:
     lines = [f"{counted(shown.n, 'record')}, {shown.unscored:,} without a score."]
     if shown.baseline_rate is not None:
         lines.append(
-            f"Baseline: of the first {shown.baseline:,} scored records {decimals(shown.baseline_rate)} passed."
+            f"Baseline: of the first {shown.baseline:,} scored records {format_number(shown.baseline_rate)} passed."
         )
     return [*lines, drift_words(shown)]
 
 
-def _row(period: Period) -> Line:
+def _row(period: Period) -> TextLine:
     return (
         period.start[:16].replace("T", " "),
         f"{period.n:,}",
         f"{period.unscored:,}",
-        decimals(period.pass_rate),
+        format_number(period.pass_rate),
         _ends(period.interval),
         _ends(period.limits),
         _chart(period),

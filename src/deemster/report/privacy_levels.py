@@ -8,7 +8,16 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.report.report_document import Report, Stream
-from deemster.report.report_entries import ExecutionEntry, Failure, MarkEntry, NoScore, Privacy, SampleEntry, Score, Why
+from deemster.report.report_entries import (
+    ExecutionEntry,
+    FailureEntry,
+    MarkEntry,
+    PrivacyEntry,
+    SampleEntry,
+    ScoreEntry,
+    UnscoredEntry,
+    UnscoredReason,
+)
 
 DEFAULT = "default"
 PUBLISH_SAFE = "publish-safe"
@@ -31,7 +40,7 @@ REMOVABLE = frozenset(_REMOVED[PUBLISH_SAFE])
 Quotes: TypeAlias = Callable[[str], frozenset[str] | None]
 
 
-def redacted(report: Report, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes) -> Report:
+def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes) -> Report:
     """A report that shows what a level allows.
 
     Args:
@@ -48,7 +57,7 @@ def redacted(report: Report, *, level: str = DEFAULT, include_input: bool = Fals
     samples, executions, failures = report.samples, report.executions, report.failures
     return msgspec.structs.replace(
         report,
-        privacy=Privacy(level, removed),
+        privacy=PrivacyEntry(level, removed),
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None)
         if "dataset.fingerprint" in removed
         else report.dataset,
@@ -80,13 +89,13 @@ class _View:
             changes |= {"output": None, "retrieved": None, "trajectory": None}
         return msgspec.structs.replace(entry, **changes)
 
-    def failure(self, entry: Failure) -> Failure:
+    def failure(self, entry: FailureEntry) -> FailureEntry:
         return msgspec.structs.replace(entry, message=None) if "messages" in self.removed else entry
 
     def _mark(self, name: str, mark: MarkEntry) -> MarkEntry:
-        if isinstance(mark, Score):
+        if isinstance(mark, ScoreEntry):
             return msgspec.structs.replace(mark, details=dict(self._details(name, mark.details)))
-        return NoScore(unscored=Why(mark.unscored.cause, None), usage=mark.usage)
+        return UnscoredEntry(unscored=UnscoredReason(mark.unscored.cause, None), usage=mark.usage)
 
     def _details(self, name: str, details: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         quotes = self.quotes(name)

@@ -11,17 +11,17 @@ from deemster import __version__
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
 from deemster.report.report_document import SCHEMA, Report, Stream
 from deemster.report.report_entries import (
-    AggregateMark,
-    DatasetNote,
+    AggregateEntry,
+    DatasetEntry,
     ExecutionEntry,
-    Failure,
+    FailureEntry,
     MarkEntry,
-    NoScore,
-    Privacy,
-    RunNote,
+    PrivacyEntry,
+    RunEntry,
     SampleEntry,
-    Score,
-    Why,
+    ScoreEntry,
+    UnscoredEntry,
+    UnscoredReason,
 )
 from deemster.results import DECIMALS, Decision, Summary, Tally, sample_figures
 
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
-def cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """Text of at most 64 KiB of UTF-8, cut between characters."""
     if len(text) <= _SURELY:
         return text
@@ -42,7 +42,7 @@ def cut(text: str) -> str:
     return text if len(data) <= LONGEST else data[:LONGEST].decode("utf-8", "ignore")
 
 
-def shortened(value: Any) -> Any:
+def shorten_texts(value: Any) -> Any:
     """A JSON value in which every text has at most 64 KiB; the very same one where none has more.
 
     >>> shortened({"a": ["b"]})
@@ -51,22 +51,22 @@ def shortened(value: Any) -> Any:
     if _is_short(value):
         return value
     if isinstance(value, str):
-        return cut(value)
+        return cut_text(value)
     if isinstance(value, Mapping):
-        return {key: shortened(entry) for key, entry in value.items()}
-    return [shortened(entry) for entry in value]
+        return {key: shorten_texts(entry) for key, entry in value.items()}
+    return [shorten_texts(entry) for entry in value]
 
 
 def _is_short(value: Any) -> bool:
     """Whether no text in a JSON value has more than 64 KiB."""
     if isinstance(value, str):
-        return cut(value) is value
+        return cut_text(value) is value
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
     # Most are texts of a few words; a list of answers takes less time than answers one by one.
     return all([(type(entry) is str and len(entry) <= _SURELY) or _is_short(entry) for entry in entries])  # noqa: C419
 
 
-def attached(value: _T) -> _T | None:
+def shorten_attachment(value: _T) -> _T | None:
     """What came with an output: its texts cut, or nothing where it is above 1 MiB as a whole.
 
     Args:
@@ -84,9 +84,9 @@ def attached(value: _T) -> _T | None:
         return None
     if isinstance(value, msgspec.Struct):
         plain = msgspec.to_builtins(value)
-        less = shortened(plain)
+        less = shorten_texts(plain)
         return value if less is plain else msgspec.convert(less, type(value))
-    short: _T = shortened(value)
+    short: _T = shorten_texts(value)
     return short
 
 
@@ -94,7 +94,7 @@ _WHOLE = (1.0, 0.0)
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
 
-class Samples(Protocol):
+class RunSamples(Protocol):
     """The samples of a run: a dataset, or what is kept of one."""
 
     name: str
@@ -120,10 +120,10 @@ class Samples(Protocol):
         ...
 
 
-def assemble(
+def assemble_report(
     *,
-    run: RunNote,
-    dataset: Samples,
+    run: RunEntry,
+    dataset: RunSamples,
     tally: Tally,
     summary: Summary,
     executions: Iterable[Execution | None],
@@ -146,8 +146,8 @@ def assemble(
         schema_version=SCHEMA,
         tool_version=tool_version,
         run=run,
-        privacy=Privacy(),
-        dataset=DatasetNote(
+        privacy=PrivacyEntry(),
+        dataset=DatasetEntry(
             name=dataset.name,
             schema_version=dataset.schema_version,
             fingerprint=dataset.fingerprint,
@@ -173,7 +173,7 @@ def assemble(
     )
 
 
-def _samples(dataset: Samples, tally: Tally) -> Iterator[SampleEntry]:
+def _samples(dataset: RunSamples, tally: Tally) -> Iterator[SampleEntry]:
     for (sample, row_hash), figures in zip(_hashed(dataset), sample_figures(tally), strict=True):
         yield SampleEntry(
             id=sample.id,
@@ -188,20 +188,20 @@ def _samples(dataset: Samples, tally: Tally) -> Iterator[SampleEntry]:
             score_mean=figures.score_mean,
             score_stdev=figures.score_stdev,
             metrics=figures.metrics,
-            aggregate=None if figures.aggregate is None else AggregateMark(*figures.aggregate),
-            expected_output=shortened(sample.expected_output),
-            input=shortened(sample.input),
+            aggregate=None if figures.aggregate is None else AggregateEntry(*figures.aggregate),
+            expected_output=shorten_texts(sample.expected_output),
+            input=shorten_texts(sample.input),
         )
 
 
-def _hashed(dataset: Samples) -> Iterator[tuple[Sample, str]]:
+def _hashed(dataset: RunSamples) -> Iterator[tuple[Sample, str]]:
     """Every sample with its row hash; what is kept in a store is read once for both."""
     together = getattr(dataset, "hashed", None)
     return zip(dataset, dataset.row_hashes, strict=True) if together is None else together()
 
 
 def _executions(
-    dataset: Samples, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
+    dataset: RunSamples, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
 ) -> Iterator[ExecutionEntry]:
     names = [card.name for card in cards]
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
@@ -221,11 +221,11 @@ def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
     answer = execution.answer
     output = answer if isinstance(answer, Output) else None
     text = output.text if output is not None else ""
-    kept = cut(text)
+    kept = cut_text(text)
     is_cut = len(kept) < len(text) or execution.cut is not None
     retrieved = trajectory = None
     if output is not None and (output.retrieved is not None or output.trajectory is not None):
-        retrieved, trajectory = attached(output.retrieved), attached(output.trajectory)
+        retrieved, trajectory = shorten_attachment(output.retrieved), shorten_attachment(output.trajectory)
         is_cut = is_cut or retrieved is not output.retrieved or trajectory is not output.trajectory
     return ExecutionEntry(
         id=execution.id,
@@ -243,7 +243,7 @@ def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
 def _mark(mark: Mark) -> MarkEntry:
     if isinstance(mark, MetricScore):
         score = mark.score
-        return Score(
+        return ScoreEntry(
             # Most scores are 0 or 1, and rounding to decimals is slow.
             score=score if score in _WHOLE else round(score, DECIMALS),
             success=mark.success,
@@ -252,17 +252,17 @@ def _mark(mark: Mark) -> MarkEntry:
             details=mark.details,
             usage=mark.usage,
         )
-    return NoScore(unscored=Why(mark.cause, mark.message), usage=mark.usage)
+    return UnscoredEntry(unscored=UnscoredReason(mark.cause, mark.message), usage=mark.usage)
 
 
-def _failures(entries: Iterable[ExecutionEntry]) -> Iterator[Failure]:
+def _failures(entries: Iterable[ExecutionEntry]) -> Iterator[FailureEntry]:
     for entry in entries:
         for name, mark in entry.marks.items():
-            if isinstance(mark, Score) or mark.unscored.cause == "not_run":
+            if isinstance(mark, ScoreEntry) or mark.unscored.cause == "not_run":
                 continue
             why = mark.unscored
             of_target = why.cause == "target_failed"
-            yield Failure(
+            yield FailureEntry(
                 id=entry.id,
                 repetition=entry.repetition,
                 metric=None if of_target else name,

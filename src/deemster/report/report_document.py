@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,8 +10,20 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from deemster.errors import ReportError, counted, listing
-from deemster.report import _report_json as canonical
-from deemster.report.report_entries import Budget, DatasetNote, ExecutionEntry, Failure, Privacy, RunNote, SampleEntry
+from deemster.report._csv_report import csv_rows
+from deemster.report._html_report import html_page
+from deemster.report._report_json import json_pieces
+from deemster.report.markdown_report import report_markdown
+from deemster.report.report_entries import (
+    BudgetEntry,
+    DatasetEntry,
+    ExecutionEntry,
+    FailureEntry,
+    PrivacyEntry,
+    RunEntry,
+    SampleEntry,
+)
+from deemster.report.report_files import Destination, write_report
 from deemster.results import (
     Aggregate,
     Bin,
@@ -69,9 +80,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     schema_version: str
     tool_version: str
-    run: RunNote
-    privacy: Privacy
-    dataset: DatasetNote
+    run: RunEntry
+    privacy: PrivacyEntry
+    dataset: DatasetEntry
     totals: Totals
     macro_f1: float
     macro_f1_interval: Interval
@@ -85,10 +96,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     precision: Precision | None = None
     samples: Sequence[SampleEntry]
     executions: Sequence[ExecutionEntry]
-    failures: Sequence[Failure]
+    failures: Sequence[FailureEntry]
     usage: RunUsage
     cost: Cost | None = None
-    budget: Budget | None = None
+    budget: BudgetEntry | None = None
     gate: Decision | None = None
     adversarial: Any = None
 
@@ -100,7 +111,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the report, in pieces, for a report of any length."""
         names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return canonical.document((name, self._part(field)) for name, field in names)
+        return json_pieces((name, self._part(field)) for name, field in names)
 
     def _part(self, field: str) -> Any:
         value = getattr(self, field)
@@ -112,9 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def to_markdown(self) -> str:
         """The report as Markdown."""
-        from deemster.report._markdown_report import markdown  # noqa: PLC0415 - a renderer is loaded where it is used
-
-        return markdown(self)
+        return report_markdown(self)
 
     def to_csv(self, *, raw: bool = False) -> str:
         """Every mark as a line of CSV.
@@ -122,18 +131,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Args:
             raw: Leave cells that a spreadsheet would take for a formula as they are.
         """
-        from deemster.report._csv_report import rows  # noqa: PLC0415 - a renderer is loaded where it is used
-
-        text = io.StringIO(newline="")
-        for row in rows(self, raw=raw):
-            text.write(row)
-        return text.getvalue()
+        return "".join(csv_rows(self, raw=raw))
 
     def to_html(self) -> str:
         """The report as one HTML page that loads nothing."""
-        from deemster.report._html_report import page  # noqa: PLC0415 - a renderer is loaded where it is used
-
-        return page(self)
+        return html_page(self)
 
     def save(self, path: str | Path) -> None:
         """Write the report, in the format its extension says: .json, .md, .csv, .html or .xml (JUnit).
@@ -141,12 +143,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             ReportError: The extension is none of these, or the file cannot be written.
         """
-        from deemster.report.report_files import Destination, written  # noqa: PLC0415 - a renderer is loaded where it is used
-
         suffix = Path(path).suffix.lower()
         if suffix not in EXTENSIONS:
             raise ReportError(f"A report is written as {listing(EXTENSIONS)}, not as `{suffix}`.")
-        written(self, Destination(EXTENSIONS[suffix], str(path)))
+        write_report(self, Destination(EXTENSIONS[suffix], str(path)))
 
     def __repr__(self) -> str:
         totals = self.totals

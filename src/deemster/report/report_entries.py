@@ -12,7 +12,7 @@ from deemster.records import Cause, Trajectory, Usage
 from deemster.results import Interval, MetricSpread
 
 
-class RunNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which run this is and how it ended."""
 
     id: str
@@ -26,14 +26,14 @@ class RunNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     varied: Literal["target", "scoring"] | None
 
 
-class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was left out on purpose."""
 
     level: str = "default"
     removed: tuple[str, ...] = ()
 
 
-class DatasetNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which dataset it was."""
 
     name: str
@@ -42,7 +42,7 @@ class DatasetNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     duplicates: tuple[tuple[str, ...], ...]
 
 
-class AggregateMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AggregateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an aggregator makes of one sample."""
 
     success: bool
@@ -64,12 +64,12 @@ class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_un
     score_mean: float | None
     score_stdev: float | None
     metrics: dict[str, MetricSpread]
-    aggregate: AggregateMark | None
+    aggregate: AggregateEntry | None
     expected_output: Any
     input: Any
 
 
-class Score(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class ScoreEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark with a score."""
 
     score: float
@@ -80,21 +80,21 @@ class Score(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_
     usage: Usage | None
 
 
-class Why(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class UnscoredReason(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Why a mark has no score."""
 
     cause: Cause
     message: str | None
 
 
-class NoScore(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class UnscoredEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark without a score."""
 
-    unscored: Why
+    unscored: UnscoredReason
     usage: Usage | None
 
 
-MarkEntry: TypeAlias = Score | NoScore
+MarkEntry: TypeAlias = ScoreEntry | UnscoredEntry
 
 
 class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +111,7 @@ class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid
     marks: Mapping[str, Any]  # of MarkEntry; msgspec cannot tell two untagged records apart
 
 
-class Failure(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class FailureEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark that could not be made; `metric` is None where the target failed."""
 
     id: str
@@ -121,7 +121,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknow
     message: str | None
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a run was allowed to spend, and where that stopped it."""
 
     limit_usd: Decimal | None

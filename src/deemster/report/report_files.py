@@ -1,4 +1,4 @@
-"""Writing reports: aside first, then renamed, so that a reader never sees half of one."""
+"""Writes reports to files and to standard output; a file is never seen half written."""
 
 from __future__ import annotations
 
@@ -8,67 +8,44 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import write_aside
-from deemster.report.report_document import Report
+from deemster.report._csv_report import csv_rows
+from deemster.report._html_report import html_page
+from deemster.report.markdown_report import github_job_summary, report_markdown
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
 
 STDOUT = "-"
 _SEPARATORS = tuple({"/", os.sep})
 
 
-def _json(report: Report) -> Iterable[bytes]:
-    return report.pieces()
-
-
-def _markdown(report: Report) -> Iterable[bytes]:
-    return (report.to_markdown().encode(),)
-
-
-def _csv(report: Report) -> Iterable[bytes]:
-    from deemster.report._csv_report import rows  # noqa: PLC0415 - a renderer is loaded where it is used
-
-    return (row.encode() for row in rows(report))
-
-
-def _raw_csv(report: Report) -> Iterable[bytes]:
-    from deemster.report._csv_report import rows  # noqa: PLC0415 - a renderer is loaded where it is used
-
-    return (row.encode() for row in rows(report, raw=True))
-
-
-def _html(report: Report) -> Iterable[bytes]:
-    from deemster.report._html_report import page  # noqa: PLC0415 - a renderer is loaded where it is used
-
-    return (page(report).encode(),)
-
-
 def _junit(report: Report) -> Iterable[bytes]:
-    from deemster.report._junit_xml import suites  # noqa: PLC0415 - a renderer is loaded where it is used
+    from deemster.report._junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
 
-    return suites(report)
+    return junit_pieces(report)
 
 
-def _github(report: Report) -> Iterable[bytes]:
-    from deemster.report._markdown_report import job_summary  # noqa: PLC0415 - a renderer is loaded where it is used
-
-    return (job_summary(report).encode(),)
+def _csv(report: Report, *, raw: bool = False) -> Iterable[bytes]:
+    return (row.encode() for row in csv_rows(report, raw=raw))
 
 
 FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
-    "json": _json,
-    "markdown": _markdown,
+    "json": lambda report: report.pieces(),
+    "markdown": lambda report: (report_markdown(report).encode(),),
     "csv": _csv,
-    "csv-raw": _raw_csv,
-    "html": _html,
+    "csv-raw": lambda report: _csv(report, raw=True),
+    "html": lambda report: (html_page(report).encode(),),
     "junit": _junit,
-    "github": _github,
+    "github": lambda report: (github_job_summary(report).encode(),),
 }
 
 
 class Destination(NamedTuple):
-    """Where a report goes, and as what."""
+    """Where a report goes, and in which format."""
 
     format: str
     path: str
@@ -93,36 +70,36 @@ class Destination(NamedTuple):
             raise ReportError(Issue(f"The folder `{path.parent}` does not exist.", self.path))
         if _is_device(path):
             return
-        with _told(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
+        with _name_place(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
             pass
 
 
-def written(report: Report, destination: Destination) -> None:
+def write_report(report: Report, destination: Destination) -> None:
     """Write a report.
 
     Raises:
         ReportError: It cannot be written.
     """
-    deliver(FORMATS[destination.format](report), destination)
+    write_pieces(FORMATS[destination.format](report), destination)
 
 
-def deliver(pieces: Iterable[bytes], destination: Destination) -> None:
-    """Write what a report is made of to where it goes.
+def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
+    """Write the bytes of a report to its destination.
 
     Raises:
         ReportError: It cannot be written.
     """
     if destination.is_stdout:
-        with _told("standard output"):
+        with _name_place("standard output"):
             sys.stdout.buffer.writelines(pieces)
             sys.stdout.buffer.flush()
         return
     path = Path(destination.path)
     if _is_device(path):
-        with _told(destination.path), path.open("wb") as file:
+        with _name_place(destination.path), path.open("wb") as file:
             file.writelines(pieces)
         return
-    with _told(destination.path):
+    with _name_place(destination.path):
         write_aside(path, pieces)
 
 
@@ -132,8 +109,8 @@ def _is_device(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _told(place: str) -> Iterator[None]:
-    """Turn a failing disk into an error that names the place and the cause."""
+def _name_place(place: str) -> Iterator[None]:
+    """Turn an operating system error into one that names the place and the cause."""
     try:
         yield
     except OSError as error:

@@ -12,7 +12,14 @@ from deemster.formats import read_value
 from deemster.formats.json_values import kind_of
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
-from deemster.report.report_entries import ExecutionEntry, Failure, MarkEntry, NoScore, SampleEntry, Score
+from deemster.report.report_entries import (
+    ExecutionEntry,
+    FailureEntry,
+    MarkEntry,
+    SampleEntry,
+    ScoreEntry,
+    UnscoredEntry,
+)
 
 
 def load_report(path: str | Path) -> Report:
@@ -35,7 +42,7 @@ def load_report(path: str | Path) -> Report:
         lists = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
             "executions": [_execution(entry) for entry in value["executions"]],
-            "failures": msgspec.convert(value["failures"], list[Failure]),
+            "failures": msgspec.convert(value["failures"], list[FailureEntry]),
         }
         report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
     except KeyError as error:
@@ -54,7 +61,7 @@ def _execution(value: dict[str, Any]) -> ExecutionEntry:
 
 
 def _mark(value: dict[str, Any]) -> MarkEntry:
-    return msgspec.convert(value, NoScore) if "unscored" in value else msgspec.convert(value, Score)
+    return msgspec.convert(value, UnscoredEntry) if "unscored" in value else msgspec.convert(value, ScoreEntry)
 
 
 def _refuse_gaps(report: Report, where: str) -> None:

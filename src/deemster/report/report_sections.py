@@ -6,56 +6,30 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from deemster.errors import counted
-from deemster.report.report_document import Report
-from deemster.report.report_entries import ExecutionEntry, Failure, SampleEntry, Score
+from deemster.report.report_entries import ExecutionEntry, FailureEntry, SampleEntry, ScoreEntry
+from deemster.report.text_sections import (
+    DataText,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextSection,
+    TextTable,
+    format_interval,
+    format_number,
+)
 from deemster.results import Aggregate, CriterionFigures, Decision, Interval, MetricFigures, UsageTotals
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
 
 SHOWN = 50
 FEW = 20
 
 
-class Data(str):
-    """Text that came from data, so every renderer must make it harmless."""
-
-    __slots__ = ()
-
-
-class MetricName(Data):
-    """A metric's name: from data, but mostly a plain word."""
-
-    __slots__ = ()
-
-
-class Sentence(Data):
-    """A sentence of ours that was read back from a file, where anybody may have changed it."""
-
-    __slots__ = ()
-
-
-Line: TypeAlias = tuple[str, ...]
-
-
-class Table(NamedTuple):
-    """A table; where there is no room, the spare columns are left out, the first of them first."""
-
-    head: Line
-    rows: Sequence[Line]
-    spare: Line = ()
-
-
-class Section(NamedTuple):
-    """One part of a report, under its heading."""
-
-    title: Line
-    lines: Sequence[Line] = ()
-    table: Table | None = None
-    after: Sequence[Line] = ()
-
-
-def sections(report: Report) -> list[Section]:
+def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
     parts = [
         _headline(report),
@@ -75,21 +49,11 @@ def sections(report: Report) -> list[Section]:
     return parts
 
 
-def decimals(value: float | None) -> str:
-    """A number with four decimals, or `n/a` where it is undefined."""
-    return "n/a" if value is None else f"{value:.4f}"
-
-
-def span(interval: Interval | None) -> str:
-    """An interval as its two ends, or `n/a`."""
-    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"
-
-
-def _headline(report: Report) -> Section:
+def _headline(report: Report) -> TextSection:
     totals, run = report.totals, report.run
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     if run.status != "complete":
-        reason: Line = (": ", Data(run.reason)) if run.reason else (".",)
+        reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
     parts = [
         counted(totals.samples, "sample"),
@@ -101,15 +65,15 @@ def _headline(report: Report) -> Section:
         parts.append(f"{totals.not_run:,} not run")
     if totals.target_failures:
         parts.append(counted(totals.target_failures, "target failure"))
-    lines.append(("Dataset ", Data(report.dataset.name), ": " + ", ".join(parts) + "; run ", Data(run.id), "."))
+    lines.append(("Dataset ", DataText(report.dataset.name), ": " + ", ".join(parts) + "; run ", DataText(run.id), "."))
     if report.gate is not None:
-        lines.append((verdict(report.gate),))
+        lines.append((gate_verdict(report.gate),))
     if report.privacy.removed:
         lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
-    return Section(("deemster report", *((": ", Data(run.suite)) if run.suite else ())), lines)
+    return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines)
 
 
-def verdict(gate: Decision) -> str:
+def gate_verdict(gate: Decision) -> str:
     """The gate's decision in one sentence."""
     if not gate.checks:
         return "Gate: no rule is declared, so nothing was gated."
@@ -125,7 +89,7 @@ def verdict(gate: Decision) -> str:
     return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)})."
 
 
-def _metrics(report: Report) -> Section:
+def _metrics(report: Report) -> TextSection:
     figures = [(name, report.metrics[name]) for name in report.metric_order]
     marks = {_pass_mark(entry) for _, entry in figures}
     same = len(marks) == 1 and None not in marks
@@ -134,13 +98,13 @@ def _metrics(report: Report) -> Section:
     head += ["not run"] if report.totals.not_run else []
     rows = []
     for name, entry in figures:
-        row = [MetricName(name), *map(decimals, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
+        row = [MetricName(name), *map(format_number, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
         row += [] if same else [_pass_mark(entry) or "differs"]
-        row += [span(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
+        row += [format_interval(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
         row += [str(entry.n_not_run)] if report.totals.not_run else []
         rows.append(tuple(row))
     spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
-    return Section(("Per-metric aggregates",), table=Table(tuple(head), rows, spare))
+    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare))
 
 
 def _pass_mark(figures: MetricFigures) -> str | None:
@@ -149,87 +113,93 @@ def _pass_mark(figures: MetricFigures) -> str | None:
     return f"{'>=' if figures.higher_is_better else '<='} {figures.threshold:.4g}"
 
 
-def _macro_f1(report: Report) -> Section:
-    whole = span(report.pass_rate_interval)
-    return Section(
+def _macro_f1(report: Report) -> TextSection:
+    whole = format_interval(report.pass_rate_interval)
+    return TextSection(
         (f"Macro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}",),
         [
-            ("95% interval ", span(report.macro_f1_interval), "."),
+            ("95% interval ", format_interval(report.macro_f1_interval), "."),
             (f"Run pass-rate (every metric passed): {report.pass_rate:.4f}", f", 95% interval {whole}."),
         ],
     )
 
 
-def _aggregate(report: Report, whole: Aggregate) -> Section:
+def _aggregate(report: Report, whole: Aggregate) -> TextSection:
     rows = [
         (
-            Data(cohort.label),
+            DataText(cohort.label),
             str(cohort.samples),
-            decimals(cohort.aggregate.success_rate),
-            span(cohort.aggregate.interval),
-            decimals(cohort.aggregate.mean_score),
+            format_number(cohort.aggregate.success_rate),
+            format_interval(cohort.aggregate.interval),
+            format_number(cohort.aggregate.mean_score),
         )
         for cohort in report.cohort_list
         if cohort.aggregate is not None
     ]
-    mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {span(whole.mean_score_interval)}."
-    return Section(
+    mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {format_interval(whole.mean_score_interval)}."
+    return TextSection(
         (f"Aggregate success-rate: {whole.success_rate:.4f}",),
-        [("95% interval ", span(whole.interval), "."), (mean,), ("Aggregator: ", Data(whole.aggregator), ".")],
-        Table(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
+        [
+            ("95% interval ", format_interval(whole.interval), "."),
+            (mean,),
+            ("Aggregator: ", DataText(whole.aggregator), "."),
+        ],
+        TextTable(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
     )
 
 
-def _aggregate_samples(report: Report) -> Section:
+def _aggregate_samples(report: Report) -> TextSection:
     """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
-    found: dict[str, list[Line]] = {"fail": [], "pass": []}
+    found: dict[str, list[TextLine]] = {"fail": [], "pass": []}
     for entry in report.samples:
         if entry.aggregate is not None:
             status = "pass" if entry.aggregate.success else "fail"
             if len(found[status]) < SHOWN:
-                found[status].append((Data(entry.id), status, decimals(entry.aggregate.score)))
+                found[status].append((DataText(entry.id), status, format_number(entry.aggregate.score)))
     rows = [*found["fail"], *found["pass"]][:SHOWN]
     after = _rest(report.totals.samples, rows)
-    return Section(("Aggregate by sample",), table=Table(("sample", "aggregate", "score"), rows), after=after)
+    return TextSection(("Aggregate by sample",), table=TextTable(("sample", "aggregate", "score"), rows), after=after)
 
 
-def _cohorts(report: Report) -> Section:
+def _cohorts(report: Report) -> TextSection:
     rows = [
         (
-            Data(cohort.label),
+            DataText(cohort.label),
             str(cohort.samples),
             MetricName(name),
-            decimals(cohort.metrics[name].mean),
-            decimals(cohort.metrics[name].pass_rate),
-            span(cohort.metrics[name].pass_rate_interval),
+            format_number(cohort.metrics[name].mean),
+            format_number(cohort.metrics[name].pass_rate),
+            format_interval(cohort.metrics[name].pass_rate_interval),
         )
         for cohort in report.cohort_list
         for name in report.metric_order
     ]
-    return Section(
+    return TextSection(
         ("Cohorts by metadata.tags",),
-        table=Table(("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows, ("samples", "mean")),
+        table=TextTable(
+            ("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows, ("samples", "mean")
+        ),
     )
 
 
-def _histograms(report: Report) -> Section:
+def _histograms(report: Report) -> TextSection:
     head = ("metric", *(f"{place / 10:.1f}" for place in range(10)))
     rows = [(MetricName(name), *(str(bar.count) for bar in report.histograms[name])) for name in report.metric_order]
-    return Section(
+    return TextSection(
         ("Score histograms",),
         [("Scores from each number up to the next; the last column holds 1 too.",)],
-        Table(head, rows),
+        TextTable(head, rows),
     )
 
 
-def _usage(report: Report) -> Section:
+def _usage(report: Report) -> TextSection:
     usage, cost = report.usage, report.cost
     title = ("Usage and cost",)
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
-        return Section(title, [("No model call was recorded.",), *_halt(report)])
+        return TextSection(title, [("No model call was recorded.",), *_halt(report)])
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "p50 ms", "p95 ms")
     rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
-    after: list[Line] = []
+    after: list[TextLine] = []
     if cost is not None:
         floor = "" if cost.complete else "at least "
         is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
@@ -238,17 +208,17 @@ def _usage(report: Report) -> Section:
         for model in cost.models:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
-            after.append(("- ", Data(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
-    return Section(title, table=Table(head, rows), after=[*after, *_halt(report)])
+            after.append(("- ", DataText(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
+    return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)])
 
 
-def _halt(report: Report) -> list[Line]:
+def _halt(report: Report) -> list[TextLine]:
     if report.budget is None or not report.budget.halted:
         return []
-    return [("The budget stopped the run: ", Data(report.budget.reason or "spent"), ".")]
+    return [("The budget stopped the run: ", DataText(report.budget.reason or "spent"), ".")]
 
 
-def _usage_row(part: str, totals: UsageTotals) -> Line:
+def _usage_row(part: str, totals: UsageTotals) -> TextLine:
     latency = totals.latency_ms
     return (
         part,
@@ -269,11 +239,11 @@ def _money(amount: Decimal) -> str:
     return f"{amount:.4f}"
 
 
-def _unstable(report: Report) -> Section:
+def _unstable(report: Report) -> TextSection:
     title = ("Unstable samples",)
     precision = report.precision
     if precision is None:
-        return Section(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
+        return TextSection(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
     run = precision.run
     seen = (
         f"With {counted(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
@@ -283,47 +253,49 @@ def _unstable(report: Report) -> Section:
         f"To see a difference of {precision.target_delta:.4g}, one sample needs "
         f"{counted(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
     )
-    lines: list[Line] = [(seen, needed)]
+    lines: list[TextLine] = [(seen, needed)]
     if not precision.unstable:
-        return Section(title, [*lines, ("No sample passed in some repetitions and failed in others.",)])
+        return TextSection(title, [*lines, ("No sample passed in some repetitions and failed in others.",)])
     unstable = (entry for entry in report.samples if entry.unstable)
     rows = [
-        (Data(entry.id), f"{entry.passed} of {entry.repetitions}", span(entry.interval))
+        (DataText(entry.id), f"{entry.passed} of {entry.repetitions}", format_interval(entry.interval))
         for entry in islice(unstable, SHOWN)
     ]
-    return Section(title, lines, Table(("sample", "passed", "95% interval"), rows), _rest(precision.unstable, rows))
+    return TextSection(
+        title, lines, TextTable(("sample", "passed", "95% interval"), rows), _rest(precision.unstable, rows)
+    )
 
 
-def _failures(report: Report) -> Section:
-    failures: Iterable[Failure] = iter(report.failures)
-    rows: list[Line] = [
+def _failures(report: Report) -> TextSection:
+    failures: Iterable[FailureEntry] = iter(report.failures)
+    rows: list[TextLine] = [
         (
-            Data(failure.id),
+            DataText(failure.id),
             str(failure.repetition),
             "(target)" if failure.metric is None else MetricName(failure.metric),
             failure.cause,
-            "" if failure.message is None else Data(failure.message),
+            "" if failure.message is None else DataText(failure.message),
         )
         for failure in islice(failures, SHOWN)
     ]
     if not rows:
         which = "every mark that was made" if report.totals.not_run else "every mark"
-        return Section(("Failures",), [(f"None: {which} has a score.",)])
+        return TextSection(("Failures",), [(f"None: {which} has a score.",)])
     count = len(rows) + sum(1 for _ in failures)
-    table = Table(("sample", "repetition", "metric", "cause", "message"), rows)
-    return Section(("Failures",), table=table, after=_rest(count, rows))
+    table = TextTable(("sample", "repetition", "metric", "cause", "message"), rows)
+    return TextSection(("Failures",), table=table, after=_rest(count, rows))
 
 
-def _not_passed(report: Report) -> Section:
+def _not_passed(report: Report) -> TextSection:
     """The first executions in which a metric did not pass, with what was asked, expected and said where shown."""
     title = ("Samples that did not pass",)
     passed = round(report.pass_rate * report.totals.executions)
     count = report.totals.executions - passed
     if not count:
-        return Section(title, [("None: every metric passed everywhere.",)])
+        return TextSection(title, [("None: every metric passed everywhere.",)])
     found = list(islice(_failing(report), FEW))
     columns: list[tuple[str, list[str]]] = [
-        ("sample", [Data(sample.id) for sample, _ in found]),
+        ("sample", [DataText(sample.id) for sample, _ in found]),
         ("repetition", [str(execution.repetition) for _, execution in found]),
         ("below the threshold", [_shortfalls(report, execution) for _, execution in found]),
         ("input", [_quoted(sample.input) for sample, _ in found]),
@@ -336,80 +308,85 @@ def _not_passed(report: Report) -> Section:
         if any(cells) and not (name == "repetition" and report.totals.repetitions == 1)
     ]
     rows = list(zip(*(cells for _, cells in shown), strict=True))
-    return Section(title, table=Table(tuple(name for name, _ in shown), rows), after=_rest(count, rows))
+    return TextSection(title, table=TextTable(tuple(name for name, _ in shown), rows), after=_rest(count, rows))
 
 
 def _failing(report: Report) -> Iterator[tuple[SampleEntry, ExecutionEntry]]:
     executions = iter(report.executions)
     for sample in report.samples:
         for execution in islice(executions, sample.repetitions):
-            if any(not isinstance(mark, Score) or not mark.success for mark in execution.marks.values()):
+            if any(not isinstance(mark, ScoreEntry) or not mark.success for mark in execution.marks.values()):
                 yield sample, execution
 
 
 def _shortfalls(report: Report, execution: ExecutionEntry) -> str:
-    causes = {mark.unscored.cause for mark in execution.marks.values() if not isinstance(mark, Score)}
+    causes = {mark.unscored.cause for mark in execution.marks.values() if not isinstance(mark, ScoreEntry)}
     if causes & {"target_failed", "not_run"}:
         return " and ".join(sorted(causes))
     parts = []
     for name in report.metric_order:
         mark = execution.marks[name]
-        if not isinstance(mark, Score):
+        if not isinstance(mark, ScoreEntry):
             parts.append(f"{name} ({mark.unscored.cause})")
         elif not mark.success:
             parts.append(f"{name} {mark.score:.4f}")
-    return Data(", ".join(parts))
+    return DataText(", ".join(parts))
 
 
 def _quoted(value: Any) -> str:
     """What a sample or output says, as one cell; nothing where it is not shown."""
     if value is None:
         return ""
-    return Data(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict))
+    return DataText(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict))
 
 
-def _rest(count: int, rows: Sequence[Line]) -> list[Line]:
+def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
 
 
-def _gate(gate: Decision) -> Section:
+def _gate(gate: Decision) -> TextSection:
     rows = [
         (
             check.status,
-            Data(check.name),
-            decimals(check.observed),
-            "n/a" if check.low is None or check.high is None else span(Interval(check.low, check.high)),
+            DataText(check.name),
+            format_number(check.observed),
+            "n/a" if check.low is None or check.high is None else format_interval(Interval(check.low, check.high)),
             f"{check.required:.4g}",
-            Sentence(check.because),
+            SentenceText(check.because),
         )
         for check in gate.checks
     ]
     head = ("status", "check", "observed", "95% interval", "required", "because")
     spare = ("because", "95% interval")
-    return Section(("Gate",), [(verdict(gate),)], Table(head, rows, spare) if rows else None)
+    return TextSection(("Gate",), [(gate_verdict(gate),)], TextTable(head, rows, spare) if rows else None)
 
 
 _HEAD = ("metric", "criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
 
 
-def criteria_sections(report: Report) -> list[Section]:
+def criteria_sections(report: Report) -> list[TextSection]:
     """The figures of every criterion, in the order of the metrics; nothing where no metric has any."""
-    rows: list[Line] = [
-        (MetricName(name), Data(criterion), *row)
+    rows: list[TextLine] = [
+        (MetricName(name), DataText(criterion), *row)
         for name in report.metric_order
         for criterion, row in criteria_table(report.metrics[name].criteria or {})
     ]
     if not rows:
         return []
-    lines: list[Line] = [("The mean value of a criterion that is met or not is the share that met it.",)]
-    return [Section(("Criteria",), lines, Table(_HEAD, rows, ("agreement", "95% interval", "failed")))]
+    lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
+    return [TextSection(("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed")))]
 
 
-def criteria_table(criteria: Mapping[str, CriterionFigures]) -> Iterator[tuple[str, Line]]:
+def criteria_table(criteria: Mapping[str, CriterionFigures]) -> Iterator[tuple[str, TextLine]]:
     """Each criterion with the cells of its row: mean, interval, judged, abstained, failed, agreement."""
     for name, figures in criteria.items():
         counts = (figures.n_judged, figures.n_abstained, figures.n_failed)
         yield (
             name,
-            (decimals(figures.mean), span(figures.mean_interval), *map(str, counts), decimals(figures.mean_agreement)),
+            (
+                format_number(figures.mean),
+                format_interval(figures.mean_interval),
+                *map(str, counts),
+                format_number(figures.mean_agreement),
+            ),
         )

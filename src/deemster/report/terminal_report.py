@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from deemster.report._escaping import terminal_line as harmless
+from deemster.report._escaping import escape_terminal_line
 from deemster.report.report_document import Report
-from deemster.report.report_sections import Data, Line, Section, Table, sections
+from deemster.report.report_sections import report_sections
+from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 
 _NUMERIC = frozenset("0123456789.,-% ")
 # The least width of a column that may be folded, and what stands between two columns.
@@ -22,12 +23,12 @@ _GAP = 3
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "skipped": "dim"}
 
 
-def show(report: Report, console: Console) -> None:
+def print_report(report: Report, console: Console) -> None:
     """Print the report as tables; on a narrow terminal with fewer columns, never with half a number."""
-    show_sections(sections(report), console)
+    print_sections(report_sections(report), console)
 
 
-def show_sections(parts: Sequence[Section], console: Console) -> None:
+def print_sections(parts: Sequence[TextSection], console: Console) -> None:
     """Print sections one under the other, the first with the heading of the whole."""
     for level, section in enumerate(parts):
         if level:
@@ -41,7 +42,7 @@ def show_sections(parts: Sequence[Section], console: Console) -> None:
             console.print(_text(line))
 
 
-def _print_table(content: Table, console: Console) -> None:
+def _print_table(content: TextTable, console: Console) -> None:
     width = console.width
     columns = _fitting(content, width)
     # Rather a line that the terminal wraps than a number that is cut.
@@ -63,12 +64,12 @@ class _Column(NamedTuple):
         return min(widest, _FOLDED) if self.folds else widest
 
 
-def _fitting(content: Table, width: int) -> list[_Column]:
+def _fitting(content: TextTable, width: int) -> list[_Column]:
     """The columns of a table, without the spare ones that have no room."""
     columns = []
     for place, name in enumerate(content.head):
         cells = [row[place] for row in content.rows]
-        numbers = all(not isinstance(cell, Data) and (cell == "n/a" or not set(cell) - _NUMERIC) for cell in cells)
+        numbers = all(not isinstance(cell, DataText) and (cell == "n/a" or not set(cell) - _NUMERIC) for cell in cells)
         longest = max((len(cell) for cell in cells), default=0)
         columns.append(_Column(name, cells, numbers, folds=not numbers and longest > _FOLDED))
     for name in content.spare:
@@ -82,7 +83,7 @@ def _least_width(columns: list[_Column]) -> int:
     return sum(column.least_width() for column in columns) + _GAP * (len(columns) - 1)
 
 
-def _text(line: Line, *, style: str = "") -> Text:
+def _text(line: TextLine, *, style: str = "") -> Text:
     return Text("".join(map(_shown, line)), style=style)
 
 
@@ -98,8 +99,8 @@ def _table(columns: list[_Column]) -> RichTable:
 
 
 def _shown(part: str) -> str:
-    return harmless(part) if isinstance(part, Data) else part
+    return escape_terminal_line(part) if isinstance(part, DataText) else part
 
 
 def _cell(part: str) -> Text:
-    return Text(_shown(part), style="" if isinstance(part, Data) else _STYLES.get(part, ""))
+    return Text(_shown(part), style="" if isinstance(part, DataText) else _STYLES.get(part, ""))

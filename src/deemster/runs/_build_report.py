@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import PaidExecutions
-from deemster.report import Budget, Report, RunNote, Samples, assemble
+from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
 from deemster.results import Allowance, Tally, Totals, decide, summarize
 from deemster.runs._run_settings import ReportSettings, card_spellings
 
@@ -48,14 +48,14 @@ class RunRecord(NamedTuple):
     duration_s: float
     seed: int
     tool_version: str
-    samples: Samples
+    samples: RunSamples
     repetitions: int
     cards: Sequence[MetricCard]
     executions: Iterable[Execution | None]
     stopped: str | None = None
     ended: bool = True
     mixed: Sequence[str] = ()
-    budget: Budget | None = None
+    budget: BudgetEntry | None = None
 
 
 def build_report(
@@ -86,7 +86,7 @@ def build_report(
                 watch(batch)
     summary = summarize(tally, delta=terms.delta)
     status, reason = _status(remains, summary.totals, terms.allowance)
-    note = RunNote(
+    note = RunEntry(
         id=remains.id,
         suite=remains.suite,
         status=status,
@@ -97,7 +97,7 @@ def build_report(
         seed=remains.seed,
         varied=terms.varied,
     )
-    report = assemble(
+    report = assemble_report(
         run=note,
         dataset=remains.samples,
         tally=tally,

@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import MetricCard
-from deemster.report import Budget
+from deemster.report import BudgetEntry
 from deemster.results import (
     Aggregator,
     Allowance,
@@ -109,7 +109,7 @@ def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
         raise StoreError(f"{where}: What is kept with the run does not tell how its report is made: {error}") from None
 
 
-def parse_budget(facts: Mapping[str, Any], *, where: str) -> Budget | None:
+def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
     """What a run was allowed to spend, as it was kept with it.
 
     Args:
@@ -121,7 +121,7 @@ def parse_budget(facts: Mapping[str, Any], *, where: str) -> Budget | None:
     """
     kept = facts.get("budget")
     try:
-        return None if kept is None else msgspec.convert(kept, Budget, strict=False, dec_hook=_decimal)
+        return None if kept is None else msgspec.convert(kept, BudgetEntry, strict=False, dec_hook=_decimal)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: What is kept as the run's budget is none: {error}") from None
 

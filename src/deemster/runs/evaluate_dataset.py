@@ -13,7 +13,7 @@ from typing import Any
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
 from deemster.models.clock import Clock
-from deemster.report import Report, redacted
+from deemster.report import Report, redact_report
 from deemster.results import Aggregator
 from deemster.runs.evaluation_job import DELTA, build_job
 from deemster.runs.run_job import run_job
@@ -138,7 +138,7 @@ def _keeping(store: Store | str | Path | None, resume: str | bool | None) -> Run
 
 def _shown(report: Report) -> Report:
     """The report as it is shown unless somebody asks for more: without the samples' input."""
-    return redacted(report, quotes=lambda _: None)
+    return redact_report(report, quotes=lambda _: None)
 
 
 def warner(frame: FrameType | None) -> Callable[[str], None]:

@@ -22,7 +22,7 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models.clock import Clock, clock_from_environment
-from deemster.report.improvement_report import Improvement, Target, Try
+from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._improvement_log import ImprovementLog
@@ -184,8 +184,8 @@ class RubricImprovement:
 
     def __init__(self, hearing: ImprovementJudging) -> None:
         self._hearing, self._rubric, self._settings = hearing, hearing.rubric, hearing.settings
-        self._targets: list[Target] = []
-        self._tries: list[Try] = []
+        self._targets: list[TargetCriterion] = []
+        self._tries: list[WordingTrial] = []
         self._wordings: dict[str, str] = {}
 
     async def done(self) -> Improvement:
@@ -241,11 +241,11 @@ class RubricImprovement:
                     ranked.append((sum(scores) / len(scores), place))
         return [self._rubric.criteria[place] for _, place in sorted(ranked)[: self._settings.criteria]]
 
-    async def _target(self, criterion: Criterion) -> Target:
+    async def _target(self, criterion: Criterion) -> TargetCriterion:
         train = [each for each in await self._hearing.agreements(criterion, TRAIN) if each is not None]
         held = await self._hearing.agreements(criterion, HELD_OUT)
         seen = [each for each in held if each is not None]
-        return Target(
+        return TargetCriterion(
             criterion=criterion.name,
             requirement=criterion.requirement,
             train_n=len(train),
@@ -256,13 +256,13 @@ class RubricImprovement:
             least_p=least_p(held, clusters=self._hearing.halves[HELD_OUT].clusters, seed=self._settings.seed),
         )
 
-    async def _try(self, target: Target, number: int) -> None:
+    async def _try(self, target: TargetCriterion, number: int) -> None:
         level = self._settings.alpha / (self._family - len(self._wordings))
         facts: dict[str, Any] = {"round": number, "criterion": target.criterion, "level": level}
         if target.least_p > level:
             if not any(each.criterion == target.criterion for each in self._tries):
                 message = f"Too few disagreements are held out: even a perfect wording has p = {target.least_p:.4g}."
-                self._tries.append(Try(decision="out of reach", message=message, **facts))
+                self._tries.append(WordingTrial(decision="out of reach", message=message, **facts))
             return
         old = self._rubric.criteria[self._rubric.names.index(target.criterion)]
         # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
@@ -270,14 +270,14 @@ class RubricImprovement:
         tried = [each.requirement for each in past if each.requirement is not None]
         reply = await self._hearing.proposed(old, len(past) + 1, tried=tried)
         if reply.requirement is None:
-            self._tries.append(Try(decision="refused", message=reply.message, **facts))
+            self._tries.append(WordingTrial(decision="refused", message=reply.message, **facts))
             return
         facts |= {"requirement": reply.requirement, "diagnosis": reply.diagnosis}
         new = msgspec.structs.replace(old, requirement=reply.requirement)
         train = await self._gain(old, new, TRAIN)
         facts["train"] = train
         if train.difference is None or train.difference <= 0:
-            self._tries.append(Try(decision="no better", **facts))
+            self._tries.append(WordingTrial(decision="no better", **facts))
             return
         held = await self._gain(old, new, HELD_OUT)
         # A level near 1 lets a wording through that is better as often as worse: such a one is no improvement.
@@ -285,7 +285,7 @@ class RubricImprovement:
         accepted = gains and held.p_value is not None and held.p_value <= level
         if accepted:
             self._wordings[target.criterion] = reply.requirement
-        self._tries.append(Try(decision="accepted" if accepted else "rejected", held_out=held, **facts))
+        self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> Gain:
         half = self._hearing.halves[part]

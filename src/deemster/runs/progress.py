@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deemster.models import Gateway
 from deemster.models.rate_limiter import LimiterState
 from deemster.records import Execution, Unscored, Usage
-from deemster.report import Budget
+from deemster.report import BudgetEntry
 
 TELL_S = 1.0
 
@@ -74,13 +74,13 @@ class Counter:
             self.progress(Progress(self.done, self.total, self.unscored, *asked, self._before))
 
     @property
-    def budget(self) -> Budget | None:
+    def budget(self) -> BudgetEntry | None:
         """What the run was allowed to spend, and where that stopped it; None where it had no limit."""
         limits = None if self.gateway is None else self.gateway.budget
         if limits is None:
             return None
         completed = self.done - self.cut_off
-        return Budget(
+        return BudgetEntry(
             limit_usd=limits.usd,
             limit_tokens=limits.tokens,
             spent_usd=limits.spent.usd,

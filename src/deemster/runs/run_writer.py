@@ -14,7 +14,7 @@ from deemster.errors import DeemsterError, StoreError
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
-from deemster.report import Budget, Report, Samples
+from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._begin_run import begin_run
 from deemster.runs._build_report import RunRecord, batches
@@ -90,7 +90,7 @@ class RunWriter(Protocol):
         """Make the marks final that need all of a run."""
         ...
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
+    def remains(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the run left behind."""
         ...
 
@@ -181,7 +181,7 @@ class SpooledWriter:
             for batch in batches(settle_marks(self.job.plan.metrics, self._spool)):
                 self._spool.add(batch)
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
+    def remains(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the run left behind."""
         job = self.job
         return RunRecord(
@@ -255,7 +255,7 @@ class StoredWriter:
             raw = self._places(settled=False)
             self._store.settle(self._row.id, 0, settle_marks(metrics, raw))
 
-    def remains(self, *, stopped: str | None, budget: Budget | None) -> RunRecord:
+    def remains(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the run left behind."""
         row = self._row
         finished_at, duration_s = row.finished_at, row.duration_s or 0.0
@@ -312,7 +312,7 @@ class StoredWriter:
             facts={"stopped": str(error).partition("\n")[0]},
         )
 
-    def _samples(self) -> Samples:
+    def _samples(self) -> RunSamples:
         """The samples of the report: the dataset itself where it is the one that is kept, since that is read faster."""
         dataset, row = self.job.plan.dataset, self._row
         known = (row.fingerprint, row.dataset, row.facts.get("schema_version"))
