@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from deemster.alignment.metrics_result import (
+from deemster.alignment import (
     BiasResult,
     BootstrapResult,
     BootstrapResults,
+    CalibrationBin,
     CalibrationMetrics,
     CannotAssessStats,
     ConfidenceInterval,
     ConfusionMatrix,
     CorrectedMeans,
-    CorrectedRate,
+    CorrectedMetRate,
     CorrectedScore,
     CorrelationResult,
     CoverageStats,
@@ -30,7 +31,6 @@ from deemster.alignment.metrics_result import (
     OrdinalCriterionMetrics,
     PooledScaleMetrics,
     ReferenceAgreement,
-    ReliabilityBin,
     ScoreICC,
     ScoreLimits,
     SliceMetrics,
@@ -249,7 +249,7 @@ def judges() -> dict[str, JudgeMetrics]:
 def additions() -> dict[str, object]:
     """Everything beyond agreement."""
     curve = (
-        ReliabilityBin(
+        CalibrationBin(
             lower=0.0,
             upper=0.1,
             n_samples=20,
@@ -257,9 +257,9 @@ def additions() -> dict[str, object]:
             observed_share=0.1,
             ci=interval(0.03, 0.3, "wilson"),
         ),
-        ReliabilityBin(lower=0.1, upper=0.2, n_samples=0, mean_probability=None, observed_share=None, ci=None),
+        CalibrationBin(lower=0.1, upper=0.2, n_samples=0, mean_probability=None, observed_share=None, ci=None),
     )
-    rate = CorrectedRate(
+    rate = CorrectedMetRate(
         name="facts",
         index=0,
         value=0.6,

@@ -8,8 +8,8 @@ from itertools import permutations
 
 from hypothesis import strategies as st
 
-from deemster.alignment._labelled_votes import panel
-from deemster.alignment._verdict_classes import Modes, classes_by_column
+from deemster.alignment._labelled_votes import read_labelled_votes
+from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.datasets import Votes
 
 FACTS = {"name": "facts", "weight": 10, "requirement": "Every claim is supported."}
@@ -38,7 +38,12 @@ TONE = {
 CRITERIA = (FACTS, PADDING, DEPTH, FLAW, TONE)
 JUDGES = ("a", "b", "c")
 PEOPLE = ("ann", "bob", "cy")
-MODES = [Modes(), Modes("as_unmet", "as_unmet"), Modes("as_category", "exclude"), Modes("exclude", "as_unmet")]
+MODES = [
+    AbstentionModes(),
+    AbstentionModes("as_unmet", "as_unmet"),
+    AbstentionModes("as_category", "exclude"),
+    AbstentionModes("exclude", "as_unmet"),
+]
 
 
 def votes_value(items, *, criteria=CRITERIA, judges=JUDGES, **more):
@@ -52,10 +57,9 @@ def votes_value(items, *, criteria=CRITERIA, judges=JUDGES, **more):
     }
 
 
-def laid_out(value, modes=None, **more):
-    """The panel of a votes file, and the classes of its columns."""
-    whole = panel(Votes.parse(value), None, **more)
-    return whole, classes_by_column(whole.columns, modes or Modes())
+def labelled_votes(value, modes=None, **more):
+    """The labelled votes of a votes file."""
+    return read_labelled_votes(Votes.parse(value), None, modes=modes or AbstentionModes(), **more)
 
 
 def labels_of(criterion):

@@ -5,9 +5,10 @@ import pytest
 
 from deemster.alignment import _bootstrap_replicates as engine
 from deemster.alignment import compute_metrics
-from deemster.alignment._labelled_votes import panel
+from deemster.alignment._labelled_votes import read_labelled_votes
 from deemster.alignment._score_statistics import LARGEST_RANKED
-from deemster.alignment._slices import tagged_of
+from deemster.alignment._slices import read_tags
+from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.datasets import Votes
 from tests.alignment import loop_reference as loops
 from tests.alignment.test_compute_alignment import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
@@ -164,12 +165,12 @@ def test_blocks_change_no_digit(monkeypatch):
 def test_a_small_budget_of_memory_makes_more_blocks(monkeypatch):
     votes = Votes.parse(random_value(11, size=60))
     whole = compute_metrics(votes, None, bootstrap=True, n_bootstrap=150, seed=5)
-    original = engine.replicates_of
+    original = engine.replicate_statistics
 
     def thrifty(*parts, **more):
         return original(*parts, **more, block_bytes=1)
 
-    monkeypatch.setattr("deemster.alignment.compute_alignment.replicates_of", thrifty)
+    monkeypatch.setattr("deemster.alignment.compute_alignment.replicate_statistics", thrifty)
     assert compute_metrics(votes, None, bootstrap=True, n_bootstrap=150, seed=5) == whole
 
 
@@ -303,10 +304,10 @@ def test_slices_of_few_items_have_the_numbers_of_their_items_and_cost_no_replica
         for name in ("criterion_accuracy", "mean_kappa", "score_rmse", "bias"):
             assert same(getattr(one, name), inside["all", name])
         assert (one.intervals is not None) == (bootstrap and one.tag == "half")
-    whole = panel(votes)
-    tagged = tagged_of(whole)
-    assert [tagged.tags[number] for number in tagged.large] == ["half"]
-    assert tagged.members(len(whole.ids)).shape == (len(whole.ids), 1)
+    labelled = read_labelled_votes(votes, modes=AbstentionModes())
+    tags = read_tags(labelled)
+    assert [tags.names[number] for number in tags.large] == ["half"]
+    assert tags.large_members(len(labelled.ids)).shape == (len(labelled.ids), 1)
 
 
 def test_replicates_of_a_slice_without_intervals_are_no_warning():
@@ -361,7 +362,7 @@ def test_the_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
     votes = Votes.parse(random_value(11, size=40, tags=("x",)))
     arguments = {"bootstrap": "bca", "n_bootstrap": 50, "seed": 5, "per_judge": True, "per_slice": True}
     whole = compute_metrics(votes, None, **arguments)
-    monkeypatch.setattr("deemster.alignment._joint_counts._exact", lambda _: dtype)
+    monkeypatch.setattr("deemster.alignment._contingency_counts._count_dtype", lambda _: dtype)
     assert compute_metrics(votes, None, **arguments) == whole
 
 

@@ -148,7 +148,7 @@ def test_a_truth_of_nulls_alone_is_no_truth():
 
 def test_every_warning_is_explained_in_the_reference():
     root = Path(__file__).parent.parent.parent
-    names = ("_labelled_votes.py", "compute_alignment.py")
+    names = ("_labelled_votes.py", "_build_result.py")
     sources = "".join((root / "src/deemster/alignment" / name).read_text() for name in names)
     page = (root / "docs/reference/files.md").read_text(encoding="utf-8")
     section = page.partition("### Warnings")[2].partition("\n#")[0]

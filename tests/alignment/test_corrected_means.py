@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.alignment._corrected_means import corrected
+from deemster.alignment._corrected_means import corrected_means
 from tests.alignment import make_votes as ballots
-from tests.alignment.make_votes import FACTS, MODES, laid_out, votes_value
+from tests.alignment.make_votes import FACTS, MODES, labelled_votes, votes_value
 
 
 def rows_of(labelled, unlabelled):
@@ -19,7 +19,9 @@ def rows_of(labelled, unlabelled):
 
 
 def corrected_of(labelled, unlabelled, **more):
-    return corrected(*laid_out(votes_value(rows_of(labelled, unlabelled), criteria=[FACTS], judges=["j"])), **more)
+    return corrected_means(
+        labelled_votes(votes_value(rows_of(labelled, unlabelled), criteria=[FACTS], judges=["j"])), **more
+    )
 
 
 def verdicts(digits):
@@ -53,7 +55,7 @@ def test_where_every_item_is_labelled_nothing_is_corrected():
 
 def test_an_unlabelled_item_that_was_not_graded_is_no_reason_to_correct():
     rows = [*rows_of([("MET", "MET"), ("UNMET", "MET")], []), {"id": "x", "error": "timed out"}]
-    assert corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
+    assert corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
 
 
 def test_a_judge_no_better_than_chance_corrects_no_rate():
@@ -77,20 +79,20 @@ def test_a_rate_that_contradicts_the_errors_is_clipped_and_says_so():
 def test_abstentions_failures_and_errored_items_are_in_no_rate():
     rows = rows_of([("MET", "MET"), ("UNMET", "UNMET")], ["MET", "CANNOT_ASSESS", {"failure": "parse"}, None])
     rows.append({"id": "x", "error": "timed out"})
-    found = corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"])))
+    found = corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"])))
     assert found.met_rates[0].n_samples == 3
     assert found.score.n_unlabelled == 1
 
 
 def test_a_labelled_item_with_a_gap_in_its_truth_counts_as_one_without_a_true_score():
     rows = rows_of([("MET", "MET"), ("UNMET", "UNMET"), (None, "MET")], ["MET"])
-    found = corrected(*laid_out(votes_value(rows, criteria=[FACTS], judges=["j"])))
+    found = corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"])))
     assert (found.score.n_labelled, found.score.n_unlabelled) == (2, 2)
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
 def test_rates_and_counts_are_what_loops_over_verdicts_give(value, modes):
-    found = corrected(*laid_out(value, modes))
+    found = corrected_means(labelled_votes(value, modes))
     labelled = ballots.used(value)
     if len(labelled) == len(value["items"]):
         assert found is None

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.alignment._human_agreement import human
+from deemster.alignment._human_agreement import human_agreement
 from tests.alignment import make_votes as ballots
-from tests.alignment.make_votes import CRITERIA, FACTS, JUDGES, MODES, PEOPLE, laid_out, votes_value
+from tests.alignment.make_votes import CRITERIA, FACTS, JUDGES, MODES, PEOPLE, labelled_votes, votes_value
 
 
 def labelled(name, labels, votes, **more):
@@ -28,7 +28,7 @@ SMALL = votes_value(
 
 
 def test_each_person_faces_the_consensus_of_the_others():
-    found = human(*laid_out(SMALL))
+    found = human_agreement(labelled_votes(SMALL))
     # Without ann, bob and cy are tied on q2, so three items remain, on which she agrees; so for bob.
     assert [(one.name, one.accuracy, one.mean_kappa, one.n_samples) for one in found.annotators] == [
         ("ann", 1.0, 1.0, 3),
@@ -41,7 +41,7 @@ def test_each_person_faces_the_consensus_of_the_others():
 
 
 def test_the_judge_faces_the_same_references_and_the_gap_is_what_it_lacks():
-    found = human(*laid_out(SMALL))
+    found = human_agreement(labelled_votes(SMALL))
     # Without ann or bob: q1 right, q3 right, q4 wrong. Without cy: q2 wrong too.
     assert found.panel.accuracy == pytest.approx((2 / 3 + 2 / 3 + 2 / 4) / 3)
     # MET UNMET UNMET against MET UNMET MET: 1/3 of the chance-expected 5/9 - 4/9; with q2 it is chance itself.
@@ -54,7 +54,7 @@ def test_the_judge_faces_the_same_references_and_the_gap_is_what_it_lacks():
 
 
 def test_the_alpha_of_people_rests_on_units_with_two_labels():
-    found = human(*laid_out(SMALL))
+    found = human_agreement(labelled_votes(SMALL))
     # 12 labels, 5 MET and 7 UNMET; q2 alone disagrees: 4 of its 6 ordered pairs, each worth a half.
     assert found.per_criterion[0].krippendorff_alpha == pytest.approx(1 - 11 * 2 / (2 * 5 * 7))
     assert found.krippendorff_alpha == found.per_criterion[0].krippendorff_alpha
@@ -63,12 +63,12 @@ def test_the_alpha_of_people_rests_on_units_with_two_labels():
 
 def test_one_annotator_is_no_ceiling():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"ann": ["UNMET"]}, {"j": ["MET"]})]
-    assert human(*laid_out(votes_value(items, criteria=[FACTS], judges=["j"]))) is None
+    assert human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"]))) is None
 
 
 def test_people_who_never_meet_have_no_ceiling_but_are_counted():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"bob": ["UNMET"]}, {"j": ["MET"]})]
-    found = human(*laid_out(votes_value(items, criteria=[FACTS], judges=["j"])))
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
     assert (found.n_annotators, found.n_items, found.ceiling_accuracy, found.accuracy_gap) == (2, 0, None, None)
     assert (found.krippendorff_alpha, found.panel.n_samples, found.panel.accuracy) == (None, 0, None)
 
@@ -136,7 +136,7 @@ def near(found, expected):
 def test_the_ceiling_is_what_loops_over_labels_give(value, modes):
     value = one_vote_each(value)
     people, rows, totals, alphas = slow_human(value, modes)
-    found = human(*laid_out(value, modes))
+    found = human_agreement(labelled_votes(value, modes))
     if len(people) < 2:
         assert found is None
         return
@@ -161,12 +161,12 @@ def test_the_ceiling_is_what_loops_over_labels_give(value, modes):
 def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
     value = one_vote_each(value)
     modes = MODES[0]
-    whole, classes = laid_out(value, modes)
-    found = human(whole, classes, replicates=4, seed=seed)
+    votes = labelled_votes(value, modes)
+    found = human_agreement(votes, replicates=4, seed=seed)
     if found is None:
         return
     rng = np.random.default_rng(seed)
-    n, ceilings, alphas = len(whole.ids), [], []
+    n, ceilings, alphas = len(votes.ids), [], []
     for _ in range(4):
         people, rows, _, criteria = slow_human(value, modes, draw=rng.integers(0, n, n).tolist())
         ceilings.append(ballots.mean(rows[person, person][0] for person in people))
@@ -185,5 +185,5 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
 
 def test_people_are_named_in_order_whatever_the_file_says():
     items = [labelled("q1", {name: ["MET"] for name in reversed(PEOPLE)}, {"j": ["MET"]})]
-    found = human(*laid_out(votes_value(items, criteria=[FACTS], judges=["j"])))
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
     assert [one.name for one in found.annotators] == sorted(PEOPLE)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.alignment._item_difficulty import items
-from deemster.alignment._judge_calibration import calibration
-from deemster.alignment._judge_consistency import consistency
+from deemster.alignment._item_difficulty import disputed_items
+from deemster.alignment._judge_calibration import judge_calibration
+from deemster.alignment._judge_consistency import judge_consistency
 from tests.alignment import make_votes as ballots
-from tests.alignment.make_votes import CRITERIA, DEPTH, FACTS, FLAW, JUDGES, MODES, laid_out, votes_value
+from tests.alignment.make_votes import CRITERIA, DEPTH, FACTS, FLAW, JUDGES, MODES, labelled_votes, votes_value
 
 FAILURE = {"failure": "parse"}
 
@@ -27,7 +27,7 @@ def test_a_judge_that_repeats_itself_is_stable():
         graded("q4", ["MET"], a=[["UNMET", "CANNOT_ASSESS"]], b=["MET"]),
         graded("q5", ["MET"], a=[[FAILURE, FAILURE]], b=["MET"]),
     ]
-    (found,) = consistency(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
+    (found,) = judge_consistency(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
     # q4 has one repeat that counts, q5 none.
     assert (found.judge_id, found.n_cells, found.n_repeats) == ("a", 3, 8)
     assert found.stable_share == pytest.approx(2 / 3)
@@ -38,17 +38,17 @@ def test_a_judge_that_repeats_itself_is_stable():
 
 def test_judges_that_were_asked_once_have_no_consistency():
     rows = [graded("q1", ["MET"], a=["MET"])]
-    assert consistency(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
+    assert judge_consistency(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
 
 
 def test_repeats_on_unlabelled_items_do_not_count():
     rows = [graded("q1", ["MET"], a=["MET"]), {"id": "q2", "votes": {"a": [["MET", "UNMET"]]}}]
-    assert consistency(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
+    assert judge_consistency(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
 def test_consistency_is_what_loops_over_repeats_give(value, modes):
-    found = {one.judge_id: one for one in consistency(*laid_out(value, modes)) or ()}
+    found = {one.judge_id: one for one in judge_consistency(labelled_votes(value, modes)) or ()}
     for judge in JUDGES:
         shares, count, alphas = [], 0, []
         for place, criterion in enumerate(CRITERIA):
@@ -84,7 +84,7 @@ def test_the_most_disputed_item_comes_first_then_the_hardest_then_by_id():
         graded("split-hard", ["MET"], a=["MET"], b=["UNMET"], c=["UNMET"]),
         graded("silent", ["MET"], a=["CANNOT_ASSESS"]),
     ]
-    found = items(*laid_out(votes_value(rows, criteria=[FACTS])))
+    found = disputed_items(labelled_votes(votes_value(rows, criteria=[FACTS])))
     assert [one.id for one in found] == ["split-hard", "split-1", "split-2", "wrong", "agreed", "silent"]
     assert [one.dispute for one in found] == [pytest.approx(2 / 3)] * 3 + [0.0, 0.0, None]
     assert [one.difficulty for one in found] == pytest.approx([2 / 3, 1 / 3, 1 / 3, 1.0, 0.0, None])
@@ -93,13 +93,13 @@ def test_the_most_disputed_item_comes_first_then_the_hardest_then_by_id():
 
 def test_at_most_twenty_items_are_shown():
     rows = [graded(f"q{place:02d}", ["MET"], a=["MET"], b=["UNMET"]) for place in range(30)]
-    found = items(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
+    found = disputed_items(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
     assert [one.id for one in found] == [f"q{place:02d}" for place in range(20)]
 
 
 def test_without_a_vote_that_counts_there_is_no_list_of_items():
     rows = [{"id": "q1", "ground_truth": ["MET"], "final": ["MET"], "votes": {"a": ["CANNOT_ASSESS"]}}]
-    assert items(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
+    assert disputed_items(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
@@ -107,7 +107,7 @@ def test_difficulty_and_dispute_are_what_loops_over_votes_give(value, modes):
     for item in value["items"]:
         for cells in item["votes"].values():
             cells[:] = [cell[0] if isinstance(cell, list) else cell for cell in cells]
-    found = {one.id: one for one in items(*laid_out(value, modes))}
+    found = {one.id: one for one in disputed_items(labelled_votes(value, modes))}
     assert len(found) == len(ballots.used(value))
     for item in ballots.used(value):
         missed, votes, disputes = 0, 0, []
@@ -142,7 +142,7 @@ def test_probabilities_of_met_are_scored_against_the_truth():
         stated("q6", "MET", 0.5, "CANNOT_ASSESS"),
         {"id": "q7", "votes": {"a": [{"verdict": "MET", "p": 0.7}]}},
     ]
-    (found,) = calibration(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a"])))
+    (found,) = judge_calibration(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"])))
     assert (found.judge_id, found.scale, found.n_samples) == ("a", "binary", 4)
     assert found.brier == pytest.approx((0.01 + 0.04 + 0.16 + 0.9025) / 4)
     # Bins: 0.2 (0 of 1), 0.6 (1 of 1), 0.9 and 0.95 (1 of 2).
@@ -158,7 +158,7 @@ def test_an_abstention_that_counts_as_unmet_is_an_outcome():
     rows = [stated("q1", "MET", 0.9), stated("q2", "CANNOT_ASSESS", 0.5)]
     value = votes_value(rows, criteria=[FACTS], judges=["a"])
     for mode in ("as_unmet", "as_category"):
-        (found,) = calibration(*laid_out(value, ballots.Modes(mode, "exclude")))
+        (found,) = judge_calibration(labelled_votes(value, ballots.AbstentionModes(mode, "exclude")))
         assert found.n_samples == 2
         assert found.brier == pytest.approx((0.01 + 0.25) / 2)
 
@@ -171,7 +171,7 @@ def test_options_are_scored_in_the_order_of_the_author():
         graded("q2", ["poor", "n-a"], a=[{"verdict": "fair", "p": [0.1, 0.5, 0.4]}, sure]),
     ]
     value = votes_value(rows, criteria=[DEPTH, FLAW], judges=["a"])
-    (found,) = calibration(*laid_out(value))
+    (found,) = judge_calibration(labelled_votes(value))
     first, second, third = 0.09 + 0.04 + 0.01, 0.01 + 0.25 + 0.36, 0.04 + 0.04
     assert (found.scale, found.n_samples) == ("multi-choice", 3)
     assert found.brier == pytest.approx((first + second + third) / 3)
@@ -185,12 +185,15 @@ def test_several_judges_come_one_by_one_and_then_together():
         stated("q2", "MET", 0.7, judge="a"),
         stated("q3", "UNMET", 0.6, judge="a"),
     ]
-    found = calibration(*laid_out(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
+    found = judge_calibration(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a", "b"])))
     assert [(one.judge_id, one.n_samples) for one in found] == [("a", 2), ("b", 1), (None, 3)]
     assert found[2].brier == pytest.approx((0.01 + 0.09 + 0.36) / 3)
 
 
 def test_without_a_probability_there_is_no_calibration():
     assert (
-        calibration(*laid_out(votes_value([graded("q1", ["MET"], a=["MET"])], criteria=[FACTS], judges=["a"]))) is None
+        judge_calibration(
+            labelled_votes(votes_value([graded("q1", ["MET"], a=["MET"])], criteria=[FACTS], judges=["a"]))
+        )
+        is None
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from deemster.alignment.metrics_result import ConfusionMatrix, JudgeMetrics, MetricsResult
+from deemster.alignment import ConfusionMatrix, JudgeMetrics, MetricsResult
 from tests.alignment import make_results as results
 
 TABLE = ConfusionMatrix(matrix=((8, 2), (1, 9)), labels=("MET", "UNMET"))

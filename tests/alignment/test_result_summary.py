@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from deemster.alignment.text_layout import WIDTH
+from deemster.alignment.result_summary import WIDTH
 from tests.alignment import make_results as results
 
 

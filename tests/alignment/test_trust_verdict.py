@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from deemster.alignment import MetricsResult, Verdict
+from deemster.alignment import MetricsResult, TrustVerdict
 from tests.alignment import make_results as results
 
 
@@ -26,7 +26,7 @@ def codes(found):
 
 
 def test_a_substantial_kappa_with_nothing_against_it_is_a_yes():
-    assert answered() == Verdict(answer="yes", floor=0.7, reasons=())
+    assert answered() == TrustVerdict(answer="yes", floor=0.7, reasons=())
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_below_moderate_is_not_yet_and_without_a_kappa_there_is_no_answer():
     ],
 )
 def test_an_answer_reaches_what_is_not_above_it(answer, reached):
-    found = Verdict(answer=answer, floor=None, reasons=())
+    found = TrustVerdict(answer=answer, floor=None, reasons=())
     assert tuple(found.reaches(least) for least in ("yes", "with care", "not yet")) == reached
 
 
 def test_the_answer_follows_from_the_numbers_whatever_is_given(tmp_path):
     result = results.full_result()
-    lie = Verdict(answer="yes", floor=1.0, reasons=())
+    lie = TrustVerdict(answer="yes", floor=1.0, reasons=())
     assert msgspec.structs.replace(result, verdict=lie) == result
     assert msgspec.structs.replace(result, mean_kappa=None, intervals=None, bootstrap=None).verdict.answer is None
     path = tmp_path / "result.json"

@@ -1,22 +1,32 @@
-"""Judges against people, and against each other."""
+"""Judges against people, and against each other: `compute_metrics` and the models of its result."""
 
 from deemster import lazy_names
 
 _FILES = {
-    "deemster.alignment.cascade_calibration": ("CascadeCalibration", "CascadePoint", "calibrate_cascade"),
-    "deemster.alignment.compute_alignment": ("align", "compute_metrics"),
-    "deemster.alignment.judge_as_annotator": ("annotator_tests", "latent_truth"),
+    "deemster.alignment.cascade_calibration": (
+        "CascadeCalibration",
+        "CascadePoint",
+        "calibrate_cascade",
+    ),
+    "deemster.alignment.compute_alignment": (
+        "align",
+        "compute_metrics",
+    ),
+    "deemster.alignment.judge_as_annotator": (
+        "annotator_tests",
+        "latent_truth",
+    ),
     "deemster.alignment.judge_comparison": ("compare_judges",),
-    "deemster.alignment.metrics_result": (
-        "BiasResult",
+    "deemster.alignment.metrics_result": ("MetricsResult",),
+    "deemster.alignment.result_models": (
         "BootstrapResult",
         "BootstrapResults",
+        "CalibrationBin",
         "CalibrationMetrics",
         "CannotAssessStats",
-        "ConfidenceInterval",
         "ConfusionMatrix",
         "CorrectedMeans",
-        "CorrectedRate",
+        "CorrectedMetRate",
         "CorrectedScore",
         "CorrelationResult",
         "CoverageStats",
@@ -29,19 +39,19 @@ _FILES = {
         "JudgeComparison",
         "JudgeConsistency",
         "JudgeMetrics",
-        "MetricsResult",
         "NAStats",
         "NominalCriterionMetrics",
         "OptionMetrics",
         "OrdinalCriterionMetrics",
         "PooledScaleMetrics",
         "ReferenceAgreement",
-        "ReliabilityBin",
         "ScoreICC",
         "ScoreLimits",
         "SliceMetrics",
-        "Verdict",
     ),
+    "deemster.alignment.trust_verdict": ("TrustVerdict",),
+    "deemster.stats.proportion_intervals": ("ConfidenceInterval",),
+    "deemster.stats.systematic_bias": ("BiasResult",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

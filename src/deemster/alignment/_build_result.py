@@ -1,23 +1,34 @@
-"""From numbers by key to the models of a result."""
+"""Build the result of `compute_metrics` from statistics by key: criteria, judges, coverage, slices, warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from deemster.alignment._joint_counts import Cells, Shelf
-from deemster.alignment._labelled_votes import FAILED_BELOW, Floats, Panel
-from deemster.alignment._pooled_scales import whole_numbers
-from deemster.alignment._score_statistics import CORRELATIONS, FORMS, Duel, Moments
-from deemster.alignment._slices import Plain
-from deemster.alignment._table_measures import Key, abstaining_at, met_against_rest, pairs_of, tables_at
-from deemster.alignment.metrics_result import (
+from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
+from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
+from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
+from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
+from deemster.alignment._slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
+from deemster.alignment._verdict_classes import AbstentionModes
+from deemster.alignment._verdict_statistics import (
+    COVERAGE_RATES,
+    KINDS,
+    MET_NAMES,
+    POOLED_BINARY_NAMES,
+    POOLED_NAMES,
+    Key,
+    met_against_rest,
+)
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.alignment.result_models import (
     AnyCriterion,
-    BiasResult,
     BootstrapResult,
+    BootstrapResults,
     CannotAssessStats,
     ConfusionMatrix,
     CorrelationResult,
@@ -29,16 +40,37 @@ from deemster.alignment.metrics_result import (
     NominalCriterionMetrics,
     OptionMetrics,
     OrdinalCriterionMetrics,
+    PooledScaleMetrics,
     ScoreICC,
     ScoreLimits,
+    SliceMetrics,
 )
+from deemster.errors import listing, visible
 from deemster.stats.correlation import Correlation, kendall, spearman
 from deemster.stats.interpretation import interpret_correlation, interpret_kappa
 from deemster.stats.proportion_intervals import ConfidenceInterval
-from deemster.stats.systematic_bias import systematic_bias
+from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
+# A statistic that is undefined in more than this share of the replicates causes a warning.
+_UNDEFINED_SHARE = 0.05
 _VERDICTS = ("MET", "UNMET", "CANNOT_ASSESS")
-_SHARED = (
+_ALL_NAMES = (
+    "criterion_accuracy",
+    "binary_accuracy",
+    "criterion_precision",
+    "criterion_recall",
+    "criterion_f1",
+    "macro_accuracy",
+    "mean_kappa",
+    "micro_kappa",
+    "criterion_phi",
+    "mean_krippendorff_alpha",
+    "score_rmse",
+    "score_mae",
+    "score_concordance",
+    "score_alpha",
+)
+_CRITERION_NAMES = (
     "krippendorff_alpha",
     "fleiss_kappa",
     "balanced_accuracy",
@@ -47,7 +79,7 @@ _SHARED = (
     "gwet_ac",
     "panel_gwet_ac",
 )
-_JUDGE = (
+_JUDGE_NAMES = (
     "criterion_accuracy",
     "criterion_precision",
     "criterion_recall",
@@ -58,258 +90,398 @@ _JUDGE = (
     "score_mae",
     "binary_accuracy",
 )
-_RATES = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Findings:
-    """Everything that was computed, for the models to be filled from.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asks for.
 
     Attributes:
-        whole: The panel.
-        cells: Where the counts stand.
-        moments: Score-level sums and correlations.
-        counts: Cells of the data as they are, cells × 1.
-        estimates: Numbers by key; None where undefined.
-        intervals: Intervals by key; None without a bootstrap.
-        groups: The same by what they belong to, then by name.
-        confidence: The level of intervals.
-        coverage: Whether coverage is told.
-        plain: The slices; None where they are not asked for.
+        modes: What an abstention counts as.
+        method: The method of the intervals; None for a result without.
+        bootstrap: How replicates are drawn, and the level of all intervals.
+        per_judge: Whether each judge is compared with the truth.
+        per_slice: Whether each tag has numbers of its own.
     """
 
-    whole: Panel
-    cells: Cells
-    moments: Moments
+    modes: AbstentionModes
+    method: Method | None
+    bootstrap: BootstrapOptions
+    per_judge: bool
+    per_slice: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Every statistic, and the counts it rests on.
+
+    Attributes:
+        layout: Where the counts stand.
+        counts: Counts of the data themselves, cells × 1.
+        scores: Score-level sums and correlations.
+        estimates: The statistics of the data by key; None where undefined.
+        intervals: Their intervals by key; None without a bootstrap.
+        slices: The slices; None where they are not asked for.
+    """
+
+    layout: ContingencyCounts
     counts: Floats
+    scores: ScoreSums
     estimates: Mapping[Key, float | None]
     intervals: Mapping[Key, BootstrapResult] | None
-    groups: Mapping[Key, dict[str, BootstrapResult]] | None
-    confidence: float
-    coverage: bool
-    plain: Plain | None
+    slices: SliceEstimates | None
 
-    def number(self, *key: Any) -> float | None:
-        """A number by its key; None where it is undefined or does not exist."""
+    def value(self, *key: Any) -> float | None:
+        """A statistic by its key; None where it is undefined or does not exist."""
         return self.estimates.get(key)
 
-    def within(self, *scope: Any) -> Intervals:
-        """The intervals of all numbers of a scope, by name."""
-        return None if self.groups is None else self.groups.get(scope, {})
+    def intervals_of(self, *scope: Any) -> Intervals:
+        """The intervals of all statistics of a scope, by name."""
+        return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
+
+    @cached_property
+    def _intervals_by_scope(self) -> dict[Key, dict[str, BootstrapResult]]:
+        found: dict[Key, dict[str, BootstrapResult]] = {}
+        for key, interval in (self.intervals or {}).items():
+            found.setdefault(key[:-1], {})[key[-1]] = interval
+        return found
 
 
-def grouped(intervals: Mapping[Key, BootstrapResult]) -> dict[Key, dict[str, BootstrapResult]]:
-    """Intervals by what they belong to, then by name."""
-    found: dict[Key, dict[str, BootstrapResult]] = {}
-    for key, value in intervals.items():
-        found.setdefault(key[:-1], {})[key[-1]] = value
-    return found
+def build_result(
+    votes: LabelledVotes, options: Options, statistics: Statistics, extras: Mapping[str, Any]
+) -> MetricsResult:
+    """Build the result.
+
+    Args:
+        votes: The labelled votes.
+        options: What the caller asks for.
+        statistics: Every statistic.
+        extras: The fields of the result that are no statistics of agreement.
+    """
+    panel = statistics.scores.comparisons[0]
+    confidence = options.bootstrap.confidence
+    criteria = _criteria(votes, options, statistics)
+    n_samples = sum(criterion.n_samples for criterion in criteria)
+    kinds = [column.criterion.kind for column in votes.columns]
+    bias = _bias(panel, confidence)
+    numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
+    numbers |= {f"score_{name}": _correlation(panel.correlations[name]) for name in CORRELATIONS}
+    by_kind: dict[str, float | None] = {
+        kind: statistics.value("all", f"mean_kappa_by_kind.{kind}") for kind in dict.fromkeys(kinds)
+    }
+    return MetricsResult(
+        mean_kappa_by_kind=by_kind,
+        bias=bias,
+        score_limits=_limits(statistics, confidence),
+        score_icc=_icc(votes, statistics),
+        per_criterion=criteria,
+        per_judge=_judges(votes, statistics, confidence) if options.per_judge else None,
+        bootstrap=_bootstrap(votes, options, statistics),
+        n_items=len(votes.ids),
+        n_judges=len(votes.judges),
+        n_criteria=len(kinds),
+        n_binary_criteria=kinds.count("binary"),
+        n_ordinal_criteria=kinds.count("ordinal"),
+        n_nominal_criteria=kinds.count("nominal"),
+        n_samples=n_samples,
+        cannot_assess_mode=options.modes.cannot_assess,
+        na_mode=options.modes.na_mode,
+        na_stats=_abstentions(NAStats, "na", statistics) if set(kinds) - {"binary"} else None,
+        cannot_assess_stats=_abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
+        coverage_stats=_coverage(options, statistics, -1, n_samples),
+        pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
+        slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
+        warnings=(
+            *votes.warnings,
+            *_undefined_warnings(statistics, options.bootstrap.replicates),
+            *_data_warnings(votes, panel, bias, [one.name for one in criteria if one.is_degenerate]),
+        ),
+        intervals=statistics.intervals_of("all"),
+        **numbers,
+        **extras,
+    )
 
 
-def correlation_of(found: Correlation) -> CorrelationResult:
-    """A correlation with its word."""
-    word = interpret_correlation(found.value) if found.value is not None else "undefined"
+def _bootstrap(votes: LabelledVotes, options: Options, statistics: Statistics) -> BootstrapResults | None:
+    if statistics.intervals is None or options.method is None:
+        return None
+    ends: dict[str, tuple[float, float] | None] = {}
+    for name in ("criterion_accuracy", "mean_kappa", "score_rmse"):
+        interval = statistics.intervals["all", name].ci
+        ends[name] = None if interval is None else (interval.lower, interval.upper)
+    return BootstrapResults(
+        accuracy_ci=ends["criterion_accuracy"],
+        kappa_ci=ends["mean_kappa"],
+        rmse_ci=ends["score_rmse"],
+        n_bootstrap=options.bootstrap.replicates,
+        confidence_level=options.bootstrap.confidence,
+        seed=options.bootstrap.seed,
+        method=options.method,
+        unit=votes.unit,
+    )
+
+
+def _correlation(found: Correlation) -> CorrelationResult:
     return CorrelationResult(
         coefficient=found.value,
         p_value=found.p_value,
         ci=found.interval,
-        interpretation=word if found.n >= 3 else "insufficient data",
+        interpretation=interpret_correlation(found.value) if found.n >= 3 else "insufficient data",
         n_samples=found.n,
         method=found.method,
     )
 
 
-def bias_of(duel: Duel, confidence: float) -> BiasResult:
-    """How far the scores of a duel lie above the true ones."""
-    found = systematic_bias(duel.x, duel.t, confidence=confidence)
-    return BiasResult(**{name: getattr(found, name) for name in BiasResult.__struct_fields__})
+def _bias(comparison: ScoreComparison, confidence: float) -> BiasResult:
+    return systematic_bias(comparison.predicted, comparison.true, confidence=confidence)
 
 
-def limits_of(findings: Findings) -> ScoreLimits | None:
+def _limits(statistics: Statistics, confidence: float) -> ScoreLimits | None:
     """The limits of agreement, with an interval of each; None without a pair of scores."""
-    duel = findings.moments.duels[0]
-    n = len(duel.x)
+    n = len(statistics.scores.comparisons[0].predicted)
     if not n:
         return None
-    mean, lower, upper = (findings.number("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
-    deviation = findings.number("all", "bias.std_bias")
+    mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
+    deviation = statistics.value("all", "bias.std_bias")
     ends: list[ConfidenceInterval | None] = [None, None]
     if deviation and lower is not None and upper is not None:
-        z = findings.moments.z
+        z = statistics.scores.z
         half = z * deviation * float(np.sqrt(1 / n + z * z / (2 * (n - 1))))
-        ends = [ConfidenceInterval(end - half, end + half, findings.confidence, "normal") for end in (lower, upper)]
+        ends = [ConfidenceInterval(end - half, end + half, confidence, "normal") for end in (lower, upper)]
     return ScoreLimits(mean=mean, lower=lower, upper=upper, lower_ci=ends[0], upper_ci=ends[1], n_samples=n)
 
 
-def icc_of(findings: Findings) -> ScoreICC | None:
+def _icc(votes: LabelledVotes, statistics: Statistics) -> ScoreICC | None:
     """The intraclass correlations of the judges' scores; None below two judges."""
-    judges = len(findings.whole.judges)
-    if judges < 2:
+    if len(votes.judges) < 2:
         return None
-    complete = ~np.isnan(findings.whole.judge_scores).any(axis=1)
-    forms = {name: findings.number("all", f"score_icc.{name}") for name in FORMS}
-    return ScoreICC(n_items=int(complete.sum()), n_judges=judges, **forms)
+    complete = ~np.isnan(votes.judge_scores).any(axis=1)
+    forms = {name: statistics.value("all", f"score_icc.{name}") for name in ICC_FORMS}
+    return ScoreICC(n_items=int(complete.sum()), n_judges=len(votes.judges), **forms)
 
 
-def coverage_of(findings: Findings, column: int, covered: int) -> CoverageStats | None:
-    """Which pairs of a column are covered; -1 is all columns."""
-    if not findings.coverage:
+def _coverage(options: Options, statistics: Statistics, column: int, n_covered: int) -> CoverageStats | None:
+    """Which pairs of a column are covered; -1 is all columns. None where abstentions are not left out."""
+    if not options.modes.exclude_all:
         return None
-    columns = len(findings.cells.lost)
-    first = findings.cells.coverage
-    held = findings.counts[first : first + 4 * columns, 0].reshape(columns, 4)
+    layout = statistics.layout
     chosen = slice(None) if column < 0 else slice(column, column + 1)
-    lost = findings.cells.lost[chosen].sum()
-    rates = {name: findings.number("coverage", column, name) for name in _RATES}
+    cells = layout.coverage_cells(statistics.counts)[chosen, :, 0]
+    errored = layout.n_errored[chosen].sum()
+    rates = {name: statistics.value("coverage", column, name) for name in COVERAGE_RATES}
     return CoverageStats(
-        n_total=int(held[chosen, 0].sum() + lost),
-        n_covered=covered,
-        n_errored=int(held[chosen, 3].sum() + lost),
-        intervals=findings.within("coverage", column),
+        n_total=int(cells[:, 0].sum() + errored),
+        n_covered=n_covered,
+        n_errored=int(cells[:, 3].sum() + errored),
+        intervals=statistics.intervals_of("coverage", column),
         **rates,
     )
 
 
-def abstaining_of(findings: Findings) -> tuple[NAStats | None, CannotAssessStats | None]:
-    """Agreement about abstaining, on multi-choice and on binary columns."""
-    kinds = {column.criterion.kind for column in findings.whole.columns}
-    found: list[Any] = []
-    models: tuple[tuple[str, Any], ...] = (("ca", CannotAssessStats), ("na", NAStats))
-    for name, model in models:
-        if (name == "ca" and "binary" not in kinds) or (name == "na" and not kinds - {"binary"}):
-            found.append(None)
-            continue
-        (both, missed), (extra, _) = abstaining_at(findings.cells, findings.counts, name)[0].astype(int).tolist()
-        kappa = findings.number("abstaining", name, "kappa")
-        fields = {
-            "count_true": both + missed,
-            "count_pred": both + extra,
-            "kappa": kappa,
-            "kappa_interpretation": interpret_kappa(kappa),
-            "false_positive": extra,
-            "false_negative": missed,
-        }
-        intervals = findings.within("abstaining", name)
-        if intervals is not None:
-            intervals = {f"{name}_kappa": intervals["kappa"]}
-        found.append(model(**{f"{name}_{field}": value for field, value in fields.items()}, intervals=intervals))
-    return found[1], found[0]
+def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
+    """Agreement about abstaining: ``ca`` on binary columns, ``na`` on all others."""
+    table = statistics.layout.abstention_tables(statistics.counts, binary=prefix == "ca")[0]
+    (both, missed), (extra, _) = table.astype(int).tolist()
+    kappa = statistics.value("abstaining", prefix, "kappa")
+    fields = {
+        "count_true": both + missed,
+        "count_pred": both + extra,
+        "kappa": kappa,
+        "kappa_interpretation": interpret_kappa(kappa),
+        "false_positive": extra,
+        "false_negative": missed,
+    }
+    intervals = statistics.intervals_of("abstaining", prefix)
+    if intervals is not None:
+        intervals = {f"{prefix}_kappa": intervals["kappa"]}
+    return model(**{f"{prefix}_{name}": value for name, value in fields.items()}, intervals=intervals)
 
 
-def criteria_of(findings: Findings) -> tuple[AnyCriterion, ...]:
+def _criteria(votes: LabelledVotes, options: Options, statistics: Statistics) -> tuple[AnyCriterion, ...]:
     """Every criterion, in order."""
     found: dict[int, AnyCriterion] = {}
-    for shelf in findings.cells.shelves:
-        every = pairs_of(shelf, findings.counts)[:, 0]
-        for slot, column in enumerate(shelf.columns):
-            found[column] = _criterion(findings, shelf, slot, every[slot])
-    return tuple(found[column] for column in sorted(found))
+    for group in statistics.layout.groups:
+        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
+            found[place] = _criterion(votes.columns[place], options, statistics, table)
+    return tuple(found[place] for place in sorted(found))
 
 
-def _criterion(findings: Findings, shelf: Shelf, slot: int, table: Floats) -> AnyCriterion:
-    place = shelf.columns[slot]
-    kind, n = shelf.classes[slot].kind, int(table.sum())
-    names = ["accuracy" if kind == "binary" else "exact_accuracy", *_SHARED]
+def _criterion(column: CriterionColumn, options: Options, statistics: Statistics, table: Floats) -> AnyCriterion:
+    kind, n = column.criterion.kind, int(table.sum())
+    names = ["accuracy" if kind == "binary" else "exact_accuracy", *_CRITERION_NAMES]
     kappa_name = "weighted_kappa" if kind == "ordinal" else "kappa"
-    kappa = findings.number("criterion", place, kappa_name)
+    kappa = statistics.value("criterion", column.index, kappa_name)
     fields: dict[str, Any] = {
-        "name": findings.whole.columns[place].name,
-        "index": place,
+        "name": column.name,
+        "index": column.index,
         "n_samples": n,
         kappa_name: kappa,
         "kappa_interpretation": interpret_kappa(kappa),
         "is_degenerate": n > 0 and kappa is None,
-        "coverage_stats": coverage_of(findings, place, n),
-        "intervals": findings.within("criterion", place),
+        "coverage_stats": _coverage(options, statistics, column.index, n),
+        "intervals": statistics.intervals_of("criterion", column.index),
     }
     if kind == "binary":
-        met = met_against_rest(table[None])[0]
-        names += ["precision", "recall", "f1", "phi", "fpr", "fnr"]
+        met = met_against_rest(table)
+        names += MET_NAMES
         fields |= {
             "support_true": int(met[0].sum()),
             "support_pred": int(met[:, 0].sum()),
-            "confusion_matrix": ConfusionMatrix(matrix=whole_numbers(met), labels=_VERDICTS[:2]) if n else None,
+            "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]),
         }
     else:
-        fields |= _choices(findings, shelf, slot, table)
+        fields |= _options(column, statistics, table)
     if kind == "ordinal":
         names += ["adjacent_accuracy", "linear_kappa", "rmse", "mae"]
-        truth, final = _classed(findings, shelf, slot)
-        fields["spearman"] = correlation_of(spearman(truth, final, confidence=findings.confidence))
-        fields["kendall"] = correlation_of(kendall(truth, final, confidence=findings.confidence))
-    fields |= {name: findings.number("criterion", place, name) for name in names}
+        both = (column.truth_classes >= 0) & (column.final_classes >= 0)
+        truth, final = column.truth_classes[both], column.final_classes[both]
+        fields["spearman"] = _correlation(spearman(truth, final, confidence=options.bootstrap.confidence))
+        fields["kendall"] = _correlation(kendall(truth, final, confidence=options.bootstrap.confidence))
+    fields |= {name: statistics.value("criterion", column.index, name) for name in names}
     models = {"binary": CriterionMetrics, "ordinal": OrdinalCriterionMetrics, "nominal": NominalCriterionMetrics}
     found: AnyCriterion = models[kind](**fields)
     return found
 
 
-def _classed(findings: Findings, shelf: Shelf, slot: int) -> tuple[Any, Any]:
-    """The classes of truth and final verdict of the covered pairs of a column."""
-    column, classes = findings.whole.columns[shelf.columns[slot]], shelf.classes[slot]
-    truth, final = classes.of(column.truth, column.worst), classes.of(column.final, column.worst)
-    both = (truth >= 0) & (final >= 0)
-    return truth[both], final[both]
-
-
-def _choices(findings: Findings, shelf: Shelf, slot: int, table: Floats) -> dict[str, Any]:
-    """Options and table in the author's order."""
-    place, classes = shelf.columns[slot], shelf.classes[slot]
-    shown = list(classes.shown)
-    labels = tuple(classes.labels[one] for one in shown)
+def _options(column: CriterionColumn, statistics: Statistics, table: Floats) -> dict[str, Any]:
+    """The options and the confusion matrix in the author's order."""
+    classes, order = column.classes, list(column.classes.author_order)
     options = tuple(
         OptionMetrics(
-            label=classes.labels[one],
-            index=classes.codes[one],
-            precision=findings.number("option", place, one, "precision"),
-            recall=findings.number("option", place, one, "recall"),
-            f1=findings.number("option", place, one, "f1"),
-            support_true=int(table[one].sum()),
-            support_pred=int(table[:, one].sum()),
-            intervals=findings.within("option", place, one),
+            label=classes.labels[option],
+            index=classes.codes[option],
+            precision=statistics.value("option", column.index, option, "precision"),
+            recall=statistics.value("option", column.index, option, "recall"),
+            f1=statistics.value("option", column.index, option, "f1"),
+            support_true=int(table[option].sum()),
+            support_pred=int(table[:, option].sum()),
+            intervals=statistics.intervals_of("option", column.index, option),
         )
-        for one in shown
+        for option in order
     )
-    matrix = ConfusionMatrix(matrix=whole_numbers(table[np.ix_(shown, shown)]), labels=labels) if table.sum() else None
+    matrix = _confusion_matrix(table[np.ix_(order, order)], tuple(classes.labels[option] for option in order))
     return {"n_options": classes.size, "per_option": options, "confusion_matrix": matrix}
 
 
-def judges_of(findings: Findings) -> dict[str, JudgeMetrics]:
+def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix | None:
+    """A table of counts as whole numbers; None where it is empty."""
+    if not table.sum():
+        return None
+    return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
+
+
+def _judges(votes: LabelledVotes, statistics: Statistics, confidence: float) -> dict[str, JudgeMetrics]:
     """Every judge against the truth, by id."""
-    whole = findings.whole
     found = {}
-    for judge, name in enumerate(whole.judges):
-        duel = findings.moments.duels[1 + judge]
-        pairs = 0
-        for shelf in findings.cells.shelves:
-            shape = (shelf.size, shelf.size, len(whole.judges), len(shelf.columns))
-            pairs += int(tables_at(findings.counts, shelf.judges, shape)[judge].sum())
-        raw, failed, silent = _votes_of(whole, judge)
-        numbers: dict[str, Any] = {each: findings.number("judge", judge, each) for each in _JUDGE}
-        numbers |= {f"score_{each}": correlation_of(duel.correlations[each]) for each in CORRELATIONS}
+    for judge, name in enumerate(votes.judges):
+        comparison = statistics.scores.comparisons[1 + judge]
+        pairs = sum(int(group.judge_tables(statistics.counts)[judge].sum()) for group in statistics.layout.groups)
+        raw, failed, abstained = _raw_votes(votes, judge)
+        numbers: dict[str, Any] = {each: statistics.value("judge", judge, each) for each in _JUDGE_NAMES}
+        numbers |= {f"score_{each}": _correlation(comparison.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
-            confusion_matrix=ConfusionMatrix(matrix=whole_numbers(raw), labels=_VERDICTS) if raw.sum() else None,
-            bias=bias_of(duel, findings.confidence),
+            confusion_matrix=_confusion_matrix(raw, _VERDICTS),
+            bias=_bias(comparison, confidence),
             n_samples=pairs,
             n_failed=failed,
-            n_abstained=silent,
-            intervals=findings.within("judge", judge),
+            n_abstained=abstained,
+            intervals=statistics.intervals_of("judge", judge),
             **numbers,
         )
     return found
 
 
-def _votes_of(whole: Panel, judge: int) -> tuple[Floats, int, int]:
-    """Raw binary votes against the truth, and how many votes on labelled cells failed or abstained."""
+def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
+    """A judge's binary votes against the truth, and how many of its votes on labelled cells failed or abstained."""
     raw = np.zeros(9)
-    failed = silent = 0
-    for column in whole.columns:
+    failed = abstained = 0
+    for column in votes.columns:
         labelled = column.truth >= 0
-        truth, votes = column.truth[labelled], column.votes[labelled, judge]
-        failed += int((votes < FAILED_BELOW).sum())
-        for code in column.criterion.abstentions:
-            silent += int((votes == code).sum())
+        truth, own = column.truth[labelled], column.votes[labelled, judge]
+        failed += int((own < FAILED_BELOW).sum())
+        abstained += sum(int((own == code).sum()) for code in column.criterion.abstentions)
         if column.criterion.kind == "binary":
-            cast = votes >= 0
-            raw += np.bincount(truth[cast].astype(np.intp) * 3 + votes[cast], minlength=9)
-    return raw.reshape(3, 3), failed, silent
+            cast = own >= 0
+            raw += np.bincount(truth[cast].astype(np.intp) * 3 + own[cast], minlength=9)
+    return raw.reshape(3, 3), failed, abstained
+
+
+def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
+    """All pairs of each kind of criterion that occurs."""
+    found = []
+    for kind in KINDS:
+        groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
+        if not groups:
+            continue
+        tables = [group.final_tables(statistics.counts)[:, 0] for group in groups]
+        names = POOLED_NAMES + (POOLED_BINARY_NAMES if kind == "binary" else ())
+        numbers = dict.fromkeys(POOLED_NAMES + POOLED_BINARY_NAMES) | {
+            name: statistics.value("pooled", kind, name) for name in names
+        }
+        matrix = None
+        if kind == "binary":
+            matrix = _confusion_matrix(met_against_rest(tables[0].sum(axis=0)), _VERDICTS[:2])
+        found.append(
+            PooledScaleMetrics(
+                scale_type=kind,
+                n_points=sum(int(table.sum()) for table in tables),
+                confusion_matrix=matrix,
+                n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
+                intervals=statistics.intervals_of("pooled", kind),
+                **numbers,
+            )
+        )
+    return tuple(found)
+
+
+def _abstaining_pairs(column: CriterionColumn) -> int:
+    """How many labelled and judged pairs have an abstention on either side."""
+    codes = list(column.criterion.abstentions)
+    judged = (column.truth >= 0) & (column.final >= 0)
+    return int((judged & (np.isin(column.truth, codes) | np.isin(column.final, codes))).sum())
+
+
+def _slices(slices: SliceEstimates, statistics: Statistics) -> tuple[SliceMetrics, ...]:
+    sizes, n_pairs, n_scores = (counts.tolist() for counts in (slices.tags.sizes, slices.n_pairs, slices.n_scores))
+    return tuple(
+        SliceMetrics(
+            tag=tag,
+            n_items=sizes[number],
+            n_samples=n_pairs[number],
+            n_scores=n_scores[number],
+            intervals=statistics.intervals_of("slice", number) if sizes[number] >= FEWEST_ITEMS else None,
+            **{name: statistics.value("slice", number, name) for name in SLICE_NAMES},
+        )
+        for number, tag in enumerate(slices.tags.names)
+    )
+
+
+def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
+    every = statistics.intervals or {}
+    fewest = (1 - _UNDEFINED_SHARE) * replicates
+    scarce = [key for key, one in every.items() if one.estimate is not None and one.n_bootstrap < fewest]
+    if not scarce:
+        return []
+    names = listing(sorted({str(key[-1]) for key in scarce}), limit=5)
+    share = f"{len(scarce)} of {len(every)} numbers are undefined in more than 5 % of the replicates"
+    return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
+
+
+def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, bias: BiasResult, degenerate: list[str]) -> list[str]:
+    found = []
+    if not len(panel.predicted):
+        found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
+    elif len(np.unique(panel.true)) <= 2:
+        found.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
+    if degenerate:
+        names = listing((visible(name, limit=60) for name in degenerate), limit=10)
+        found.append(f"degenerate: one class only, so no kappa, on {names}.")
+    if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.largest:
+        found.append("constant-shift: every predicted score differs from the true one by the same amount.")
+    for judge, name in enumerate(votes.judges):
+        if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):
+            found.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
+    if len(votes.ids) == 1:
+        found.append("one-item: everything rests on one item; intervals have no width and mean nothing.")
+    return found

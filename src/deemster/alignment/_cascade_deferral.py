@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from deemster.alignment._labelled_votes import Codes, Floats, Places
+from deemster.alignment._labelled_votes import Floats, Indices
+from deemster.alignment._verdict_classes import Codes
 from deemster.datasets import Votes
 from deemster.datasets.votes import Block
 from deemster.errors import InputError, visible
@@ -43,7 +44,7 @@ class Deferral:
     right: Floats
     escalated: Floats
     spent: Floats
-    unanswered: Places
+    unanswered: Indices
     cheap_right: int
     cheap_cost: float
     step: float
@@ -82,7 +83,7 @@ class _Cells(NamedTuple):
         price: What the strong panel's answers cost.
     """
 
-    items: Places
+    items: Indices
     surety: Floats
     cheap_right: Floats
     strong_right: Floats

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from deemster.alignment._bootstrap_draws import mean
-from deemster.alignment._labelled_votes import Codes, Column, Floats, Panel
-from deemster.alignment._verdict_classes import Classes
-from deemster.alignment.metrics_result import CorrectedMeans, CorrectedRate, CorrectedScore
+from deemster.alignment._bootstrap_replicates import mean_known
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
+from deemster.alignment._verdict_classes import Codes
+from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
 from deemster.stats.debiased_estimates import ppi_mean, rogan_gladen
 
 
-def corrected(whole: Panel, classes: tuple[Classes, ...], *, confidence: float = 0.95) -> CorrectedMeans | None:
+def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> CorrectedMeans | None:
     """The mean true score and the MET rates over all items, though people labelled only some.
 
     Right only where the labelled items were drawn at random from all: then the judge errs on the others as it does on
@@ -21,8 +21,7 @@ def corrected(whole: Panel, classes: tuple[Classes, ...], *, confidence: float =
     takes the two as independent, which makes it wider than it need be. Items are taken as independent of each other.
 
     Args:
-        whole: The panel.
-        classes: The classes of each column.
+        votes: The labelled votes.
         confidence: The level of the intervals.
 
     Returns:
@@ -31,49 +30,49 @@ def corrected(whole: Panel, classes: tuple[Classes, ...], *, confidence: float =
     References: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, PPI++, arXiv:2311.01453 (2023); W. J. Rogan, B. Gladen,
     American Journal of Epidemiology 107 (1978).
     """
-    blocks = whole.votes.blocks
+    blocks = votes.votes.blocks
     others = [np.flatnonzero(~block.labelled & ~block.errored) for block in blocks]
     if not any(len(rows) for rows in others):
         return None
-    facts = whole.derived
+    facts = votes.derived
     bare = [part.score[rows] for part, rows in zip(facts, others, strict=True)]
     rates = []
-    for column, kinds in zip(whole.columns, classes, strict=True):
-        if kinds.kind == "binary":
+    for column in votes.columns:
+        if column.criterion.kind == "binary":
             verdicts = [facts[block].final[others[block], place] for block, place in column.sources]
-            rates.append(_rate(column, kinds, np.concatenate(verdicts), confidence))
-    return CorrectedMeans(score=_score(whole, np.concatenate(bare), confidence), met_rates=tuple(rates))
+            rates.append(_met_rate(column, np.concatenate(verdicts), confidence))
+    return CorrectedMeans(score=_score(votes, np.concatenate(bare), confidence), met_rates=tuple(rates))
 
 
-def _score(whole: Panel, bare: Floats, confidence: float) -> CorrectedScore | None:
+def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedScore | None:
     """A labelled item with a gap in its truth has no true score, and counts with those that have no label."""
-    both = ~np.isnan(whole.predicted) & ~np.isnan(whole.true)
-    partly = whole.predicted[np.isnan(whole.true)]
+    both = ~np.isnan(votes.predicted) & ~np.isnan(votes.true)
+    partly = votes.predicted[np.isnan(votes.true)]
     unlabelled = np.concatenate([bare, partly])
     # Sorted, so that the order of the file does not reach the last digit of a sum.
     unlabelled = np.sort(unlabelled[~np.isnan(unlabelled)])
     if not both.any() or not len(unlabelled):
         return None
-    result = ppi_mean(whole.true[both], whole.predicted[both], unlabelled, confidence=confidence)
+    result = ppi_mean(votes.true[both], votes.predicted[both], unlabelled, confidence=confidence)
     return CorrectedScore(
         value=result.value,
         ci=result.interval,
         standard_error=result.standard_error,
         weight=result.lam,
         labelled_mean=result.classical,
-        predicted_mean=mean(np.concatenate([whole.predicted[both], unlabelled]).tolist()),
+        predicted_mean=mean_known(np.concatenate([votes.predicted[both], unlabelled]).tolist()),
         n_labelled=result.n,
         n_unlabelled=result.n_unlabelled,
     )
 
 
-def _rate(column: Column, classes: Classes, others: Codes, confidence: float) -> CorrectedRate:
-    truth, final = (classes.of(codes, column.worst) for codes in (column.truth, column.final))
+def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> CorrectedMetRate:
+    truth, final = column.truth_classes, column.final_classes
     covered = (truth >= 0) & (final >= 0)
     met, said = truth[covered] == 0, final[covered] == 0
     n_positive, n_negative = int(met.sum()), int((~met).sum())
     # The worst case of a binary criterion is no stand-in for an abstention, so it need not be told apart here.
-    seen = np.concatenate([final, classes.of(others, column.criterion.worst)])
+    seen = np.concatenate([final, column.classes.from_codes(others, column.criterion.worst)])
     seen = seen[seen >= 0]
     observed = float((seen == 0).mean()) if len(seen) else None
     sensitivity = float(said[met].mean()) if n_positive else None
@@ -89,7 +88,7 @@ def _rate(column: Column, classes: Classes, others: Codes, confidence: float) ->
             negatives=n_negative,
             confidence=confidence,
         )
-    return CorrectedRate(
+    return CorrectedMetRate(
         name=column.name,
         index=column.index,
         value=None if result is None else result.value,

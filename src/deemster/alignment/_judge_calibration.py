@@ -6,9 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from deemster.alignment._labelled_votes import Column, Floats, Panel, Places
-from deemster.alignment._verdict_classes import Classes
-from deemster.alignment.metrics_result import CalibrationMetrics, ReliabilityBin
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.alignment.result_models import CalibrationBin, CalibrationMetrics
 from deemster.stats.probability_calibration import brier, calibration_error
 
 Scale: TypeAlias = Literal["binary", "multi-choice"]
@@ -17,14 +16,12 @@ Scale: TypeAlias = Literal["binary", "multi-choice"]
 class _Stated(NamedTuple):
     """Cells with a probability and a truth: who stated it, what came true, and the probability of every class."""
 
-    judges: Places
-    outcomes: Places
+    judges: Indices
+    outcomes: Indices
     chances: Floats
 
 
-def calibration(
-    whole: Panel, classes: tuple[Classes, ...], *, confidence: float = 0.95
-) -> tuple[CalibrationMetrics, ...] | None:
+def judge_calibration(votes: LabelledVotes, *, confidence: float = 0.95) -> tuple[CalibrationMetrics, ...] | None:
     """How far each judge's probabilities can be taken at their word, on binary and on multi-choice criteria.
 
     A cell counts where it has a probability, and both the vote and the truth count by the mode. Binary: P(MET) against
@@ -37,32 +34,32 @@ def calibration(
 
     References: G. W. Brier, Monthly Weather Review 78 (1950); M. P. Naeini, G. F. Cooper, M. Hauskrecht, AAAI (2015).
     """
-    if not any(block.probabilities for block in whole.votes.blocks):
+    if not any(block.probabilities for block in votes.votes.blocks):
         return None
     found = []
     scales: tuple[Scale, ...] = ("binary", "multi-choice")
     for scale in scales:
         binary = scale == "binary"
         parts = [
-            _stated(whole, column, kinds)
-            for column, kinds in zip(whole.columns, classes, strict=True)
-            if (kinds.kind == "binary") == binary
+            _stated_probabilities(votes, column)
+            for column in votes.columns
+            if (column.criterion.kind == "binary") == binary
         ]
-        stated = _joined([part for part in parts if len(part.judges)])
+        stated = _join([part for part in parts if len(part.judges)])
         if stated is None:
             continue
-        heard = np.unique(stated.judges).tolist()
-        for judge in [*heard, None] if len(heard) > 1 else heard:
+        judges = np.unique(stated.judges).tolist()
+        for judge in [*judges, None] if len(judges) > 1 else judges:
             mine = slice(None) if judge is None else stated.judges == judge
-            name = None if judge is None else whole.judges[judge]
+            name = None if judge is None else votes.judges[judge]
             found.append(_metrics(name, scale, stated.outcomes[mine], stated.chances[mine], confidence))
     # Judges first, in the order of the panel; what all of them come to stands last.
-    found.sort(key=lambda one: len(whole.judges) if one.judge_id is None else whole.judges.index(one.judge_id))
+    found.sort(key=lambda one: len(votes.judges) if one.judge_id is None else votes.judges.index(one.judge_id))
     return tuple(found) or None
 
 
 def _metrics(
-    judge: str | None, scale: Scale, outcomes: Places, chances: Floats, confidence: float
+    judge: str | None, scale: Scale, outcomes: Indices, chances: Floats, confidence: float
 ) -> CalibrationMetrics:
     stated = chances[:, 0] if scale == "binary" else chances
     curve = calibration_error(outcomes, stated, confidence=confidence)
@@ -73,7 +70,7 @@ def _metrics(
         brier=brier(outcomes, stated).value,
         calibration_error=curve.value,
         curve=tuple(
-            ReliabilityBin(
+            CalibrationBin(
                 lower=part.low,
                 upper=part.high,
                 n_samples=part.n,
@@ -86,16 +83,15 @@ def _metrics(
     )
 
 
-def _stated(whole: Panel, column: Column, classes: Classes) -> _Stated:
+def _stated_probabilities(votes: LabelledVotes, column: CriterionColumn) -> _Stated:
     """The cells of one column; an outcome is 1 for MET, or the place among the scored options."""
-    truth = classes.of(column.truth, column.worst)
-    votes = classes.of(column.votes, column.worst)
+    truth = column.truth_classes
     rows: list[int] = []
     judges: list[int] = []
     chances: list[tuple[float, ...]] = []
     for number, place in column.sources:
-        block = whole.votes.blocks[number]
-        position = whole.place[block.items]
+        block = votes.votes.blocks[number]
+        position = votes.item_index[block.items]
         inside = np.where(position >= 0, np.searchsorted(column.rows, position), -1).tolist()
         for item, criterion, judge, stated in block.probabilities:
             if criterion == place and inside[item] >= 0:
@@ -107,20 +103,20 @@ def _stated(whole: Panel, column: Column, classes: Classes) -> _Stated:
     # By item, so that the order of the file does not reach the last digit of a sum.
     order = np.lexsort((judges, rows))
     at, who = np.array(rows, dtype=np.intp)[order], np.array(judges, dtype=np.intp)[order]
-    outcomes = _outcomes(column, classes)[truth[at]]
-    held = (truth[at] >= 0) & (votes[at, who] >= 0) & (outcomes >= 0)
+    outcomes = _outcomes(column)[truth[at]]
+    held = (truth[at] >= 0) & (column.vote_classes[at, who] >= 0) & (outcomes >= 0)
     return _Stated(who[held], outcomes[held], np.array(chances, dtype=np.float64)[order][held])
 
 
-def _outcomes(column: Column, classes: Classes) -> Places:
+def _outcomes(column: CriterionColumn) -> Indices:
     """What each class means as an outcome; -1 for an abstention, which no probability speaks of."""
-    if classes.kind == "binary":
-        return np.array([1] + [0] * (classes.size - 1), dtype=np.intp)
+    if column.classes.kind == "binary":
+        return np.array([1] + [0] * (column.classes.size - 1), dtype=np.intp)
     scored = column.criterion.scored
-    return np.array([scored.index(code) if code in scored else -1 for code in classes.codes], dtype=np.intp)
+    return np.array([scored.index(code) if code in scored else -1 for code in column.classes.codes], dtype=np.intp)
 
 
-def _joined(parts: list[_Stated]) -> _Stated | None:
+def _join(parts: list[_Stated]) -> _Stated | None:
     if not parts:
         return None
     # An option that a criterion does not have is one of probability 0: it changes no score.

@@ -1,17 +1,18 @@
-"""What alignment looks at: the labelled items in id order, and a column for each criterion."""
+"""Labelled votes: the items with ground truth in id order, and a column of verdicts for each criterion."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.alignment._clusters import Cluster, clusters_of
+from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses, build_classes
 from deemster.datasets import Derived, RubricDataset, Votes, derive, with_truth
 from deemster.datasets.join_ground_truth import overruled
 from deemster.datasets.judge_selection import seated
@@ -19,87 +20,106 @@ from deemster.errors import InputError, Issue, counted, did_you_mean, listing, v
 from deemster.formats.json_values import kind_of
 from deemster.rubrics import Criterion
 
-Codes: TypeAlias = NDArray[np.int16]
-Places: TypeAlias = NDArray[np.intp]
+Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
+Cluster: TypeAlias = str | Mapping[str, Any]
 _Readable = TypeVar("_Readable", Votes, RubricDataset)
 
-# The codes of a cell without a judgement: not there, or failed (two stand-ins).
+# Codes below this one stand for failed calls; this one stands for a missing verdict.
 FAILED_BELOW = -1
-# Powers of larger scores, which variances and their corrections need, are more than a number can hold.
-VAST = 1e90
+# The fourth powers of larger scores, which variances need, overflow.
+LARGEST_SCORE = 1e90
+# Intervals from fewer clusters are too narrow.
+FEWEST_CLUSTERS = 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+@dataclass(frozen=True, eq=False)
+class CriterionColumn:
     """One criterion over the items that have it.
 
     Attributes:
         name: Its name, with ``#2`` and so on where different criteria share one.
         index: Its place among the columns.
-        criterion: What is asked, as first met.
-        rows: Places of its items in the panel, ascending.
+        criterion: The criterion, as first met.
+        classes: The classes that its verdicts fall into.
+        rows: Places of its items among the labelled items, ascending.
         truth: Codes of the truth, by row.
         final: Codes of the final verdicts, by row.
         votes: Codes of the judges' votes, ``[rows, judges]``.
-        worst: The code that stands for the worst case, by row: the sign of a weight may differ between rubrics.
-        lost: Labelled cells on errored items, which are not among the rows.
-        sources: Where it comes from: numbers of blocks, and of the criterion there.
+        worst_codes: The code of the worst verdict, by row: the sign of a weight may differ between rubrics.
+        n_errored: Labelled cells on errored items, which are not among the rows.
+        sources: Where it comes from: pairs of a block's number and the number of the criterion in it.
     """
 
     name: str
     index: int
     criterion: Criterion
-    rows: Places
+    classes: VerdictClasses
+    rows: Indices
     truth: Codes
     final: Codes
     votes: Codes
-    worst: Codes
-    lost: int
+    worst_codes: Codes
+    n_errored: int
     sources: tuple[tuple[int, int], ...]
+
+    def classify(self, codes: Codes) -> Codes:
+        """The class of each code, by row; -1 where there is none."""
+        return self.classes.from_codes(codes, self.worst_codes)
+
+    @cached_property
+    def truth_classes(self) -> Codes:
+        """The class of the truth, by row."""
+        return self.classify(self.truth)
+
+    @cached_property
+    def final_classes(self) -> Codes:
+        """The class of the final verdict, by row."""
+        return self.classify(self.final)
+
+    @cached_property
+    def vote_classes(self) -> Codes:
+        """The class of each vote, ``[rows, judges]``."""
+        return self.classify(self.votes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """Labelled items that did not err, in id order, with all that is known of them.
+class LabelledVotes:
+    """The items with a truth and a grading, in id order, and all that is known of them.
 
     Attributes:
-        votes: Where it comes from, truth included.
+        votes: Where they come from, truth included.
         derived: The verdicts and scores of all items of the votes, block by block.
         ids: The items.
-        order: Of each item: its place in ``votes.ids``.
-        place: Of each of ``votes.ids``: its place here, -1 where it is not used.
+        item_index: For each of ``votes.ids`` its place in ``ids``; -1 where it is not used.
         judges: Ids of the judges.
         columns: The criteria, in order of first appearance by item id.
         predicted: Score of the final verdicts; NaN is none.
         true: Score of the truth; NaN is none.
         judge_scores: Score of each judge, ``[items, judges]``; NaN is none.
-        tags: Of each item.
-        clusters: Number of each item's cluster, from 0 without a gap; None where items stand alone.
-        errored: Labelled items whose grading failed as a whole.
-        mixed: Whether items have different rubrics.
+        tags: The tags of each item.
+        clusters: The number of each item's cluster, from 0 without a gap; None where items stand alone.
+        mixed_rubrics: Whether items have different rubrics.
         warnings: What a reader has to know, each led by its code.
     """
 
     votes: Votes
     derived: tuple[Derived, ...]
     ids: tuple[str, ...]
-    order: Places
-    place: Places
+    item_index: Indices
     judges: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[CriterionColumn, ...]
     predicted: Floats
     true: Floats
     judge_scores: Floats
     tags: tuple[tuple[str, ...], ...]
-    clusters: Places | None
-    errored: int
-    mixed: bool
+    clusters: Indices | None
+    mixed_rubrics: bool
     warnings: tuple[str, ...]
 
     @property
     def unit(self) -> str:
-        """What a bootstrap draws."""
+        """The word for what a bootstrap draws."""
         return "item" if self.clusters is None else "cluster"
 
     @property
@@ -107,51 +127,51 @@ class Panel:
         """How many units a bootstrap draws from."""
         return len(self.ids) if self.clusters is None else int(self.clusters.max()) + 1
 
+    @property
+    def unit_of_item(self) -> Indices:
+        """The number of each item's resampling unit."""
+        return np.arange(len(self.ids)) if self.clusters is None else self.clusters
 
-class Graded(Protocol):
-    """What holds votes, as a `Grading` does, which lives in a room above."""
+
+class HasVotes(Protocol):
+    """Whatever holds votes, such as a `Grading`."""
 
     def votes(self) -> Votes:
         """The votes."""
         ...
 
 
-def panel(
-    result: Votes | Graded | str | Path,
+def read_labelled_votes(
+    result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
+    modes: AbstentionModes,
     cluster: Cluster | None = None,
     judges: Collection[str] | None = None,
-) -> Panel:
+) -> LabelledVotes:
     """Match votes with their truth and lay them out by criterion.
 
     Args:
         result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it.
+        modes: What an abstention counts as.
         cluster: A metadata key, or the cluster of each item by id.
         judges: The judges that make up the panel; None for all.
 
     Raises:
-        InputError: No item has a truth and a grading, an item has no cluster, there is no such judge, or a file cannot
-            be used.
+        InputError: No item has a truth and a grading, an item has no cluster, there is no such judge, an abstention
+            shall be a class of an ordinal criterion, or a file cannot be used.
     """
     votes = _read(result, Votes, "result", "Votes or the path of a votes file")
-    notes: list[str] = []
+    warnings: list[str] = []
     if judges is not None:
-        votes = _reduced(votes, judges, notes)
-    held: frozenset[str] | None = None
+        votes = _select_judges(votes, judges, warnings)
+    shared_ids: frozenset[str] | None = None
     if dataset is not None:
         known = _read(dataset, RubricDataset, "dataset", "a RubricDataset, the path of one, or None")
-        votes, held = _joined(votes, known, notes)
-    bare = _laid_out(votes, held, notes)
-    if cluster is None:
-        return bare
-    clusters = clusters_of(bare.ids, [bare.votes.metadata[place] for place in bare.order.tolist()], cluster)
-    groups = int(clusters.max()) + 1
-    if groups < 20:
-        few = f"few-clusters: {counted(groups, 'cluster')} only; intervals from fewer than 20 are too narrow."
-        bare = replace(bare, warnings=(*bare.warnings, few))
-    return replace(bare, clusters=clusters)
+        votes, shared_ids = _join_truth(votes, known, warnings)
+    labelled = _lay_out(votes, shared_ids, modes, warnings)
+    return labelled if cluster is None else _with_clusters(labelled, cluster)
 
 
 def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _Readable:
@@ -166,7 +186,7 @@ def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _
     return found
 
 
-def _reduced(votes: Votes, judges: Collection[str], notes: list[str]) -> Votes:
+def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -> Votes:
     if isinstance(judges, str) or not isinstance(judges, Collection):
         raise InputError(f"`judges` is a list of names, not {kind_of(judges)}.")
     if not judges:
@@ -181,97 +201,100 @@ def _reduced(votes: Votes, judges: Collection[str], notes: list[str]) -> Votes:
         raise InputError([Issue(message) for message in issues])
     fewer, dropped = seated(votes, frozenset(judges))
     if dropped:
-        notes.append(
+        warnings.append(
             f"recorded-dropped: what was recorded on {counted(dropped, 'item')} is the whole panel's; it is derived "
             "from the votes of the chosen judges."
         )
     return fewer
 
 
-def _joined(votes: Votes, dataset: RubricDataset, notes: list[str]) -> tuple[Votes, frozenset[str]]:
-    here, there = frozenset(votes.ids), [str(item.id) for item in dataset.items]
-    missing = sorted(set(there) - here)
-    extra = sorted(here.difference(there))
+def _join_truth(votes: Votes, dataset: RubricDataset, warnings: list[str]) -> tuple[Votes, frozenset[str]]:
+    """The votes with the dataset's truth, and the ids that both have."""
+    voted, known = frozenset(votes.ids), [str(item.id) for item in dataset.items]
+    missing = sorted(set(known) - voted)
+    extra = sorted(voted.difference(known))
     if missing:
-        notes.append(f"missing-items: {counted(len(missing), 'item')} of the dataset without votes: {_named(missing)}.")
+        warnings.append(
+            f"missing-items: {counted(len(missing), 'item')} of the dataset without votes: {_list_names(missing)}."
+        )
     if extra:
-        notes.append(f"extra-items: {counted(len(extra), 'item')} of the votes not in the dataset: {_named(extra)}.")
+        warnings.append(
+            f"extra-items: {counted(len(extra), 'item')} of the votes not in the dataset: {_list_names(extra)}."
+        )
     joined = with_truth(votes, dataset)
     differing, others = overruled(votes, joined)
     if differing:
         which = f"{counted(differing, 'label')} of the votes on {counted(len(others), 'item')}"
-        notes.append(f"other-truth: {which} differ from the dataset: {_named(others)}; the dataset's count.")
-    return joined, here.intersection(there)
+        warnings.append(f"other-truth: {which} differ from the dataset: {_list_names(others)}; the dataset's count.")
+    return joined, voted.intersection(known)
 
 
-def _named(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return listing((visible(name, limit=60) for name in names), limit=5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """The used items of one block in id order: their rows in it and their places in the panel; and the lost ones."""
+class _BlockRows:
+    """The rows of one block of votes that count.
+
+    Attributes:
+        block: The number of the block.
+        rows: Its rows with a truth and a grading, in id order.
+        items: The places of these rows among the labelled items.
+        errored: Its labelled rows whose grading failed.
+    """
 
     block: int
-    inside: Places
-    outside: Places
-    lost: Places
+    rows: Indices
+    items: Indices
+    errored: Indices
 
 
-def _laid_out(votes: Votes, held: frozenset[str] | None, notes: list[str]) -> Panel:
+def _lay_out(
+    votes: Votes, shared_ids: frozenset[str] | None, modes: AbstentionModes, warnings: list[str]
+) -> LabelledVotes:
     derived = derive(votes)
-    size = len(votes.ids)
+    ids, size = votes.ids, len(votes.ids)
     labelled, errored = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for block, facts in zip(votes.blocks, derived, strict=True):
         labelled[block.items] = block.labelled
         errored[block.items] = block.errored | (facts.final < FAILED_BELOW).all(axis=1)
     shared = np.ones(size, dtype=bool)
-    if held is not None:
-        shared = np.fromiter((name in held for name in votes.ids), dtype=bool, count=size)
+    if shared_ids is not None:
+        shared = np.fromiter((name in shared_ids for name in ids), dtype=bool, count=size)
     used = shared & labelled & ~errored
-    _refuse_nothing(int(used.sum()), int((shared & labelled).sum()), int(shared.sum()))
-    ids = votes.ids
-    order = np.array(sorted(np.flatnonzero(used).tolist(), key=ids.__getitem__), dtype=np.intp)
-    rank = np.full(size, -1, dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    lost = shared & labelled & errored
-    parts = []
-    for number, block in enumerate(votes.blocks):
-        outside = rank[block.items]
-        inside = np.flatnonzero(outside >= 0)
-        inside = inside[np.argsort(outside[inside])]
-        parts.append(_Rows(number, inside, outside[inside], np.flatnonzero(lost[block.items])))
-    # By the item that comes first, so that the order of the file does not matter.
-    parts.sort(key=lambda part: (int(part.outside.min(initial=size)), part.block))
+    _require_items(int(used.sum()), int((shared & labelled).sum()), int(shared.sum()))
+    order = sorted(np.flatnonzero(used).tolist(), key=ids.__getitem__)
+    item_index = np.full(size, -1, dtype=np.intp)
+    item_index[order] = np.arange(len(order))
+    parts = _block_rows(votes, item_index, shared & labelled & errored)
     scores = np.full((len(order), 2 + len(votes.judges)), np.nan)
     for part in parts:
         facts = derived[part.block]
-        scores[part.outside, 0] = facts.score[part.inside]
-        scores[part.outside, 1] = facts.true_score[part.inside]
-        scores[part.outside, 2:] = facts.judge_scores[part.inside]
-    _refuse_vast(scores)
-    whole = Panel(
+        scores[part.items, 0] = facts.score[part.rows]
+        scores[part.items, 1] = facts.true_score[part.rows]
+        scores[part.items, 2:] = facts.judge_scores[part.rows]
+    _limit_scores(scores)
+    found = LabelledVotes(
         votes=votes,
         derived=derived,
-        ids=tuple([ids[place] for place in order.tolist()]),
-        order=order,
-        place=rank,
+        ids=tuple([ids[place] for place in order]),
+        item_index=item_index,
         judges=tuple(judge.id for judge in votes.judges),
-        columns=_columns(votes, [facts.final for facts in derived], parts),
+        columns=_columns(votes, [facts.final for facts in derived], parts, modes),
         predicted=np.ascontiguousarray(scores[:, 0]),
         true=np.ascontiguousarray(scores[:, 1]),
         judge_scores=np.ascontiguousarray(scores[:, 2:]),
-        tags=tuple([votes.tags[place] for place in order.tolist()]),
+        tags=tuple([votes.tags[place] for place in order]),
         clusters=None,
-        errored=int(lost.sum()),
-        mixed=sum(len(part.inside) + len(part.lost) > 0 for part in parts) > 1,
+        mixed_rubrics=sum(len(part.rows) + len(part.errored) > 0 for part in parts) > 1,
         warnings=(),
     )
     unlabelled = int((shared & ~labelled).sum())
-    return replace(whole, warnings=(*notes, *_warnings(whole, parts, unlabelled)))
+    return replace(found, warnings=(*warnings, *_warnings(found, parts, unlabelled)))
 
 
-def _refuse_nothing(used: int, labelled: int, shared: int) -> None:
+def _require_items(used: int, labelled: int, shared: int) -> None:
     if used:
         return
     if not shared:
@@ -281,9 +304,21 @@ def _refuse_nothing(used: int, labelled: int, shared: int) -> None:
     raise InputError(f"Every labelled item failed to be graded ({counted(labelled, 'item')}); nothing can be compared.")
 
 
-def _refuse_vast(scores: Floats) -> None:
+def _block_rows(votes: Votes, item_index: Indices, errored: NDArray[np.bool_]) -> list[_BlockRows]:
+    parts = []
+    for number, block in enumerate(votes.blocks):
+        items = item_index[block.items]
+        rows = np.flatnonzero(items >= 0)
+        rows = rows[np.argsort(items[rows])]
+        parts.append(_BlockRows(number, rows, items[rows], np.flatnonzero(errored[block.items])))
+    # By the item that comes first, so that the order of the file does not matter.
+    parts.sort(key=lambda part: (int(part.items.min(initial=len(item_index))), part.block))
+    return parts
+
+
+def _limit_scores(scores: Floats) -> None:
     largest = float(np.nanmax(np.abs(scores), initial=0.0))
-    if largest > VAST:
+    if largest > LARGEST_SCORE:
         raise InputError(
             f"Scores reach {largest:.3g}, and their squares are more than a number can hold: use smaller weights, or "
             "leave `normalize` true."
@@ -303,94 +338,169 @@ def _identity(criterion: Criterion) -> tuple[Any, ...]:
     )
 
 
-def _columns(votes: Votes, finals: Sequence[Codes], parts: list[_Rows]) -> tuple[Column, ...]:
-    found: dict[tuple[Any, ...], list[tuple[_Rows, int]]] = {}
+def _columns(
+    votes: Votes, finals: Sequence[Codes], parts: list[_BlockRows], modes: AbstentionModes
+) -> tuple[CriterionColumn, ...]:
+    found: dict[tuple[Any, ...], list[tuple[_BlockRows, int]]] = {}
     cells: dict[int, tuple[Codes, Codes, Codes]] = {}
     for part in parts:
-        if len(part.inside) + len(part.lost):
+        if len(part.rows) + len(part.errored):
             block = votes.blocks[part.block]
             # Criterion by criterion in memory, in one pass over each array.
             cells[part.block] = (
-                np.ascontiguousarray(block.truth[part.inside].T),
-                np.ascontiguousarray(finals[part.block][part.inside].T),
-                np.ascontiguousarray(block.votes[part.inside].transpose(1, 0, 2)),
+                np.ascontiguousarray(block.truth[part.rows].T),
+                np.ascontiguousarray(finals[part.block][part.rows].T),
+                np.ascontiguousarray(block.votes[part.rows].transpose(1, 0, 2)),
             )
             for place, criterion in enumerate(block.rubric.criteria):
                 found.setdefault(_identity(criterion), []).append((part, place))
     given = {name for name, *_ in found}
     taken: set[str] = set()
-    columns = []
-    for index, sources in enumerate(found.values()):
-        first, place = sources[0]
-        criterion = votes.blocks[first.block].rubric.criteria[place]
+    columns: list[CriterionColumn] = []
+    issues = []
+    for sources in found.values():
+        criterion = votes.blocks[sources[0][0].block].rubric.criteria[sources[0][1]]
         name, count = criterion.name, 1
         while name in taken or (count > 1 and name in given):
             count += 1
             name = f"{criterion.name} #{count}"
         taken.add(name)
-        columns.append(_column(votes, cells, sources, (name, index, criterion)))
+        column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
+        if criterion.kind == "ordinal" and modes.na_mode == "as_category" and _abstained(column):
+            issues.append(
+                Issue(
+                    f"`na_mode='as_category'` does not fit the ordinal criterion `{visible(name, limit=60)}`: an "
+                    "abstention has no place on its scale. Use `exclude` or `as_unmet`."
+                )
+            )
+        columns.append(column)
+    if issues:
+        raise InputError(issues)
     return tuple(columns)
 
 
 def _column(
     votes: Votes,
     cells: Mapping[int, tuple[Codes, Codes, Codes]],
-    sources: list[tuple[_Rows, int]],
-    what: tuple[str, int, Criterion],
-) -> Column:
-    truth: list[Codes] = []
-    final: list[Codes] = []
-    cast: list[Codes] = []
-    worst: list[Codes] = []
-    lost = 0
-    for part, place in sources:
-        block = votes.blocks[part.block]
-        for side, each in zip((truth, final, cast), cells[part.block], strict=True):
-            side.append(each[place])
-        worst.append(np.full(len(part.inside), block.rubric.criteria[place].worst, dtype=np.int16))
-        lost += int((block.truth[part.lost, place] >= 0).sum())
-    where = np.concatenate([part.outside for part, _ in sources])
-    order: Any = np.argsort(where, kind="stable") if len(sources) > 1 else slice(None)
-    name, index, criterion = what
-    return Column(
+    sources: list[tuple[_BlockRows, int]],
+    *,
+    name: str,
+    index: int,
+    modes: AbstentionModes,
+) -> CriterionColumn:
+    """Join the rows of all blocks that have a criterion."""
+    truth, final, cast = (
+        np.concatenate([cells[part.block][side][place] for part, place in sources]) for side in range(3)
+    )
+    criteria = [votes.blocks[part.block].rubric.criteria[place] for part, place in sources]
+    worst = np.concatenate(
+        [
+            np.full(len(part.rows), criterion.worst, dtype=np.int16)
+            for (part, _), criterion in zip(sources, criteria, strict=True)
+        ]
+    )
+    items = np.concatenate([part.items for part, _ in sources])
+    order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
+    mode = modes.for_kind(criteria[0].kind)
+    if criteria[0].kind == "ordinal" and mode == "as_category":
+        # Allowed where nobody can abstain or has abstained: then there is nothing to count as a category.
+        mode = "exclude"
+    return CriterionColumn(
         name=name,
         index=index,
-        criterion=criterion,
-        rows=where[order],
-        truth=np.concatenate(truth)[order],
-        final=np.concatenate(final)[order],
-        votes=np.concatenate(cast)[order],
-        worst=np.concatenate(worst)[order],
-        lost=lost,
+        criterion=criteria[0],
+        classes=build_classes(criteria[0], mode),
+        rows=items[order],
+        truth=truth[order],
+        final=final[order],
+        votes=cast[order],
+        worst_codes=worst[order],
+        n_errored=sum(int((votes.blocks[part.block].truth[part.errored, place] >= 0).sum()) for part, place in sources),
         sources=tuple((part.block, place) for part, place in sources),
     )
 
 
-def _warnings(whole: Panel, parts: list[_Rows], unlabelled: int) -> list[str]:
-    notes = []
+def _abstained(column: CriterionColumn) -> bool:
+    """Whether the author offers an abstention, or someone abstained without being offered it."""
+    if column.criterion.na_option_index is not None:
+        return True
+    codes = list(column.criterion.abstentions)
+    return any(bool(np.isin(cells, codes).any()) for cells in (column.truth, column.final, column.votes))
+
+
+def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int) -> list[str]:
+    found = []
     if unlabelled:
-        notes.append(f"no-truth: {counted(unlabelled, 'item')} without ground truth left out.")
-    if whole.errored:
-        notes.append(f"errored-items: grading failed on {counted(whole.errored, 'labelled item')}; in coverage only.")
-    failed = sum(int(((column.final < FAILED_BELOW) & (column.truth >= 0)).sum()) for column in whole.columns)
+        found.append(f"no-truth: {counted(unlabelled, 'item')} without ground truth left out.")
+    if errored := sum(len(part.errored) for part in parts):
+        found.append(f"errored-items: grading failed on {counted(errored, 'labelled item')}; in coverage only.")
+    failed = sum(int(((column.final < FAILED_BELOW) & (column.truth >= 0)).sum()) for column in labelled.columns)
     if failed:
-        notes.append(f"failed-cells: every call failed on {counted(failed, 'labelled cell')} of other items; left out.")
+        found.append(f"failed-cells: every call failed on {counted(failed, 'labelled cell')} of other items; left out.")
     ties = differing = 0
     for part in parts:
-        block, facts = whole.votes.blocks[part.block], whole.derived[part.block]
-        ties += int(block.no_consensus[part.inside].sum())
-        recorded, score = block.recorded_final[part.inside], block.recorded_score[part.inside]
-        other = ((recorded != -1) & (recorded != facts.derived_final[part.inside])).any(axis=1)
-        own = facts.derived_score[part.inside]
-        apart = ~np.isnan(score) & ~(np.abs(score - own) <= 1e-9)
-        differing += int((other | apart).sum())
+        block, facts = labelled.votes.blocks[part.block], labelled.derived[part.block]
+        ties += int(block.no_consensus[part.rows].sum())
+        recorded, score = block.recorded_final[part.rows], block.recorded_score[part.rows]
+        other_verdict = ((recorded != -1) & (recorded != facts.derived_final[part.rows])).any(axis=1)
+        other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
+        differing += int((other_verdict | other_score).sum())
     if ties:
-        notes.append(f"no-consensus: annotators are tied on {counted(ties, 'cell')}; unlabelled there.")
+        found.append(f"no-consensus: annotators are tied on {counted(ties, 'cell')}; unlabelled there.")
     if differing:
-        notes.append(
+        found.append(
             f"recorded-final: on {counted(differing, 'item')} what was recorded differs from what the votes give; "
             "the record is used."
         )
-    if whole.mixed:
-        notes.append("mixed-rubrics: items have different rubrics; each criterion rests on the items that have it.")
-    return notes
+    if labelled.mixed_rubrics:
+        found.append("mixed-rubrics: items have different rubrics; each criterion rests on the items that have it.")
+    return found
+
+
+def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
+    """Number the cluster of each item, in order of first appearance.
+
+    Raises:
+        InputError: No item has such a key, or some items have no cluster; all of these are listed.
+    """
+    if not isinstance(cluster, (str, Mapping)):
+        message = f"`cluster` is a metadata key or a map from item ids to clusters, not {kind_of(cluster)}."
+        raise InputError(message)
+    sources = np.argsort(labelled.item_index, kind="stable")[-len(labelled.ids) :].tolist()
+    metadata = [labelled.votes.metadata[source] for source in sources]
+    if isinstance(cluster, str):
+        _require_key(cluster, metadata)
+    keys: list[Any] = []
+    issues = []
+    for name, own in zip(labelled.ids, metadata, strict=True):
+        key = own.get(cluster) if isinstance(cluster, str) else cluster.get(name)
+        if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
+            issues.append(Issue(_missing_cluster(cluster, own), sample=name))
+        elif not isinstance(key, Hashable):
+            issues.append(Issue(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
+        keys.append(key)
+    if issues:
+        raise InputError(issues)
+    numbers: dict[Any, int] = {}
+    # 1 and true are one key of a dict and two clusters.
+    typed = ((isinstance(key, bool), key) for key in keys)
+    clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
+    warnings = labelled.warnings
+    if len(numbers) < FEWEST_CLUSTERS:
+        few = counted(len(numbers), "cluster")
+        warnings = (*warnings, f"few-clusters: {few} only; intervals from fewer than {FEWEST_CLUSTERS} are too narrow.")
+    return replace(labelled, clusters=clusters, warnings=warnings)
+
+
+def _require_key(key: str, metadata: Sequence[Mapping[str, Any]]) -> None:
+    known = {name: None for own in metadata for name in own}
+    if key not in known:
+        hint = did_you_mean(key, known) if known else "The items have no metadata."
+        raise InputError(f"No item's metadata has `{visible(key, limit=60)}` to cluster by. {hint}")
+
+
+def _missing_cluster(cluster: Cluster, own: Mapping[str, Any]) -> str:
+    if not isinstance(cluster, str):
+        return "The item has no cluster in the mapping given."
+    hint = did_you_mean(cluster, own) if own else "It has no metadata."
+    return f"The item's metadata has no `{visible(cluster, limit=60)}` to cluster by. {hint}"

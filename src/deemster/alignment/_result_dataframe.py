@@ -1,18 +1,17 @@
-"""Results of alignment as a table of pandas."""
+"""An alignment result as a pandas data frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deemster.alignment.metrics_result import (
+from deemster.alignment.result_models import (
     AnyCriterion,
     CorrelationResult,
     CoverageStats,
     CriterionMetrics,
     Intervals,
     JudgeMetrics,
-    MetricsResult,
     NominalCriterionMetrics,
     OrdinalCriterionMetrics,
     SliceMetrics,
@@ -21,6 +20,8 @@ from deemster.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from deemster.alignment.metrics_result import MetricsResult
 
 COLUMNS = (
     "level",
@@ -66,39 +67,28 @@ COLUMNS = (
 _WORDS = frozenset({"level", "name", "criterion_type", "cannot_assess_mode", "na_mode", "is_degenerate"})
 _COUNTS = frozenset({"n_samples", "n_errored"})
 _COVERAGE = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
-_AGGREGATE = {
+# The columns that the aggregate and a judge share, and the fields behind them.
+_SHARED = {
     "accuracy_micro": "criterion_accuracy",
-    "accuracy_macro": "macro_accuracy",
     "precision_micro": "criterion_precision",
     "recall_micro": "criterion_recall",
     "f1_micro": "criterion_f1",
     "mean_kappa_macro": "mean_kappa",
+    "rmse": "score_rmse",
+    "mae": "score_mae",
+    "spearman": "score_spearman",
+    "kendall": "score_kendall",
+    "pearson": "score_pearson",
+    "bias": "bias",
+    "binary_accuracy": "binary_accuracy",
+}
+_AGGREGATE = _SHARED | {
+    "accuracy_macro": "macro_accuracy",
     "kappa_micro": "micro_kappa",
     "phi_micro": "criterion_phi",
     "mean_krippendorff_alpha": "mean_krippendorff_alpha",
-    "rmse": "score_rmse",
-    "mae": "score_mae",
-    "spearman": "score_spearman",
-    "kendall": "score_kendall",
-    "pearson": "score_pearson",
-    "bias": "bias",
-    "binary_accuracy": "binary_accuracy",
 }
-_JUDGE = {
-    "accuracy_micro": "criterion_accuracy",
-    "precision_micro": "criterion_precision",
-    "recall_micro": "criterion_recall",
-    "f1_micro": "criterion_f1",
-    "mean_kappa_macro": "mean_kappa",
-    "phi": "phi",
-    "rmse": "score_rmse",
-    "mae": "score_mae",
-    "spearman": "score_spearman",
-    "kendall": "score_kendall",
-    "pearson": "score_pearson",
-    "bias": "bias",
-    "binary_accuracy": "binary_accuracy",
-}
+_JUDGE = _SHARED | {"phi": "phi"}
 _PANEL = ("krippendorff_alpha", "balanced_accuracy", "gwet_ac")
 _CRITERION: dict[type[AnyCriterion], dict[str, str]] = {
     CriterionMetrics: {
@@ -133,8 +123,8 @@ _SLICE = {
 }
 
 
-def dataframe(result: MetricsResult) -> pd.DataFrame:
-    """A row for all, for each criterion, each judge and each slice; undefined numbers are missing.
+def build_dataframe(result: MetricsResult) -> pd.DataFrame:
+    """Build a row for all, for each criterion, each judge and each slice; undefined numbers are missing.
 
     Columns that end in `_low` and `_high` are the ends of intervals, for each column where any row has one.
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from deemster.alignment._bootstrap_replicates import check_bootstrap_options
 from deemster.alignment._cascade_deferral import Deferral, deferral_of
-from deemster.alignment._clusters import checked_draws
-from deemster.alignment._labelled_votes import Floats, Places
+from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
@@ -63,7 +63,7 @@ class CascadeCalibration(msgspec.Struct, frozen=True, kw_only=True):
         costs: What one answer of each costs.
         tolerance: How much accuracy may be given up.
         confidence: The level of the intervals.
-        seed: Of the draws.
+        seed: Of the options.
         fresh_items: The size of the run that the intervals speak of; None for the long run.
         n_items: Items with at least one cell that counts.
         n_cells: Cells that count: truth, cheap vote and strong vote are there, and the truth is no abstention.
@@ -156,7 +156,7 @@ def calibrate_cascade(
         InputError: A judge is unknown, a cost is missing or negative, the cheap judge states no confidence anywhere,
             fewer than two items can be used, or an argument is not as described.
     """
-    draws = checked_draws(n_bootstrap=REPLICATES, confidence_level=confidence, seed=seed)
+    options = check_bootstrap_options(n_bootstrap=REPLICATES, confidence_level=confidence, seed=seed)
     _check(votes, cheap, strong, costs)
     _check_numbers(tolerance, fresh_items)
     table = deferral_of(votes, cheap=cheap, strong=strong, costs=costs)
@@ -169,11 +169,11 @@ def calibrate_cascade(
         "strong": tuple(strong),
         "costs": {judge: float(costs[judge]) for judge in (cheap, *strong)},
         "tolerance": float(tolerance),
-        "confidence": draws.confidence,
-        "seed": draws.seed,
+        "confidence": options.confidence,
+        "seed": options.seed,
         "fresh_items": fresh_items,
     }
-    return _calibration(table, draws.replicates, settings)
+    return _calibration(table, options.replicates, settings)
 
 
 def _calibration(table: Deferral, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
@@ -237,11 +237,11 @@ def _check_numbers(tolerance: float, fresh_items: int | None) -> None:
         raise InputError([Issue(message) for message in issues])
 
 
-def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Places:
+def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Indices:
     """The place of the cheapest threshold within the tolerance of the best, in each column."""
     # The slack lets a difference of exactly the tolerance count, whatever rounding makes of it.
     enough = accuracy >= accuracy.max(axis=0) - tolerance - 1e-12
-    places: Places = np.where(enough, cost, np.inf).argmin(axis=0)
+    places: Indices = np.where(enough, cost, np.inf).argmin(axis=0)
     return places
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from deemster.alignment._human_agreement import people
-from deemster.alignment._labelled_votes import Codes, Graded, panel
-from deemster.alignment._verdict_classes import Classes, Modes, classes_by_column
-from deemster.alignment.metrics_result import Mode
+from deemster.alignment._human_agreement import read_annotators
+from deemster.alignment._labelled_votes import HasVotes, read_labelled_votes
+from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses
+from deemster.alignment.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, counted, did_you_mean, visible
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator, alternative_annotator_test
@@ -20,15 +20,15 @@ _FEWEST = 3
 
 
 def annotator_tests(
-    result: Votes | Graded | str | Path,
+    result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
     judge: str | None = None,
     epsilon: float = 0.2,
     q: float = 0.05,
     min_items: int = 30,
-    cannot_assess: Mode = "exclude",
-    na_mode: Mode = "exclude",
+    cannot_assess: AbstentionMode = "exclude",
+    na_mode: AbstentionMode = "exclude",
 ) -> dict[str, AlternativeAnnotator]:
     """The alternative annotator test of each criterion: does a judge agree with people as well as they do?
 
@@ -51,24 +51,23 @@ def annotator_tests(
     Reference: N. Calderon, R. Reichart, R. Dror, The alternative annotator test for LLM-as-a-judge, arXiv:2501.10970
     (2025).
     """
-    whole = panel(result, dataset)
-    classes = classes_by_column(whole.columns, Modes(cannot_assess, na_mode))
-    if judge is not None and judge not in whole.judges:
-        known = did_you_mean(judge, whole.judges)
+    votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
+    if judge is not None and judge not in votes.judges:
+        known = did_you_mean(judge, votes.judges)
         raise InputError(f"There is no judge {visible(judge, limit=60)!r} among the votes. {known}")
-    known_people = people(whole)
-    if len(known_people.names) < _FEWEST:
-        found = counted(len(known_people.names), "annotator")
+    annotators = read_annotators(votes)
+    if len(annotators.names) < _FEWEST:
+        found = counted(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
     tests = {}
-    for column, kinds in zip(whole.columns, classes, strict=True):
-        labels = _numbers(kinds)
-        said = column.final if judge is None else column.votes[:, whole.judges.index(judge)]
-        persons = kinds.of(known_people.labels[column.index], column.worst)
+    for column in votes.columns:
+        labels = _label_numbers(column.classes)
+        said = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
+        people = column.classify(annotators.labels[column.index])
         tests[column.name] = alternative_annotator_test(
-            labels(kinds.of(said, column.worst)),
-            {name: labels(persons[:, place]) for place, name in enumerate(known_people.names)},
-            ordinal=kinds.kind == "ordinal",
+            labels(column.classify(said)),
+            {name: labels(people[:, place]) for place, name in enumerate(annotators.names)},
+            ordinal=column.classes.kind == "ordinal",
             epsilon=epsilon,
             q=q,
             min_items=min_items,
@@ -77,11 +76,11 @@ def annotator_tests(
 
 
 def latent_truth(
-    result: Votes | Graded | str | Path,
+    result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
-    cannot_assess: Mode = "exclude",
-    na_mode: Mode = "exclude",
+    cannot_assess: AbstentionMode = "exclude",
+    na_mode: AbstentionMode = "exclude",
 ) -> dict[str, DawidSkene]:
     """What the judges' votes alone say about the truth and about each judge, criterion by criterion (Dawid, Skene).
 
@@ -98,20 +97,19 @@ def latent_truth(
 
     Reference: A. P. Dawid, A. M. Skene, Applied Statistics 28 (1979).
     """
-    whole = panel(result, dataset)
-    classes = classes_by_column(whole.columns, Modes(cannot_assess, na_mode))
+    votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
     found = {}
-    for column, kinds in zip(whole.columns, classes, strict=True):
-        names = (*kinds.labels, None)
-        votes: dict[Hashable, dict[Hashable, str | None]] = {
-            whole.ids[row]: {judge: names[place] for judge, place in zip(whole.judges, said, strict=True)}
-            for row, said in zip(column.rows.tolist(), kinds.of(column.votes, column.worst).tolist(), strict=True)
+    for column in votes.columns:
+        names = (*column.classes.labels, None)
+        by_item: dict[Hashable, dict[Hashable, str | None]] = {
+            votes.ids[row]: {judge: names[place] for judge, place in zip(votes.judges, cast, strict=True)}
+            for row, cast in zip(column.rows.tolist(), column.vote_classes.tolist(), strict=True)
         }
-        found[column.name] = dawid_skene(votes, classes=kinds.labels)
+        found[column.name] = dawid_skene(by_item, classes=column.classes.labels)
     return found
 
 
-def _numbers(classes: Classes) -> Callable[[Codes], list[float]]:
+def _label_numbers(classes: VerdictClasses) -> Callable[[Codes], list[float]]:
     """From classes to what is compared, NaN for none: values on a scale, else the class itself."""
     ordinal = classes.kind == "ordinal"
     worth = [value if ordinal else float(place) for place, value in enumerate(classes.values)]

@@ -7,28 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from deemster.alignment._bootstrap_draws import number, one_hot, replicated, resampled, units_of
-from deemster.alignment._clusters import Cluster, checked_draws
-from deemster.alignment._labelled_votes import Column, Floats, Graded, Panel, panel
-from deemster.alignment._table_measures import kappa_of
-from deemster.alignment._verdict_classes import Classes, Modes, classes_by_column
-from deemster.alignment.metrics_result import BootstrapResult, CriterionComparison, Difference, JudgeComparison, Mode
+from deemster.alignment._bootstrap_replicates import check_bootstrap_options, percentile_results, stack_replicates
+from deemster.alignment._contingency_counts import count_by_unit
+from deemster.alignment._labelled_votes import (
+    Cluster,
+    CriterionColumn,
+    Floats,
+    HasVotes,
+    LabelledVotes,
+    read_labelled_votes,
+)
+from deemster.alignment._verdict_classes import AbstentionModes
+from deemster.alignment._verdict_statistics import kappa_for_kind
+from deemster.alignment.result_models import (
+    AbstentionMode,
+    BootstrapResult,
+    CriterionComparison,
+    Difference,
+    JudgeComparison,
+)
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
-from deemster.stats.agreement_from_sums import quotient
 from deemster.stats.multiple_testing import holm
+from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
 
 
 def compare_judges(
-    result: Votes | Graded | str | Path,
+    result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None,
     a: str,
     b: str,
     *,
     n_bootstrap: int = 1000,
-    cannot_assess: Mode = "exclude",
-    na_mode: Mode = "exclude",
+    cannot_assess: AbstentionMode = "exclude",
+    na_mode: AbstentionMode = "exclude",
     confidence_level: float = 0.95,
     seed: int | None = None,
     cluster: Cluster | None = None,
@@ -37,7 +50,7 @@ def compare_judges(
 
     Per criterion, McNemar's exact test over the cells where only one of them is right, with Holm's correction over
     criteria. Accuracy (pooled), mean kappa (over criteria where both are defined) and score RMSE (over items that both
-    scored) are told as a minus b, resampled on shared draws: an interval without 0 is a difference.
+    scored) are given as a minus b, resampled on shared draws: an interval without 0 is a difference.
 
     Args:
         result: Votes, a grading, or the path of a votes file.
@@ -47,8 +60,8 @@ def compare_judges(
         n_bootstrap: How many replicates are drawn.
         cannot_assess: What an abstention counts as on binary criteria.
         na_mode: What an abstention counts as on multi-choice criteria.
-        confidence_level: Of the intervals.
-        seed: Of the draws; None draws one, and the result tells it.
+        confidence_level: The level of the intervals.
+        seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
 
     Raises:
@@ -58,33 +71,34 @@ def compare_judges(
     References: Q. McNemar, Psychometrika 12 (1947); S. Holm, Scandinavian Journal of Statistics 6 (1979); B. Efron,
     R. J. Tibshirani, An introduction to the bootstrap (1993).
     """
-    draws = checked_draws(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed)
-    whole = panel(result, dataset, cluster=cluster)
-    pair = _both(whole, classes_by_column(whole.columns, Modes(cannot_assess, na_mode)), _places(whole, a, b))
-    values = replicated(pair.values, units=whole.n_units, replicates=draws.replicates, seed=draws.seed)
-    results = resampled(values, confidence=draws.confidence)
+    options = check_bootstrap_options(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed)
+    modes = AbstentionModes(cannot_assess, na_mode)
+    votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
+    pair = _pair_judges(votes, _judge_places(votes, a, b))
+    values = stack_replicates(pair.values, units=votes.n_units, replicates=options.replicates, seed=options.seed)
+    results = percentile_results(values, confidence=options.confidence)
     criteria = pair.criteria()
     cells = sum(criterion.n_samples for criterion in criteria)
-    one = ("one-item: the intervals rest on a single unit and say nothing.",) if whole.n_units == 1 else ()
+    one = ("one-item: the intervals rest on a single unit and say nothing.",) if votes.n_units == 1 else ()
     return JudgeComparison(
-        judge_a=a, judge_b=b, n_items=len(whole.ids), n_samples=cells,
+        judge_a=a, judge_b=b, n_items=len(votes.ids), n_samples=cells,
         accuracy=_difference(results[0:3], cells),
         mean_kappa=_difference(results[3:6], cells),
         score_rmse=_difference(results[6:9], pair.n_scores),
         per_criterion=criteria,
-        n_bootstrap=draws.replicates, confidence_level=draws.confidence, seed=draws.seed, unit=whole.unit,
-        warnings=(*whole.warnings, *one),
+        n_bootstrap=options.replicates, confidence_level=options.confidence, seed=options.seed, unit=votes.unit,
+        warnings=(*votes.warnings, *one),
     )  # fmt: skip
 
 
-def _places(whole: Panel, a: str, b: str) -> tuple[int, int]:
+def _judge_places(votes: LabelledVotes, a: str, b: str) -> tuple[int, int]:
     for name in (a, b):
-        if name not in whole.judges:
-            known = did_you_mean(str(name), whole.judges)
+        if name not in votes.judges:
+            known = did_you_mean(str(name), votes.judges)
             raise InputError(f"There is no judge {visible(str(name), limit=60)!r} among the votes. {known}")
     if a == b:
         raise InputError(f"A judge is compared with another one, not {visible(a, limit=60)!r} with itself.")
-    return whole.judges.index(a), whole.judges.index(b)
+    return votes.judges.index(a), votes.judges.index(b)
 
 
 def _difference(results: tuple[BootstrapResult, ...], count: int) -> Difference:
@@ -92,10 +106,10 @@ def _difference(results: tuple[BootstrapResult, ...], count: int) -> Difference:
     return Difference(a=a.estimate, b=b.estimate, difference=apart, n_samples=count)
 
 
-class _Pair:
+class _JudgePair:
     """The cells that are covered for two judges, ready for any draw of items."""
 
-    def __init__(self, columns: list[tuple[Column, Classes, Any]], errors: Floats, n_scores: int) -> None:
+    def __init__(self, columns: list[tuple[CriterionColumn, Any]], errors: Floats, n_scores: int) -> None:
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         self._columns = columns
@@ -106,9 +120,9 @@ class _Pair:
     def _tables(self, draws: Floats) -> list[tuple[str, tuple[Floats, Floats]]]:
         """For each column its kind, and the tables ``[b, K, K]`` of both judges."""
         found: list[tuple[str, tuple[Floats, Floats]]] = []
-        for _, kinds, matrix in self._columns:
-            cube = np.moveaxis((matrix @ draws).reshape((*(kinds.size,) * 3, draws.shape[1])), -1, 0)
-            found.append((kinds.kind, (cube.sum(axis=3), cube.sum(axis=2))))
+        for column, matrix in self._columns:
+            cube = np.moveaxis((matrix @ draws).reshape((*(column.classes.size,) * 3, draws.shape[1])), -1, 0)
+            found.append((column.classes.kind, (cube.sum(axis=3), cube.sum(axis=2))))
         return found
 
     def values(self, draws: Floats) -> Floats:
@@ -117,7 +131,7 @@ class _Pair:
         total = np.sum([pair[0].sum(axis=(-1, -2)) for _, pair in tables], axis=0)
         hits = [np.sum([np.einsum("bii->b", pair[side]) for _, pair in tables], axis=0) for side in (0, 1)]
         accuracies = [quotient(right, total) for right in hits]
-        kappas = np.array([[kappa_of(kind, pair[side]) for kind, pair in tables] for side in (0, 1)])
+        kappas = np.array([[kappa_for_kind(kind, pair[side]) for kind, pair in tables] for side in (0, 1)])
         known = ~np.isnan(kappas).any(axis=0)
         means = quotient(np.where(known, kappas, 0.0).sum(axis=1), known.sum(axis=0))
         *squares, count = self._errors @ draws
@@ -127,9 +141,9 @@ class _Pair:
     def criteria(self) -> tuple[CriterionComparison, ...]:
         """McNemar's test of every column."""
         found = []
-        for column, kinds, matrix in self._columns:
-            cube = matrix.sum(axis=1).reshape((kinds.size,) * 3)
-            right = np.arange(kinds.size)
+        for column, matrix in self._columns:
+            cube = matrix.sum(axis=1).reshape((column.classes.size,) * 3)
+            right = np.arange(column.classes.size)
             by_a, by_b = cube[right, right].sum(), cube[right, :, right].sum()
             both = cube[right, right, right].sum()
             found.append((column, cube.sum(), by_a, by_b, both))
@@ -140,8 +154,8 @@ class _Pair:
                 name=column.name,
                 index=column.index,
                 n_samples=int(n),
-                accuracy_a=number(quotient(a, n)),
-                accuracy_b=number(quotient(b, n)),
+                accuracy_a=float_or_none(quotient(a, n)),
+                accuracy_b=float_or_none(quotient(b, n)),
                 only_a_right=int(a - both),
                 only_b_right=int(b - both),
                 p_value=p_values[place],
@@ -151,19 +165,19 @@ class _Pair:
         )
 
 
-def _both(whole: Panel, classes: tuple[Classes, ...], judges: tuple[int, int]) -> _Pair:
-    units, n_units = units_of(whole), whole.n_units
+def _pair_judges(votes: LabelledVotes, judges: tuple[int, int]) -> _JudgePair:
+    units, n_units = votes.unit_of_item, votes.n_units
     columns = []
-    for column, kinds in zip(whole.columns, classes, strict=True):
-        truth = kinds.of(column.truth, column.worst).astype(np.intp)
-        one, other = (kinds.of(column.votes[:, judge], column.worst).astype(np.intp) for judge in judges)
+    for column in votes.columns:
+        truth, size = column.truth_classes.astype(np.intp), column.classes.size
+        one, other = column.vote_classes[:, list(judges)].astype(np.intp).T
         covered = (truth >= 0) & (one >= 0) & (other >= 0)
-        cells = np.where(covered, (truth * kinds.size + one) * kinds.size + other, -1)
-        columns.append((column, kinds, one_hot(cells, units[column.rows], size=kinds.size**3, n_units=n_units)))
-    apart = whole.judge_scores[:, list(judges)] - whole.true[:, None]
-    scored = ~np.isnan(apart).any(axis=1)
-    squares = [np.where(scored, np.square(side), 0.0) for side in apart.T]
+        cells = np.where(covered, (truth * size + one) * size + other, -1)
+        columns.append((column, count_by_unit(cells, units[column.rows], n_cells=size**3, n_units=n_units)))
+    errors_of_both = votes.judge_scores[:, list(judges)] - votes.true[:, None]
+    scored = ~np.isnan(errors_of_both).any(axis=1)
+    squares = [np.where(scored, np.square(side), 0.0) for side in errors_of_both.T]
     errors: Floats = np.stack(
         [np.bincount(units, weights=row, minlength=n_units) for row in (*squares, scored.astype(np.float64))]
     )
-    return _Pair(columns, errors, int(scored.sum()))
+    return _JudgePair(columns, errors, int(scored.sum()))

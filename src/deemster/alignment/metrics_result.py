@@ -1,122 +1,50 @@
-"""The result of alignment: every number, with what it rests on."""
+"""`MetricsResult`: every number of an alignment, with what it rests on; as text, table and file."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from deemster.alignment._result_extras import (
-    CalibrationMetrics,
-    CorrectedMeans,
-    CorrectedRate,
-    CorrectedScore,
-    CriterionComparison,
-    Difference,
-    HumanAgreement,
-    HumanCriterion,
-    ItemMetrics,
-    JudgeComparison,
-    JudgeConsistency,
-    ReferenceAgreement,
-    ReliabilityBin,
-    SliceMetrics,
-)
-from deemster.alignment._result_parts import (
+from deemster.alignment._result_dataframe import build_dataframe
+from deemster.alignment.result_models import (
+    AbstentionMode,
     AnyCriterion,
-    BootstrapResult,
     BootstrapResults,
+    CalibrationMetrics,
     CannotAssessStats,
-    ConfusionMatrix,
+    CorrectedMeans,
     CorrelationResult,
     CoverageStats,
-    CriterionMetrics,
-    CriterionType,
+    HumanAgreement,
     Intervals,
+    ItemMetrics,
+    JudgeConsistency,
+    JudgeMetrics,
     NAStats,
-    NominalCriterionMetrics,
-    OptionMetrics,
-    OrdinalCriterionMetrics,
     PooledScaleMetrics,
     ScoreICC,
     ScoreLimits,
+    SliceMetrics,
 )
-from deemster.alignment.trust_verdict import Verdict, verdict_of
-from deemster.errors import counted
-from deemster.stats.proportion_intervals import ConfidenceInterval
+from deemster.alignment.result_summary import summary_text
+from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
+from deemster.errors import Issue, ReportError, counted, did_you_mean, listing
+from deemster.formats import Reading
+from deemster.formats.atomic_write import write_aside
+from deemster.formats.json_values import kind_of
+from deemster.formats.read_file import document_of, quick_value
 from deemster.stats.systematic_bias import BiasResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "SCHEMA",
-    "AnyCriterion",
-    "BiasResult",
-    "BootstrapResult",
-    "BootstrapResults",
-    "CalibrationMetrics",
-    "CannotAssessStats",
-    "ConfidenceInterval",
-    "ConfusionMatrix",
-    "CorrectedMeans",
-    "CorrectedRate",
-    "CorrectedScore",
-    "CorrelationResult",
-    "CoverageStats",
-    "CriterionComparison",
-    "CriterionMetrics",
-    "CriterionType",
-    "Difference",
-    "HumanAgreement",
-    "HumanCriterion",
-    "Intervals",
-    "ItemMetrics",
-    "JudgeComparison",
-    "JudgeConsistency",
-    "JudgeMetrics",
-    "MetricsResult",
-    "Mode",
-    "NAStats",
-    "NominalCriterionMetrics",
-    "OptionMetrics",
-    "OrdinalCriterionMetrics",
-    "PooledScaleMetrics",
-    "ReferenceAgreement",
-    "ReliabilityBin",
-    "ScoreICC",
-    "ScoreLimits",
-    "SliceMetrics",
-    "Verdict",
-]
-
 SCHEMA = "deemster.alignment.v1"
-Mode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
-
-
-class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One judge against the truth, from its own votes that did not fail."""
-
-    judge_id: str
-    criterion_accuracy: float | None
-    criterion_precision: float | None
-    criterion_recall: float | None
-    criterion_f1: float | None
-    mean_kappa: float | None
-    phi: float | None
-    confusion_matrix: ConfusionMatrix | None
-    score_rmse: float | None
-    score_mae: float | None
-    score_spearman: CorrelationResult
-    score_kendall: CorrelationResult
-    score_pearson: CorrelationResult
-    bias: BiasResult
-    binary_accuracy: float | None
-    n_samples: int
-    n_failed: int
-    n_abstained: int
-    intervals: Intervals = None
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_PLACE = re.compile(r" - at `(key in )?\$(?P<path>[^`]*)`\Z")
+_STEP = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
 class MetricsResult(
@@ -129,7 +57,7 @@ class MetricsResult(
     One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
     """
 
-    verdict: Verdict = Verdict(answer=None, floor=None, reasons=())
+    verdict: TrustVerdict = TrustVerdict(answer=None, floor=None, reasons=())
     criterion_accuracy: float | None
     binary_accuracy: float | None
     criterion_precision: float | None
@@ -161,8 +89,8 @@ class MetricsResult(
     n_ordinal_criteria: int
     n_nominal_criteria: int
     n_samples: int
-    cannot_assess_mode: Mode
-    na_mode: Mode
+    cannot_assess_mode: AbstentionMode
+    na_mode: AbstentionMode
     na_stats: NAStats | None
     cannot_assess_stats: CannotAssessStats | None
     coverage_stats: CoverageStats | None
@@ -177,7 +105,7 @@ class MetricsResult(
     intervals: Intervals = None
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "verdict", verdict_of(self))
+        msgspec.structs.force_setattr(self, "verdict", judge_trust(self))
 
     def summary(self, *, verbose: bool = False) -> str:
         """The result as plain text for people.
@@ -185,8 +113,6 @@ class MetricsResult(
         Args:
             verbose: Show errors, correlations and the confusion matrix of each judge too.
         """
-        from deemster.alignment.result_summary import summary_text  # noqa: PLC0415 - loaded where it is used
-
         return summary_text(self, verbose=verbose)
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -195,25 +121,27 @@ class MetricsResult(
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from deemster.alignment._result_dataframe import dataframe  # noqa: PLC0415 - loaded where it is used
-
-        return dataframe(self)
+        return build_dataframe(self)
 
     def to_json(self) -> str:
-        """The result as JSON: equal results are equal text."""
-        from deemster.alignment._result_file import json_of  # noqa: PLC0415 - loaded where it is used
-
-        return json_of(self)
+        """The result as indented JSON, fields in their order, maps by key; equal results are equal text."""
+        return msgspec.json.format(_ENCODER.encode(self).decode(), indent=2) + "\n"
 
     def to_file(self, path: str | Path) -> None:
-        """Write the result as JSON; folders are created.
+        """Write the result as JSON; folders are created, and a reader never sees half a file.
 
         Raises:
             ReportError: The file cannot be written.
         """
-        from deemster.alignment._result_file import write  # noqa: PLC0415 - loaded where it is used
-
-        write(self, path)
+        place = Path(path)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_aside(place, [self.to_json().encode()])
+        except OSError as error:
+            raise ReportError(Issue(f"The result cannot be written: {error.strerror or error}.", str(path))) from None
+        except UnicodeEncodeError:
+            message = "The result cannot be written: a name holds a lone surrogate, which is no character."
+            raise ReportError(Issue(message, str(path))) from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> MetricsResult:
@@ -222,12 +150,55 @@ class MetricsResult(
         Raises:
             ReportError: The file cannot be read, or is no such result.
         """
-        from deemster.alignment._result_file import read  # noqa: PLC0415 - loaded where it is used
-
-        return read(path)
+        reading = Reading(str(path), error=ReportError)
+        data = reading.content(path)
+        try:
+            value = quick_value(data, "json")
+        except ValueError:
+            value = document_of(data, "json", reading).value
+        if issues := _shape_issues(value, str(path)):
+            raise ReportError(issues)
+        try:
+            return msgspec.convert(value, cls)
+        except msgspec.ValidationError as error:
+            message, steps = _locate(error)
+            where = document_of(data, "json", reading).where(steps)
+            shape = f"The result does not have the shape of `{SCHEMA}`: {message}."
+            raise ReportError(Issue(shape, where)) from None
 
     def __repr__(self) -> str:
         accuracy = "n/a" if self.criterion_accuracy is None else f"{self.criterion_accuracy:.4f}"
         kappa = "n/a" if self.mean_kappa is None else f"{self.mean_kappa:.4f}"
         criteria = counted(self.n_criteria, "criterion") if self.n_criteria == 1 else f"{self.n_criteria:,} criteria"
         return f"<MetricsResult: {counted(self.n_items, 'item')}, {criteria}, accuracy {accuracy}, mean kappa {kappa}>"
+
+
+def _shape_issues(value: Any, where: str) -> list[Issue]:
+    """Whether the value is an alignment result at all, with all its keys and no others."""
+    if not isinstance(value, dict):
+        return [Issue(f"A result of alignment is a map, not {kind_of(value)}.", where)]
+    version = value.get("schema_version")
+    if version != SCHEMA:
+        found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
+        return [Issue(f"A result of alignment has the schema_version `{SCHEMA}`, {found}.", where)]
+    fields = ("schema_version", *MetricsResult.__struct_fields__)
+    required = {"schema_version", *(field.name for field in msgspec.structs.fields(MetricsResult) if field.required)}
+    issues = [
+        Issue(f"There is no key `{key:.80}` in a result of alignment. {did_you_mean(key, fields)}", where)
+        for key in value
+        if key not in fields
+    ]
+    if missing := [name for name in fields if name in required and name not in value]:
+        issues.append(Issue(f"The result is not whole; missing: {listing(missing)}.", where))
+    return issues
+
+
+def _locate(error: msgspec.ValidationError) -> tuple[str, list[str | int]]:
+    """The message of an error, and the path to the value it is about, as far as the error names it."""
+    text = str(error)
+    place = _PLACE.search(text)
+    if place is None:
+        return text, []
+    known = place["path"].partition("[...]")[0]
+    steps: list[str | int] = [int(index) if index else name for name, index in _STEP.findall(known)]
+    return f"{text[: place.start()]} at `{place['path'].lstrip('.')}`", steps

@@ -1,25 +1,33 @@
-"""A result of alignment as plain text."""
+"""An alignment result as plain text for a terminal of a hundred columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from deemster.alignment.metrics_result import (
-    BiasResult,
+from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
+from deemster.alignment.result_models import (
     BootstrapResults,
     CannotAssessStats,
     ConfusionMatrix,
     CorrelationResult,
     CriterionMetrics,
     JudgeMetrics,
-    MetricsResult,
     NAStats,
     NominalCriterionMetrics,
     OrdinalCriterionMetrics,
 )
-from deemster.alignment.text_layout import Row, block, criteria_counted, facts, number, p_shown, percent, table, wrapped
-from deemster.errors import counted
+from deemster.errors import counted, visible
+from deemster.stats.systematic_bias import BiasResult
 
+if TYPE_CHECKING:
+    from deemster.alignment.metrics_result import MetricsResult
+
+WIDTH = 100
+_GAP = "  "
+_INDENT = "  "
 PHI_NOTE = (
     "Note 1: for two classes phi, Matthews' coefficient, Pearson, Spearman and Kendall are the same number, so none of "
     "them confirms another. Kappa minus phi shows only how far the judge's rate of MET has drifted from people's."
@@ -56,22 +64,22 @@ def summary_text(result: MetricsResult, *, verbose: bool = False) -> str:
     """
     lines = [
         *_head(result),
-        *block("CRITERION LEVEL", _criterion_level(result)),
-        *block("SCORE LEVEL", _score_level(result)),
+        *_block("CRITERION LEVEL", _criterion_level(result)),
+        *_block("SCORE LEVEL", _score_level(result)),
     ]
     for title, stats in (("NOT APPLICABLE", result.na_stats), ("CANNOT ASSESS", result.cannot_assess_stats)):
         if stats is not None:
-            lines += block(title, _abstention(stats))
+            lines += _block(title, _abstention(stats))
     if result.bootstrap is not None:
-        lines += block("INTERVALS", _intervals(result, result.bootstrap))
+        lines += _block("INTERVALS", _intervals(result, result.bootstrap))
     if result.per_judge is not None:
         judges = [result.per_judge[key] for key in sorted(result.per_judge)]
-        lines += block("JUDGES", _judges(judges, verbose=verbose))
+        lines += _block("JUDGES", _judges(judges, verbose=verbose))
     lines += _criteria(result)
     return "\n".join(lines) + "\n"
 
 
-def kinds(result: MetricsResult) -> list[str]:
+def count_kinds(result: MetricsResult) -> list[str]:
     """The kinds of criteria with their counts, such as `2 binary`."""
     counts = {
         "binary": result.n_binary_criteria,
@@ -82,73 +90,73 @@ def kinds(result: MetricsResult) -> list[str]:
 
 
 def _head(result: MetricsResult) -> Iterator[str]:
-    mix = kinds(result)
+    mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     yield "JUDGE ALIGNMENT"
     yield (
-        f"  {counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, "
+        f"  {counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, "
         f"{counted(result.n_judges, 'judge')}, {counted(result.n_samples, 'pair')}"
     )
     yield f"  CANNOT_ASSESS: {result.cannot_assess_mode}; NA: {result.na_mode}"
     if result.warnings:
         yield f"  {counted(len(result.warnings), 'warning')}:"
         for warning in result.warnings:
-            yield from wrapped(warning, indent="    ")
+            yield from _wrap(warning, indent="    ")
 
 
 def _criterion_level(result: MetricsResult) -> Iterator[str]:
     entries = [
-        ("Accuracy (micro)", percent(result.criterion_accuracy), ""),
-        ("Accuracy (macro)", percent(result.macro_accuracy), ""),
+        ("Accuracy (micro)", format_percent(result.criterion_accuracy), ""),
+        ("Accuracy (macro)", format_percent(result.macro_accuracy), ""),
     ]
-    if result.n_binary_criteria and len(kinds(result)) > 1:
-        entries.append(("Accuracy (binary)", percent(result.binary_accuracy), ""))
+    if result.n_binary_criteria and len(count_kinds(result)) > 1:
+        entries.append(("Accuracy (binary)", format_percent(result.binary_accuracy), ""))
     if result.n_binary_criteria:
         entries += [
-            ("Precision (micro)", number(result.criterion_precision), ""),
-            ("Recall (micro)", number(result.criterion_recall), ""),
-            ("F1 (micro)", number(result.criterion_f1), ""),
+            ("Precision (micro)", format_number(result.criterion_precision), ""),
+            ("Recall (micro)", format_number(result.criterion_recall), ""),
+            ("F1 (micro)", format_number(result.criterion_f1), ""),
         ]
-    entries += [("Mean kappa (macro)", number(result.mean_kappa), "")]
-    entries += [("Kappa (micro)", number(result.micro_kappa), "")]
+    entries += [("Mean kappa (macro)", format_number(result.mean_kappa), "")]
+    entries += [("Kappa (micro)", format_number(result.micro_kappa), "")]
     if result.n_binary_criteria:
-        entries.append(("Phi (micro)", number(result.criterion_phi), "note 1"))
-    entries.append(("Mean alpha (macro)", number(result.mean_krippendorff_alpha), ""))
+        entries.append(("Phi (micro)", format_number(result.criterion_phi), "note 1"))
+    entries.append(("Mean alpha (macro)", format_number(result.mean_krippendorff_alpha), ""))
     cover = result.coverage_stats
     if cover is not None:
         entries.append(
-            ("Coverage", percent(cover.coverage), f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs")
+            ("Coverage", format_percent(cover.coverage), f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs")
         )
         if cover.judge_abstain_rate or cover.gt_abstain_rate:
-            entries.append(("  judge abstains", percent(cover.judge_abstain_rate), ""))
-            entries.append(("  people abstain", percent(cover.gt_abstain_rate), ""))
+            entries.append(("  judge abstains", format_percent(cover.judge_abstain_rate), ""))
+            entries.append(("  people abstain", format_percent(cover.gt_abstain_rate), ""))
         if cover.n_errored:
-            entries.append(("  errored", percent(cover.error_rate), counted(cover.n_errored, "pair")))
-    yield from facts(entries)
+            entries.append(("  errored", format_percent(cover.error_rate), counted(cover.n_errored, "pair")))
+    yield from _facts(entries)
     if result.n_binary_criteria:
-        yield from wrapped(PHI_NOTE)
+        yield from _wrap(PHI_NOTE)
 
 
 def _score_level(result: MetricsResult) -> list[str]:
-    return facts(
+    return _facts(
         [
-            ("RMSE", number(result.score_rmse), f"n = {result.bias.n_samples:,}"),
-            ("MAE", number(result.score_mae), ""),
+            ("RMSE", format_number(result.score_rmse), f"n = {result.bias.n_samples:,}"),
+            ("MAE", format_number(result.score_mae), ""),
             *(
-                (name, number(found.coefficient), _correlation(found))
+                (name, format_number(found.coefficient), _correlation(found))
                 for name, found in (
                     ("Spearman", result.score_spearman),
                     ("Kendall", result.score_kendall),
                     ("Pearson", result.score_pearson),
                 )
             ),
-            ("Bias", number(result.bias.mean_bias), _bias(result.bias)),
+            ("Bias", format_number(result.bias.mean_bias), _bias(result.bias)),
         ]
     )
 
 
 def _correlation(found: CorrelationResult) -> str:
-    p_value = "" if found.p_value is None else f", {p_shown(found.p_value)}"
+    p_value = "" if found.p_value is None else f", {format_p_value(found.p_value)}"
     return f"{found.interpretation}{p_value}"
 
 
@@ -158,7 +166,7 @@ def _bias(bias: BiasResult) -> str:
     if bias.p_value is None:
         return f"{bias.direction}, not tested"
     shown = "significant" if bias.is_significant else "not significant"
-    return f"{bias.direction}, {shown}, {p_shown(bias.p_value)}"
+    return f"{bias.direction}, {shown}, {format_p_value(bias.p_value)}"
 
 
 def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:
@@ -171,54 +179,68 @@ def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:
     true, judged, only_judge, only_truth = counts
     entries = [
         ("Truth / judge", f"{true:,} / {judged:,}", ""),
-        ("Kappa", number(kappa), word),
+        ("Kappa", format_number(kappa), word),
     ]
     if only_judge:
         entries.append(("False positives", f"{only_judge:,}", "the judge abstains, the truth does not"))
     if only_truth:
         entries.append(("False negatives", f"{only_truth:,}", "the truth abstains, the judge does not"))
-    return facts(entries)
+    return _facts(entries)
 
 
 def _intervals(result: MetricsResult, drawn: BootstrapResults) -> Iterator[str]:
-    level = number(drawn.confidence_level * 100, places=1).removesuffix(".0")
+    level = format_number(drawn.confidence_level * 100, places=1).removesuffix(".0")
     how = (
         f"{level} %, {drawn.method}, {counted(drawn.n_bootstrap, 'replicate')} drawn by {drawn.unit}, seed {drawn.seed}"
     )
-    yield from wrapped(how)
+    yield from _wrap(how)
     rows = []
     for name, field in _INTERVALS:
         found = (result.intervals or {}).get(field)
         if found is not None:
             ends = (None, None) if found.ci is None else (found.ci.lower, found.ci.upper)
-            cells = [number(found.estimate), *map(number, ends), number(found.standard_error), str(found.n_bootstrap)]
-            rows.append(Row(name, cells))
+            cells = [
+                format_number(found.estimate),
+                *map(format_number, ends),
+                format_number(found.standard_error),
+                str(found.n_bootstrap),
+            ]
+            rows.append(_Row(name, cells))
     if rows:
-        yield from table(["", "Estimate", "Low", "High", "SE", "Defined"], rows)
+        yield from _table(["", "Estimate", "Low", "High", "SE", "Defined"], rows)
         return
     for name, pair in (("Accuracy", drawn.accuracy_ci), ("Mean kappa", drawn.kappa_ci), ("RMSE", drawn.rmse_ci)):
-        rows.append(Row(name, [number(end) for end in pair or (None, None)]))
-    yield from table(["", "Low", "High"], rows)
+        rows.append(_Row(name, [format_number(end) for end in pair or (None, None)]))
+    yield from _table(["", "Low", "High"], rows)
 
 
 def _judges(judges: Sequence[JudgeMetrics], *, verbose: bool) -> Iterator[str]:
     head = ["Judge", "n", "Accuracy", "Mean kappa", "Phi"] + ["RMSE", "Spearman", "MAE"] * verbose
     rows = []
     for judge in judges:
-        cells = [str(judge.n_samples), percent(judge.criterion_accuracy), number(judge.mean_kappa), number(judge.phi)]
+        cells = [
+            str(judge.n_samples),
+            format_percent(judge.criterion_accuracy),
+            format_number(judge.mean_kappa),
+            format_number(judge.phi),
+        ]
         if verbose:
-            cells += [number(judge.score_rmse), number(judge.score_spearman.coefficient), number(judge.score_mae)]
-        rows.append(Row(judge.judge_id, cells))
-    yield from table(head, rows)
+            cells += [
+                format_number(judge.score_rmse),
+                format_number(judge.score_spearman.coefficient),
+                format_number(judge.score_mae),
+            ]
+        rows.append(_Row(judge.judge_id, cells))
+    yield from _table(head, rows)
     for judge in judges if verbose else ():
         if judge.confusion_matrix is not None:
-            yield from wrapped(f"{judge.judge_id}, binary votes (rows are the truth):")
+            yield from _wrap(f"{judge.judge_id}, binary votes (rows are the truth):")
             yield from _confusion(judge.confusion_matrix)
 
 
 def _confusion(matrix: ConfusionMatrix) -> list[str]:
-    rows = [Row(label, [str(count) for count in row]) for label, row in zip(matrix.labels, matrix.matrix, strict=True)]
-    return table(["", *matrix.labels], rows)
+    rows = [_Row(label, [str(count) for count in row]) for label, row in zip(matrix.labels, matrix.matrix, strict=True)]
+    return _table(["", *matrix.labels], rows)
 
 
 def _criteria(result: MetricsResult) -> list[str]:
@@ -227,11 +249,11 @@ def _criteria(result: MetricsResult) -> list[str]:
     nominal = [part for part in result.per_criterion if isinstance(part, NominalCriterionMetrics)]
     lines: list[str] = []
     if binary:
-        lines += block("BINARY CRITERIA", _binary_table(binary))
+        lines += _block("BINARY CRITERIA", _binary_table(binary))
     if ordinal:
-        lines += block("ORDINAL CRITERIA", _ordinal_table(ordinal))
+        lines += _block("ORDINAL CRITERIA", _ordinal_table(ordinal))
     if nominal:
-        lines += block("NOMINAL CRITERIA", _nominal_table(nominal, explain=not _has_alpha(binary)))
+        lines += _block("NOMINAL CRITERIA", _nominal_table(nominal, explain=not _has_alpha(binary)))
     return lines
 
 
@@ -248,10 +270,10 @@ def _binary_table(criteria: Sequence[CriterionMetrics]) -> Iterator[str]:
         wrong = ("n/a", "n/a") if matrix is None else (str(matrix.fp), str(matrix.fn))
         before = (part.accuracy, part.precision, part.recall, part.f1, part.kappa, part.phi)
         cells = [str(part.n_samples), *map(_short, before), *wrong, *map(_short, (part.fpr, part.fnr))]
-        rows.append(Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
-    yield from table(head + ["Kripp-α"] * panel, rows)
+        rows.append(_Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
+    yield from _table(head + ["Kripp-α"] * panel, rows)
     if panel:
-        yield from wrapped(ALPHA_NOTE)
+        yield from _wrap(ALPHA_NOTE)
 
 
 def _ordinal_table(criteria: Sequence[OrdinalCriterionMetrics]) -> Iterator[str]:
@@ -269,10 +291,10 @@ def _ordinal_table(criteria: Sequence[OrdinalCriterionMetrics]) -> Iterator[str]
         cells = [str(part.n_samples), *map(_short, values)]
         if panel:
             cells += [_short(part.krippendorff_alpha), _short(part.fleiss_kappa)]
-        rows.append(Row(part.name, cells, _remark(part)))
-    yield from table(head + ["Kripp-α", "Fleiss"] * panel, rows)
+        rows.append(_Row(part.name, cells, _remark(part)))
+    yield from _table(head + ["Kripp-α", "Fleiss"] * panel, rows)
     if panel:
-        yield from wrapped(FLEISS_NOTE)
+        yield from _wrap(FLEISS_NOTE)
 
 
 def _nominal_table(criteria: Sequence[NominalCriterionMetrics], *, explain: bool) -> Iterator[str]:
@@ -280,10 +302,10 @@ def _nominal_table(criteria: Sequence[NominalCriterionMetrics], *, explain: bool
     rows = []
     for part in criteria:
         cells = [str(part.n_samples), _short(part.exact_accuracy), _short(part.kappa), part.kappa_interpretation]
-        rows.append(Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
-    yield from table(["Criterion", "n", "Accuracy", "Kappa", "Interpretation"] + ["Kripp-α"] * panel, rows)
+        rows.append(_Row(part.name, cells + [_short(part.krippendorff_alpha)] * panel, _remark(part)))
+    yield from _table(["Criterion", "n", "Accuracy", "Kappa", "Interpretation"] + ["Kripp-α"] * panel, rows)
     if panel and explain:
-        yield from wrapped(ALPHA_NOTE)
+        yield from _wrap(ALPHA_NOTE)
 
 
 def _remark(part: CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics) -> str:
@@ -293,4 +315,72 @@ def _remark(part: CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionM
 
 
 def _short(value: float | None) -> str:
-    return number(value, places=3)
+    return format_number(value, places=3)
+
+
+class _Row(NamedTuple):
+    """A line of a table: its name, its cells, and a remark below them."""
+
+    name: str
+    cells: Sequence[str]
+    remark: str = ""
+
+
+def _facts(entries: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Lines of a name, a value and a remark, in columns."""
+    names = max((len(name) for name, _, _ in entries), default=0)
+    values = max((len(value) for _, value, _ in entries), default=0)
+    return [
+        f"{_INDENT}{name:<{names}}{_GAP}{value:>{values}}{_GAP}{visible(remark)}".rstrip()
+        for name, value, remark in entries
+    ]
+
+
+def _table(head: Sequence[str], rows: Sequence[_Row]) -> list[str]:
+    """Rows under their head, numbers to the right; a name that has no room stands on a line of its own."""
+    head = [visible(title) for title in head]
+    rows = [row._replace(cells=[visible(text) for text in row.cells]) for row in rows]
+    names = [visible(row.name, limit=WIDTH - len(_INDENT)) for row in rows]
+    widths = [
+        max(_width(text) for text in (title, *(row.cells[place] for row in rows)))
+        for place, title in enumerate(head[1:])
+    ]
+    room = WIDTH - len(_INDENT) - sum(len(_GAP) + width for width in widths)
+    first = max([_width(head[0]), *(width for width in map(_width, names) if width <= room)])
+    lines = [_line(head[0], head[1:], first, widths)]
+    for name, row in zip(names, rows, strict=True):
+        if _width(name) > first:
+            lines.append(_INDENT + name)
+            name = ""  # noqa: PLW2901 - the name has been said
+        lines.append(_line(name, row.cells, first, widths))
+        if row.remark:
+            lines.extend(_wrap(row.remark, indent=_INDENT * 2))
+    return lines
+
+
+def _wrap(text: str, *, indent: str = _INDENT) -> list[str]:
+    """A sentence on as many lines as it needs; text from data in it is made harmless."""
+    following = indent + _INDENT
+    return textwrap.wrap(
+        visible(text), WIDTH, initial_indent=indent, subsequent_indent=following, break_on_hyphens=False
+    )
+
+
+def _block(title: str, lines: Iterable[str]) -> list[str]:
+    """Lines under a title, after an empty line."""
+    return ["", title, *lines]
+
+
+def _line(name: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> str:
+    padded = [name + " " * (first - _width(name))]
+    padded += [" " * (width - _width(text)) + text for text, width in zip(cells, widths, strict=True)]
+    return (_INDENT + _GAP.join(padded)).rstrip()
+
+
+def _width(text: str) -> int:
+    """How many columns a terminal gives a text: two for wide characters, none for marks upon others."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from deemster.alignment._result_parts import AnyCriterion, OrdinalCriterionMetrics
-from deemster.alignment.text_layout import criteria_counted, number, percent
+from deemster.alignment.number_format import count_criteria, format_number, format_percent
+from deemster.alignment.result_models import AnyCriterion, OrdinalCriterionMetrics
 from deemster.errors import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ENOUGH_ITEMS = 30
 Answer: TypeAlias = Literal["yes", "with care", "not yet"]
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrustVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer to "can I trust this judge?", and what it rests on.
 
     Attributes:
@@ -41,35 +41,35 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def reaches(self, least: Answer) -> bool:
         """Whether the answer is at least this good.
 
-        >>> Verdict(answer="with care", floor=0.5, reasons=()).reaches("yes")
+        >>> TrustVerdict(answer="with care", floor=0.5, reasons=()).reaches("yes")
         False
         """
         order = (None, "not yet", "with care", "yes")
         return order.index(self.answer) >= order.index(least)
 
 
-def verdict_of(result: MetricsResult) -> Verdict:
+def judge_trust(result: MetricsResult) -> TrustVerdict:
     """The answer to "can I trust this judge?".
 
     It is `yes` where the lower end of the interval of mean kappa is substantial and nothing speaks against it, `with
     care` where it is moderate or something does, `not yet` below, and None where kappa is undefined.
     """
-    ends = kappa_ends(result)
+    ends = kappa_interval(result)
     floor = result.mean_kappa if ends is None else ends[0]
     if floor is None:
         unknown = "no-kappa: no criterion has a kappa, so nothing tells agreement from chance"
-        return Verdict(answer=None, floor=None, reasons=(unknown,))
-    measured = f"{'mean kappa is' if ends is None else 'the interval of mean kappa begins at'} {number(floor)}"
+        return TrustVerdict(answer=None, floor=None, reasons=(unknown,))
+    measured = f"{'mean kappa is' if ends is None else 'the interval of mean kappa begins at'} {format_number(floor)}"
     if floor < MODERATE:
-        return Verdict(answer="not yet", floor=floor, reasons=(f"low-kappa: {measured}, below {MODERATE}",))
+        return TrustVerdict(answer="not yet", floor=floor, reasons=(f"low-kappa: {measured}, below {MODERATE}",))
     reasons = tuple(_reservations(result, measured, floor))
-    return Verdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons)
+    return TrustVerdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons)
 
 
 def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterator[str]:
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     effect, cover = result.bias.effect_size, result.coverage_stats
-    if kappa_ends(result) is None:
+    if kappa_interval(result) is None:
         yield "no-interval: there is no interval"
     if floor < SUBSTANTIAL:
         yield f"moderate: {measured}, below {SUBSTANTIAL}"
@@ -78,28 +78,28 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
     if any(warning.startswith("few-clusters:") for warning in result.warnings):
         yield "few-clusters: there are few clusters"
     if weak:
-        yield f"weak-criteria: {criteria_counted(len(weak))} below {MODERATE}"
+        yield f"weak-criteria: {count_criteria(len(weak))} below {MODERATE}"
     if undefined:
-        yield f"undefined-criteria: {criteria_counted(len(undefined))} without a kappa"
+        yield f"undefined-criteria: {count_criteria(len(undefined))} without a kappa"
     if result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT:
         yield "bias: the bias is significant and not small"
     if cover is not None and cover.coverage is not None and cover.coverage < FULL_ENOUGH:
-        yield f"coverage: coverage is below {percent(FULL_ENOUGH)}"
+        yield f"coverage: coverage is below {format_percent(FULL_ENOUGH)}"
 
 
 def weak_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:
     """The criteria with a kappa below moderate, the weakest first."""
-    found = [(kappa_of(part), part.index, part) for part in result.per_criterion]
+    found = [(criterion_kappa(part), part.index, part) for part in result.per_criterion]
     weak = [(kappa, index, part) for kappa, index, part in found if kappa is not None and kappa < MODERATE]
     return tuple(part for _, _, part in sorted(weak, key=lambda one: one[:2]))
 
 
 def undefined_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:
     """The criteria without a kappa."""
-    return tuple(part for part in result.per_criterion if kappa_of(part) is None)
+    return tuple(part for part in result.per_criterion if criterion_kappa(part) is None)
 
 
-def kappa_ends(result: MetricsResult) -> tuple[float, float] | None:
+def kappa_interval(result: MetricsResult) -> tuple[float, float] | None:
     """The ends of the interval of mean kappa, where there is one."""
     found = (result.intervals or {}).get("mean_kappa")
     if found is not None and found.ci is not None:
@@ -107,6 +107,6 @@ def kappa_ends(result: MetricsResult) -> tuple[float, float] | None:
     return result.bootstrap.kappa_ci if result.bootstrap is not None else None
 
 
-def kappa_of(criterion: AnyCriterion) -> float | None:
+def criterion_kappa(criterion: AnyCriterion) -> float | None:
     """The kappa of a criterion: quadratically weighted where its options are ordered, else Cohen's."""
     return criterion.weighted_kappa if isinstance(criterion, OrdinalCriterionMetrics) else criterion.kappa

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.text_layout import criteria_counted
+from deemster.alignment.number_format import count_criteria
 from deemster.cli._console import warn
 from deemster.cli._load_suite_job import Overrides, job_of_suite
 from deemster.datasets import Dataset, RubricDataset, Votes
@@ -138,7 +138,7 @@ def _report(file: str) -> str:
 
 def _rubric(file: str) -> str:
     rubric = Rubric.load(file)
-    return f"rubric{_called(rubric.name)}, {criteria_counted(len(rubric.criteria))}"
+    return f"rubric{_called(rubric.name)}, {count_criteria(len(rubric.criteria))}"
 
 
 def _rubric_dataset(file: str) -> str:
@@ -157,7 +157,7 @@ def _votes(file: str) -> str:
 
 def _alignment(file: str) -> str:
     result = MetricsResult.from_file(file)
-    counts = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}"
+    counts = f"{counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
     return f"result of alignment, {counts}, {counted(result.n_samples, 'pair')}"
 
 

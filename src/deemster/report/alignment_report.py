@@ -7,29 +7,35 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from deemster.alignment.metrics_result import (
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
+from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
     CalibrationMetrics,
-    ConfidenceInterval,
     CorrectedMeans,
     CriterionMetrics,
     HumanAgreement,
     ItemMetrics,
     JudgeConsistency,
-    MetricsResult,
     PooledScaleMetrics,
     SliceMetrics,
 )
-from deemster.alignment.result_summary import ALPHA_NOTE, DEGENERATE, FLEISS_NOTE, NO_PAIRS, PHI_NOTE, kinds
-from deemster.alignment.text_layout import criteria_counted, number, p_shown, percent
+from deemster.alignment.result_summary import (
+    ALPHA_NOTE,
+    DEGENERATE,
+    FLEISS_NOTE,
+    NO_PAIRS,
+    PHI_NOTE,
+    count_kinds,
+)
 from deemster.alignment.trust_verdict import (
     ENOUGH_ITEMS,
     FULL_ENOUGH,
     MODERATE,
     SUBSTANTIAL,
-    kappa_ends,
-    kappa_of,
+    criterion_kappa,
+    kappa_interval,
     undefined_criteria,
     weak_criteria,
 )
@@ -39,10 +45,11 @@ from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
+from deemster.stats.proportion_intervals import ConfidenceInterval
 
 
-def additions(result: MetricsResult) -> list[TextSection]:
-    """The sections of what a result has beyond agreement."""
+def _extras(result: MetricsResult) -> list[TextSection]:
+    """The sections of what a result says beyond agreement."""
     parts: list[TextSection] = []
     if result.pooled_by_scale:
         parts.append(_pooled(result.pooled_by_scale))
@@ -66,10 +73,10 @@ def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> TextSection:
         (
             part.scale_type,
             f"{part.n_points:,}",
-            percent(part.exact_accuracy),
-            number(part.kappa),
-            number(part.value_rmse),
-            number(part.value_spearman),
+            format_percent(part.exact_accuracy),
+            format_number(part.kappa),
+            format_number(part.value_rmse),
+            format_number(part.value_spearman),
         )
         for part in scales
     ]
@@ -84,12 +91,12 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
             DataText(part.tag),
             f"{part.n_items:,}",
             f"{part.n_samples:,}",
-            percent(part.criterion_accuracy),
-            number(part.mean_kappa),
+            format_percent(part.criterion_accuracy),
+            format_number(part.mean_kappa),
             _signed(part.kappa_difference),
             *[_between(found)] * resampled,
-            number(part.score_rmse),
-            number(part.bias),
+            format_number(part.score_rmse),
+            format_number(part.bias),
         )
         for part, found in zip(slices, ends, strict=True)
     ]
@@ -117,15 +124,17 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
             kind,
             DataText(part.name) if kind != "final" else "verdicts",
             f"{part.n_samples:,}",
-            percent(part.accuracy),
-            number(part.mean_kappa),
+            format_percent(part.accuracy),
+            format_number(part.mean_kappa),
         )
         for kind, part in (*people, *together, *judges)
     ]
     many = f"{counted(human.n_annotators, 'annotator')}, {counted(human.n_items, 'item')} with two or more"
-    ceiling = f"a kappa of {number(human.ceiling_kappa)} and an accuracy of {percent(human.ceiling_accuracy)}"
+    ceiling = (
+        f"a kappa of {format_number(human.ceiling_kappa)} and an accuracy of {format_percent(human.ceiling_accuracy)}"
+    )
     lines: list[TextLine] = [
-        (f"{many}; alpha among them {number(human.krippendorff_alpha)}.",),
+        (f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",),
         (f"The ceiling is {ceiling}; the {whole}'s gap is {_signed(human.kappa_gap)} in kappa.",),
     ]
     head = ("who", "name", "n", "accuracy", "mean kappa")
@@ -147,9 +156,9 @@ def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:
             DataText(part.judge_id),
             f"{part.n_cells:,}",
             f"{part.n_repeats:,}",
-            percent(part.stable_share),
-            percent(part.pairwise_agreement),
-            number(part.krippendorff_alpha),
+            format_percent(part.stable_share),
+            format_percent(part.pairwise_agreement),
+            format_number(part.krippendorff_alpha),
         )
         for part in judges
     ]
@@ -163,8 +172,8 @@ def _calibration(figures: tuple[CalibrationMetrics, ...]) -> TextSection:
             "all judges" if part.judge_id is None else DataText(part.judge_id),
             part.scale,
             f"{part.n_samples:,}",
-            number(part.brier),
-            number(part.calibration_error),
+            format_number(part.brier),
+            format_number(part.calibration_error),
         )
         for part in figures
     ]
@@ -177,9 +186,9 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
     if corrected.score is not None:
         part = corrected.score
         n = f"{part.n_labelled:,} + {part.n_unlabelled:,}"
-        rows.append(("mean score", number(part.predicted_mean), number(part.value), _between(part.ci), n))
+        rows.append(("mean score", format_number(part.predicted_mean), format_number(part.value), _between(part.ci), n))
     for rate in corrected.met_rates:
-        shown = (number(rate.observed_rate), number(rate.value), _between(rate.ci), f"{rate.n_samples:,}")
+        shown = (format_number(rate.observed_rate), format_number(rate.value), _between(rate.ci), f"{rate.n_samples:,}")
         rows.append((DataText(rate.name), *shown))
     lines: list[TextLine] = [
         ("The mean score of all items, labelled or not, and the MET rate of each binary criterion.",),
@@ -190,17 +199,20 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
 
 
 def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
-    rows = [(DataText(part.id), number(part.dispute), number(part.difficulty), f"{part.n_votes:,}") for part in items]
+    rows = [
+        (DataText(part.id), format_number(part.dispute), format_number(part.difficulty), f"{part.n_votes:,}")
+        for part in items
+    ]
     head = ("item", "dispute", "difficulty", "votes")
     return TextSection(("Items to look at",), [("The most disputed first, then the hardest.",)], TextTable(head, rows))
 
 
 def _between(ci: ConfidenceInterval | None) -> str:
-    return "n/a" if ci is None else f"{number(ci.lower)} to {number(ci.upper)}"
+    return "n/a" if ci is None else f"{format_number(ci.lower)} to {format_number(ci.upper)}"
 
 
 def _signed(value: float | None) -> str:
-    text = number(value)
+    text = format_number(value)
     return text if value is None or text.startswith("-") else f"+{text}"
 
 
@@ -217,7 +229,7 @@ _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
     f'at {MODERATE} or above. "With care" is also the most that is said without an interval, with fewer than '
     f"{ENOUGH_ITEMS} items or 20 clusters, with a criterion below {MODERATE} or without a kappa, with a significant "
-    f"bias of medium size or more, or with a coverage below {percent(FULL_ENOUGH)}."
+    f"bias of medium size or more, or with a coverage below {format_percent(FULL_ENOUGH)}."
 )
 
 
@@ -238,7 +250,7 @@ def alignment_sections(result: MetricsResult) -> list[TextSection]:
         parts.append(_judges(result))
     if result.na_stats is not None or result.cannot_assess_stats is not None:
         parts.append(_abstentions(result))
-    parts += additions(result)
+    parts += _extras(result)
     parts.append(_reading(result))
     return parts
 
@@ -265,33 +277,34 @@ def verdict_reason(result: MetricsResult) -> str:
     """What the answer rests on, as half a sentence."""
     found = result.verdict
     if found.answer == "yes":
-        return f"the interval of mean kappa begins at {number(found.floor)}, and nothing speaks against it"
+        return f"the interval of mean kappa begins at {format_number(found.floor)}, and nothing speaks against it"
     return "; ".join(reason.partition(": ")[2] for reason in found.reasons)
 
 
 def _findings(result: MetricsResult) -> Iterator[str]:
     """What the numbers come to, in words."""
-    mix = kinds(result)
+    mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     judges = counted(result.n_judges, "judge")
-    basis = f"{counted(result.n_items, 'item')}, {criteria_counted(result.n_criteria)}{by_kind}, {judges}"
+    basis = f"{counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
     yield f"The numbers rest on {counted(result.n_samples, 'pair')} of truth and verdict: {basis}."
-    ends, kappa = kappa_ends(result), result.mean_kappa
+    ends, kappa = kappa_interval(result), result.mean_kappa
     if kappa is None:
         yield "Agreement beyond chance is undefined: no criterion has a kappa."
     elif ends is None:
-        yield f"Agreement beyond chance is {_word(kappa)}: mean kappa {number(kappa)}, without an interval."
+        yield f"Agreement beyond chance is {_word(kappa)}: mean kappa {format_number(kappa)}, without an interval."
     else:
         low, high = (_word(end) for end in ends)
         reach = f"all of it {low}" if low == high else f"from {low} to {high}"
         yield (
-            f"Agreement beyond chance is {_word(kappa)}: mean kappa {number(kappa)}, interval {_span(ends)}, {reach}."
+            f"Agreement beyond chance is {_word(kappa)}: mean kappa {format_number(kappa)}, "
+            f"interval {_span(ends)}, {reach}."
         )
     if result.human is not None and result.human.ceiling_kappa is not None:
         human, whole = result.human, "panel" if result.n_judges > 1 else "judge"
         yield (
-            f"People among themselves reach a kappa of {number(human.ceiling_kappa)}, "
-            f"the {whole} {number(human.panel.mean_kappa)} against the same people."
+            f"People among themselves reach a kappa of {format_number(human.ceiling_kappa)}, "
+            f"the {whole} {format_number(human.panel.mean_kappa)} against the same people."
         )
     yield _bias(result)
     cover = result.coverage_stats
@@ -299,7 +312,8 @@ def _findings(result: MetricsResult) -> Iterator[str]:
         errored = f", {counted(cover.n_errored, 'pair')} by errors" if cover.n_errored else ""
         out = cover.n_total - cover.n_covered
         lost = f"; {out:,} are left out{errored}" if out else ""
-        yield f"Coverage is {percent(cover.coverage)}: {cover.n_covered:,} of {cover.n_total:,} labelled pairs{lost}."
+        covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
+        yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
 
 
 def _bias(result: MetricsResult) -> str:
@@ -308,14 +322,13 @@ def _bias(result: MetricsResult) -> str:
         return "There is no pair of scores, so nothing is known about bias."
     place = {"positive": "above", "negative": "below"}.get(bias.direction)
     if place is None:
-        return (
-            f"The judge's scores lie where people's do: mean difference {number(bias.mean_bias)}, n {bias.n_samples:,}."
-        )
+        difference = format_number(bias.mean_bias)
+        return f"The judge's scores lie where people's do: mean difference {difference}, n {bias.n_samples:,}."
     size = "" if bias.effect_size is None else f", {interpret_effect_size(bias.effect_size)} effect"
-    shown = "not tested" if bias.p_value is None else p_shown(bias.p_value)
+    shown = "not tested" if bias.p_value is None else format_p_value(bias.p_value)
     doubt = "" if bias.is_significant or bias.p_value is None else ", so that it may be chance"
     return (
-        f"The judge's scores lie {number(abs(bias.mean_bias))} {place} people's on average "
+        f"The judge's scores lie {format_number(abs(bias.mean_bias))} {place} people's on average "
         f"({shown}{size}, n {bias.n_samples:,}){doubt}."
     )
 
@@ -323,20 +336,20 @@ def _bias(result: MetricsResult) -> str:
 def _reservations(result: MetricsResult) -> Iterator[TextLine]:
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     if weak:
-        yield (f"Do not rely on {criteria_counted(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
+        yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
     if undefined:
-        about = f"Nothing is known about {criteria_counted(len(undefined))} without a kappa: "
+        about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
         yield (about, *_named(undefined), ".")
-    if kappa_ends(result) is None and result.mean_kappa is not None:
+    if kappa_interval(result) is None and result.mean_kappa is not None:
         yield ("Without an interval nobody knows how much of this is chance: ask for a bootstrap.",)
 
 
 def _named(criteria: Sequence[AnyCriterion]) -> Iterator[str]:
     for place, part in enumerate(criteria[:_FEW]):
-        kappa = kappa_of(part)
+        kappa = criterion_kappa(part)
         yield ", " if place else ""
         yield DataText(part.name)
-        yield "" if kappa is None else f" ({number(kappa)})"
+        yield "" if kappa is None else f" ({format_number(kappa)})"
     if len(criteria) > _FEW:
         yield f" and {len(criteria) - _FEW} more"
 
@@ -346,7 +359,7 @@ def _word(kappa: float) -> str:
 
 
 def _span(ends: tuple[float, float] | None) -> str:
-    return "n/a" if ends is None else f"{number(ends[0])} to {number(ends[1])}"
+    return "n/a" if ends is None else f"{format_number(ends[0])} to {format_number(ends[1])}"
 
 
 def _interval(found: BootstrapResult | None) -> str:
@@ -355,43 +368,43 @@ def _interval(found: BootstrapResult | None) -> str:
 
 def _agreement(result: MetricsResult) -> TextSection:
     entries: list[tuple[str, str, str]] = [
-        ("accuracy (micro)", percent(result.criterion_accuracy), "criterion_accuracy"),
-        ("accuracy (macro)", percent(result.macro_accuracy), "macro_accuracy"),
+        ("accuracy (micro)", format_percent(result.criterion_accuracy), "criterion_accuracy"),
+        ("accuracy (macro)", format_percent(result.macro_accuracy), "macro_accuracy"),
     ]
     if result.n_binary_criteria:
-        if len(kinds(result)) > 1:
-            entries.append(("accuracy (binary)", percent(result.binary_accuracy), "binary_accuracy"))
+        if len(count_kinds(result)) > 1:
+            entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
         entries += [
-            ("precision (micro)", number(result.criterion_precision), "criterion_precision"),
-            ("recall (micro)", number(result.criterion_recall), "criterion_recall"),
-            ("F1 (micro)", number(result.criterion_f1), "criterion_f1"),
-            ("kappa (micro, binary)", number(result.micro_kappa), "micro_kappa"),
-            ("phi (micro, binary)", number(result.criterion_phi), "criterion_phi"),
+            ("precision (micro)", format_number(result.criterion_precision), "criterion_precision"),
+            ("recall (micro)", format_number(result.criterion_recall), "criterion_recall"),
+            ("F1 (micro)", format_number(result.criterion_f1), "criterion_f1"),
+            ("kappa (micro, binary)", format_number(result.micro_kappa), "micro_kappa"),
+            ("phi (micro, binary)", format_number(result.criterion_phi), "criterion_phi"),
         ]
-    entries.append(("mean kappa (macro)", number(result.mean_kappa), "mean_kappa"))
+    entries.append(("mean kappa (macro)", format_number(result.mean_kappa), "mean_kappa"))
     for kind in sorted(result.mean_kappa_by_kind):
         if len(result.mean_kappa_by_kind) > 1 and kind in ("binary", "ordinal", "nominal"):
             value = result.mean_kappa_by_kind[kind]
-            entries.append((f"mean kappa ({kind})", number(value), f"mean_kappa_by_kind.{kind}"))
-    entries.append(("mean alpha (macro)", number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
+            entries.append((f"mean kappa ({kind})", format_number(value), f"mean_kappa_by_kind.{kind}"))
+    entries.append(("mean alpha (macro)", format_number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
     return TextSection(("Agreement",), (), _with_intervals(entries, result))
 
 
 def _scores(result: MetricsResult) -> TextSection:
     entries = [
-        ("RMSE", number(result.score_rmse), "score_rmse"),
-        ("MAE", number(result.score_mae), "score_mae"),
-        ("bias", number(result.bias.mean_bias), "bias"),
-        ("Spearman", number(result.score_spearman.coefficient), "score_spearman"),
-        ("Kendall", number(result.score_kendall.coefficient), "score_kendall"),
-        ("Pearson", number(result.score_pearson.coefficient), "score_pearson"),
-        ("concordance", number(result.score_concordance), "score_concordance"),
-        ("alpha of the judges' scores", number(result.score_alpha), "score_alpha"),
+        ("RMSE", format_number(result.score_rmse), "score_rmse"),
+        ("MAE", format_number(result.score_mae), "score_mae"),
+        ("bias", format_number(result.bias.mean_bias), "bias"),
+        ("Spearman", format_number(result.score_spearman.coefficient), "score_spearman"),
+        ("Kendall", format_number(result.score_kendall.coefficient), "score_kendall"),
+        ("Pearson", format_number(result.score_pearson.coefficient), "score_pearson"),
+        ("concordance", format_number(result.score_concordance), "score_concordance"),
+        ("alpha of the judges' scores", format_number(result.score_alpha), "score_alpha"),
     ]
     if result.score_icc is not None:
         icc = result.score_icc
-        entries.append(("ICC(2,1) of the judges' scores", number(icc.icc_2_1), "score_icc.icc_2_1"))
-        entries.append(("ICC(2,k) of the judges' scores", number(icc.icc_2_k), "score_icc.icc_2_k"))
+        entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
+        entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
     lines: list[TextLine] = [(f"{counted(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
     limits = result.score_limits
     if limits is not None and limits.lower is not None and limits.upper is not None:
@@ -417,21 +430,23 @@ def _criteria(result: MetricsResult) -> TextSection:
         accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
         field = "weighted_kappa" if part.criterion_type == "ordinal" else "kappa"
         between = [_interval((part.intervals or {}).get(field))] * resampled
-        shown = [f"{part.n_samples:,}", percent(accuracy), number(kappa_of(part)), *between]
-        rows.append((DataText(part.name), part.criterion_type, *shown, number(part.krippendorff_alpha), _remark(part)))
+        shown = [f"{part.n_samples:,}", format_percent(accuracy), format_number(criterion_kappa(part)), *between]
+        rows.append(
+            (DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), _remark(part))
+        )
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
     return TextSection(("Criteria, the weakest first",), (), TextTable(head, rows, ("alpha", "kind")) if rows else None)
 
 
 def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
-    kappa = kappa_of(part)
+    kappa = criterion_kappa(part)
     return kappa is None, kappa or 0.0, part.index
 
 
 def _remark(part: AnyCriterion) -> str:
     if part.is_degenerate:
         return DEGENERATE.partition(":")[0]
-    kappa = kappa_of(part)
+    kappa = criterion_kappa(part)
     if kappa is None:
         return "undefined" if part.n_samples else NO_PAIRS
     return f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
@@ -444,12 +459,12 @@ def _judges(result: MetricsResult) -> TextSection:
         (
             DataText(judge.judge_id),
             f"{judge.n_samples:,}",
-            percent(judge.criterion_accuracy),
-            number(judge.mean_kappa),
+            format_percent(judge.criterion_accuracy),
+            format_number(judge.mean_kappa),
             *[_interval((judge.intervals or {}).get("mean_kappa"))] * resampled,
-            number(judge.phi),
-            number(judge.score_rmse),
-            number(judge.bias.mean_bias),
+            format_number(judge.phi),
+            format_number(judge.score_rmse),
+            format_number(judge.bias.mean_bias),
             f"{judge.n_failed:,}",
             f"{judge.n_abstained:,}",
         )
@@ -465,10 +480,10 @@ def _abstentions(result: MetricsResult) -> TextSection:
     ca, na = result.cannot_assess_stats, result.na_stats
     if ca is not None:
         counts = (ca.ca_count_true, ca.ca_count_pred, ca.ca_false_positive, ca.ca_false_negative)
-        rows.append(("CANNOT_ASSESS", *(f"{count:,}" for count in counts), number(ca.ca_kappa)))
+        rows.append(("CANNOT_ASSESS", *(f"{count:,}" for count in counts), format_number(ca.ca_kappa)))
     if na is not None:
         counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
-        rows.append(("not applicable", *(f"{count:,}" for count in counts), number(na.na_kappa)))
+        rows.append(("not applicable", *(f"{count:,}" for count in counts), format_number(na.na_kappa)))
     head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
     return TextSection(("Abstentions",), (), TextTable(head, rows))
 
@@ -478,7 +493,7 @@ def _reading(result: MetricsResult) -> TextSection:
     how = f"CANNOT_ASSESS is handled by {result.cannot_assess_mode}, NA by {result.na_mode}."
     drawn = result.bootstrap
     if drawn is not None:
-        level = number(drawn.confidence_level * 100, places=1).removesuffix(".0")
+        level = format_number(drawn.confidence_level * 100, places=1).removesuffix(".0")
         lines.append(
             (
                 f"{how} Intervals: {level} %, {counted(drawn.n_bootstrap, 'replicate')}, seed {drawn.seed}, ",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
-from deemster.alignment.text_layout import percent
+from deemster.alignment.number_format import format_percent
 from deemster.errors import counted
 from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
@@ -38,17 +38,17 @@ def _lines(result: CascadeCalibration) -> list[TextLine]:
         strong += [", " if strong else "", DataText(judge)]
     basis = f"{counted(result.n_items, 'item')}, {counted(result.n_cells, 'verdict')} with a truth"
     promised = (
-        f"Promised: an accuracy of {percent(result.expected_accuracy)} ({_shares(choice.accuracy_ci)}), a cost of "
-        f"{_cost(choice.cost_per_item)} per item ({_costs(choice.cost_ci)}), {percent(choice.escalation_share)} "
-        f"escalated ({_shares(choice.escalation_ci)}), {_span(result)}."
+        f"Promised: an accuracy of {format_percent(result.expected_accuracy)} ({_shares(choice.accuracy_ci)}), "
+        f"a cost of {_cost(choice.cost_per_item)} per item ({_costs(choice.cost_ci)}), "
+        f"{format_percent(choice.escalation_share)} escalated ({_shares(choice.escalation_ci)}), {_span(result)}."
     )
     seen = (
-        f"On these items the accuracy is {percent(choice.accuracy)}; choosing on them overstates it by about "
+        f"On these items the accuracy is {format_percent(choice.accuracy)}; choosing on them overstates it by about "
         f"{result.optimism:.4f}. The {result.confidence:.0%} intervals hold at all thresholds at once: "
         f"{result.factor:.2f} standard errors."
     )
-    alone = f" {percent(result.cheap_only)} for {_cost(result.cheap_cost)} per item, the strong panel "
-    alone += f"{percent(result.strong_only)} for {_cost(result.strong_cost)}."
+    alone = f" {format_percent(result.cheap_only)} for {_cost(result.cheap_cost)} per item, the strong panel "
+    alone += f"{format_percent(result.strong_only)} for {_cost(result.strong_cost)}."
     lines: list[TextLine] = [
         ("First ", DataText(result.cheap), ", then ", *strong, f": {basis}."),
         (_advice(result),),
@@ -65,7 +65,7 @@ def _lines(result: CascadeCalibration) -> list[TextLine]:
 
 
 def _advice(result: CascadeCalibration) -> str:
-    within = f"within {percent(result.tolerance)} of the best accuracy"
+    within = f"within {format_percent(result.tolerance)} of the best accuracy"
     if result.choice.threshold is None:
         return f"No threshold is {within} but asking the strong panel always: leave the cheap judge out."
     if not result.pays:
@@ -93,17 +93,17 @@ def _row(result: CascadeCalibration, place: int) -> TextLine:
     marks = ["chosen"] * (place == result.chosen) + ["best"] * (place == result.best)
     return (
         "always escalate" if point.threshold is None else f"{point.threshold:.4g}",
-        percent(point.accuracy),
+        format_percent(point.accuracy),
         _shares(point.accuracy_ci),
         _cost(point.cost_per_item),
         _costs(point.cost_ci),
-        percent(point.escalation_share),
+        format_percent(point.escalation_share),
         ", ".join(marks),
     )
 
 
 def _shares(ci: ConfidenceInterval) -> str:
-    return f"{percent(ci.lower)} to {percent(ci.upper)}"
+    return f"{format_percent(ci.lower)} to {format_percent(ci.upper)}"
 
 
 def _costs(ci: ConfidenceInterval) -> str:

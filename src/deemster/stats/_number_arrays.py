@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.agreement_from_sums import Floats
+from deemster.stats.nan_arithmetic import Floats
 
 
 def vector(values: ArrayLike, *, name: str = "x") -> Floats:
@@ -59,16 +59,6 @@ def pairs(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) ->
         raise ValueError(f"`{names[0]}` and `{names[1]}` are paired, but have {len(first)} and {len(second)} values.")
     held = ~(np.isnan(first) | np.isnan(second))
     return first[held], second[held], int(len(held) - held.sum())
-
-
-def defined(value: float | np.floating | Floats) -> float | None:
-    """A plain float, or None where it is NaN.
-
-    >>> defined(np.float64("nan")) is None
-    True
-    """
-    number = float(value)
-    return None if number != number else number  # noqa: PLR0124 - only NaN differs from itself
 
 
 def constant(values: Floats) -> bool:

@@ -9,23 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from deemster.stats.nan_arithmetic import DUST, Floats, quotient
+
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
-
-
-def quotient(above: ArrayLike, below: ArrayLike) -> Floats:
-    """Division that gives NaN, silently, where the divisor is zero or either side is NaN.
-
-    >>> quotient([1.0, 1.0], [2.0, 0.0])
-    array([0.5, nan])
-    """
-    top, bottom = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
-    answer = np.full(np.broadcast(top, bottom).shape, np.nan)
-    np.divide(top, bottom, out=answer, where=bottom != 0)
-    return answer
 
 
 def row_sums(tables: Floats) -> Floats:
@@ -181,7 +170,7 @@ def alpha(
     chance = np.einsum("...i,...j,...ij->...", margins, margins, delta)
     # Sums of thirds and sevenths leave dust in classes nobody chose, which must not pass for disagreement.
     spread = total * total - np.einsum("...i,...i->...", margins, margins)
-    answer = 1 - (total - 1) * quotient(seen, np.where(spread > 1e-12 * total * total, chance, 0.0))
+    answer = 1 - (total - 1) * quotient(seen, np.where(spread > DUST * total * total, chance, 0.0))
     return answer if units is None else np.where(np.asarray(units) >= 2, answer, np.nan)
 
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats import confusion_tables as tables
 from deemster.stats._label_codes import paired
-from deemster.stats._number_arrays import defined
-from deemster.stats.agreement_from_sums import Floats
+from deemster.stats.nan_arithmetic import Floats, float_or_none
 from deemster.stats.proportion_intervals import ConfidenceInterval, normal_quantile
 
 Side = Sequence[Any] | NDArray[Any]
@@ -131,7 +130,7 @@ def kappa_of(table: ArrayLike, *, weights: Weights = None, confidence: float = 0
     t = counted_table(table)
     w = disagreement_weights(weights, len(t))
     z = normal_quantile(confidence)
-    value, n = defined(tables.weighted_kappa(t, w)), float(t.sum())
+    value, n = float_or_none(tables.weighted_kappa(t, w)), float(t.sum())
     if value is None:
         empty: dict[str, Any] = dict.fromkeys(("expected", "standard_error", "interval", "null_error", "p_value"))
         return Kappa(value=None, n=int(n), observed=_agreeing(t, w), missing=missing, **empty)
@@ -178,8 +177,8 @@ def scott_pi(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidenc
     """
     table, _, missing = paired(a, b, labels=labels)
     z = normal_quantile(confidence)
-    value, n = defined(tables.scott_pi(table)), float(table.sum())
-    observed = defined(tables.accuracy(table))
+    value, n = float_or_none(tables.scott_pi(table)), float(table.sum())
+    observed = float_or_none(tables.accuracy(table))
     if value is None or observed is None:
         return _unknown(observed, n, missing)
     p = table / n
@@ -221,7 +220,7 @@ def pabak(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidence: 
     """
     table, scale, missing = paired(a, b, labels=labels)
     z = normal_quantile(confidence)
-    value, n, observed = defined(tables.pabak(table)), float(table.sum()), defined(tables.accuracy(table))
+    value, n, observed = float_or_none(tables.pabak(table)), float(table.sum()), float_or_none(tables.accuracy(table))
     if value is None or observed is None:
         return _unknown(observed, n, missing)
     size = len(scale)

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.agreement_from_sums import Floats, column_sums, gwet_from, quotient, row_sums, signs, whole_sums
+from deemster.stats.agreement_from_sums import column_sums, gwet_from, row_sums, signs, whole_sums
+from deemster.stats.nan_arithmetic import Floats, quotient
 
 Weighting = Literal["nominal", "linear", "quadratic"]
 
@@ -266,6 +267,23 @@ def kendall_of(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     enough = whole_sums(t) >= 3
     spread = np.sqrt(untied[0] * untied[1])
     return np.clip(quotient(excess, np.where(enough, spread, 0.0)), -1, 1)
+
+
+def pearson_of(tables: ArrayLike, values: ArrayLike) -> Floats:
+    """Pearson's correlation of the classes' values. NaN below 3 pairs or for a constant side.
+
+    >>> round(pearson_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]], [0.0, 0.5, 1.0]).item(), 4)
+    0.8462
+    """
+    t = stack(tables)
+    worth = np.asarray(values, dtype=np.float64)
+    rows, columns = t.sum(axis=-1), t.sum(axis=-2)
+    n = rows.sum(axis=-1)
+    x, y = worth - quotient(rows @ worth, n)[..., None], worth - quotient(columns @ worth, n)[..., None]
+    joint = np.einsum("...i,...ij,...j->...", x, t, y)
+    varied = (n >= 3) & ((rows > 0).sum(axis=-1) > 1) & ((columns > 0).sum(axis=-1) > 1)
+    spread = np.sqrt((rows * x * x).sum(axis=-1)) * np.sqrt((columns * y * y).sum(axis=-1))
+    return np.clip(quotient(joint, np.where(varied, spread, 0.0)), -1, 1)
 
 
 def rmse(tables: ArrayLike, values: ArrayLike) -> Floats:

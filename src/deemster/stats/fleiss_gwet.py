@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import Codes, Labels, encode
-from deemster.stats._number_arrays import defined, matrix
-from deemster.stats.agreement_from_sums import Floats, fleiss_from, gwet_from, pair_shares, vote_shares
+from deemster.stats._number_arrays import matrix
+from deemster.stats.agreement_from_sums import fleiss_from, gwet_from, pair_shares, vote_shares
 from deemster.stats.cohen_kappa import Agreement, Weights, disagreement_weights
 from deemster.stats.confusion_tables import agreement
+from deemster.stats.nan_arithmetic import Floats, float_or_none
 from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 
 Ratings = Sequence[Sequence[Any]] | NDArray[Any]
@@ -115,7 +116,7 @@ def fleiss_kappa(table: ArrayLike) -> Fleiss:
     raters = int(votes[0]) if units else 0
     totals = counts.sum(axis=0)
     agreeing = float((counts * (counts - 1)).sum())
-    value = defined(fleiss_from(agreeing, totals, raters=raters))
+    value = float_or_none(fleiss_from(agreeing, totals, raters=raters))
     if units < 2 or raters < 2:
         empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "randolph", "standard_error", "z", "p_value"))
         return Fleiss(value=None, n=units, raters=raters, categories=(None,) * size, **empty)
@@ -190,7 +191,7 @@ def gwet_ac(
     votes = counts.sum(axis=1)
     pairable = int((votes >= 2).sum())
     pairs, shares = pair_shares(counts), vote_shares(counts)
-    value = defined(gwet_from(pairs.sum(axis=0), shares.sum(axis=0), weights=likeness))
+    value = float_or_none(gwet_from(pairs.sum(axis=0), shares.sum(axis=0), weights=likeness))
     missing = len(votes) - pairable
     if value is None:
         empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "standard_error", "interval"))

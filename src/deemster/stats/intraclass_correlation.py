@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats._number_arrays import constant, defined, matrix
+from deemster.stats._number_arrays import constant, matrix
+from deemster.stats.nan_arithmetic import float_or_none
 from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 from deemster.stats.variance_components import icc_features, icc_forms, mean_squares
 
@@ -89,7 +90,7 @@ def icc(ratings: ArrayLike, *, confidence: float = 0.95) -> ICC:
     if n < 2 or k < 2 or constant(complete.ravel()):
         return _undefined(n, k, missing)
     squares = mean_squares(icc_features(complete - complete.mean()).sum(axis=0), n)
-    values = [defined(value) for value in icc_forms(squares, n, k)]
+    values = [float_or_none(value) for value in icc_forms(squares, n, k)]
     between, within, judged, error = (float(square) for square in squares)
     simple = _Test.of(between, within, n - 1, n * (k - 1), confidence)
     crossed = _Test.of(between, error, n - 1, (n - 1) * (k - 1), confidence)

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from deemster.stats._label_codes import Codes, Labels
-from deemster.stats.agreement_from_sums import LEVELS, Floats, Level, alpha
+from deemster.stats.agreement_from_sums import LEVELS, Level, alpha
 from deemster.stats.fleiss_gwet import Ratings, rated, vote_counts
+from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.rank_correlation import standing
 from deemster.stats.variance_components import interval_alpha, spread_features
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from deemster.stats import confusion_tables as tables
 from deemster.stats._label_codes import paired
-from deemster.stats._number_arrays import defined
 from deemster.stats.cohen_kappa import Side
+from deemster.stats.nan_arithmetic import float_or_none
 from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, wilson
 
 
@@ -70,7 +70,7 @@ def phi(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> TableStatis
         raise ValueError(f"Phi is for two labels; here are {len(scale)}.")
     full = np.zeros((2, 2))
     full[: len(scale), : len(scale)] = table
-    return TableStatistic(value=defined(tables.phi(full)), n=int(table.sum()), missing=missing)
+    return TableStatistic(value=float_or_none(tables.phi(full)), n=int(table.sum()), missing=missing)
 
 
 def precision_recall_f1(
@@ -108,9 +108,9 @@ def precision_recall_f1(
         raise ValueError(f"The positive label {positive!r} does not occur; labels: {known}. Say which is `positive`.")
     (tp, fn), (fp, tn) = ((int(cell) for cell in row) for row in binary)
     return PrecisionRecallF1(
-        precision=defined(tables.precision(binary)),
-        recall=defined(tables.recall(binary)),
-        f1=defined(tables.f1(binary)),
+        precision=float_or_none(tables.precision(binary)),
+        recall=float_or_none(tables.recall(binary)),
+        f1=float_or_none(tables.f1(binary)),
         precision_interval=wilson(tp, tp + fp, confidence=confidence).interval,
         recall_interval=wilson(tp, tp + fn, confidence=confidence).interval,
         tp=tp,
@@ -141,4 +141,4 @@ def balanced_accuracy(true: Side, predicted: Side, *, labels: Iterable[Any] | No
     0.5
     """
     table, _, missing = paired(true, predicted, labels=labels)
-    return TableStatistic(value=defined(tables.balanced_accuracy(table)), n=int(table.sum()), missing=missing)
+    return TableStatistic(value=float_or_none(tables.balanced_accuracy(table)), n=int(table.sum()), missing=missing)

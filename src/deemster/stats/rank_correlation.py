@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats.agreement_from_sums import Floats, quotient
+from deemster.stats.nan_arithmetic import Floats, quotient
 
 Ints = NDArray[np.int64]
 # Replicates are taken in blocks of columns, so that memory does not grow with their number.

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, vector
-from deemster.stats.agreement_from_sums import Floats
 from deemster.stats.interpretation import interpret_emd
 from deemster.stats.means import exact_mean, exact_stdev, quantile
+from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.systematic_bias import SIGNIFICANCE
 
 # On a scale of width 1, means closer than this show no direction.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import pairs, vector
-from deemster.stats.agreement_from_sums import Floats
+from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 
 Direction = Literal["positive", "negative", "none"]

@@ -11,10 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.agreement_from_sums import Floats, quotient
-
-# What differences of sums leave of nothing, relative to the sums.
-DUST = 1e-12
+from deemster.stats.nan_arithmetic import DUST, Floats, quotient
 
 
 class MeanSquares(NamedTuple):

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.alignment.metrics_result import (
-    SCHEMA,
+from deemster.alignment import (
     BootstrapResult,
     ConfidenceInterval,
     ConfusionMatrix,
     MetricsResult,
 )
+from deemster.alignment.metrics_result import SCHEMA
 from deemster.errors import ReportError
 from tests.alignment import make_results as results
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.alignment import MetricsResult, compute_metrics
-from deemster.alignment._human_agreement import human
+from deemster.alignment._human_agreement import human_agreement
 from deemster.datasets import Votes
 from tests.alignment import make_votes as ballots
-from tests.alignment.make_votes import FACTS, laid_out, votes_value
+from tests.alignment.make_votes import FACTS, labelled_votes, votes_value
 
 NAMES = ("human", "consistency", "calibration", "corrected", "items")
 
@@ -52,7 +52,7 @@ def test_the_ceiling_has_the_draws_of_the_result():
     ]
     value = votes_value(rows, criteria=[FACTS], judges=["j"])
     found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence_level=0.9)
-    assert found.human == human(*laid_out(value), replicates=40, seed=3, confidence=0.9)
+    assert found.human == human_agreement(labelled_votes(value), replicates=40, seed=3, confidence=0.9)
     assert found.human.intervals["ceiling_accuracy"].ci.confidence == 0.9
     assert compute_metrics(Votes.parse(value)).human.intervals is None
 

@@ -1,0 +1,497 @@
+"""Contingency counts: every confusion table, coverage count and agreement sum, for the data and for replicates.
+
+On one criterion an item is a pattern: its truth, its final verdict, and each judge's vote. Patterns are few, so a
+replicate is counted by pattern first, and every table follows from those counts. All counts are whole numbers, so the
+order of summation cannot change a digit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.alignment._verdict_classes import Codes, VerdictClasses
+from deemster.alignment.result_models import CriterionType
+from deemster.stats import agreement_from_sums as agreement
+from deemster.stats import confusion_tables as tables
+
+Counts: TypeAlias = NDArray[Any]
+AGREEMENT_NAMES = ("krippendorff_alpha", "panel_gwet_ac", "fleiss_kappa")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Patterns:
+    """The distinct rows of several columns of codes.
+
+    Attributes:
+        codes: The codes of each pattern.
+        of_row: The number of each row's pattern.
+        worst_codes: The code of the worst verdict of each pattern.
+    """
+
+    codes: NDArray[Any]
+    of_row: Indices
+    worst_codes: Codes
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.codes)
+
+
+def find_patterns(sides: Sequence[NDArray[Any]], worst_codes: Codes) -> Patterns:
+    """Find the distinct rows of several columns of codes.
+
+    Args:
+        sides: Codes by row; no code is below -2.
+        worst_codes: The code of the worst verdict by row.
+    """
+    rows = len(worst_codes)
+    key = np.zeros(rows, dtype=np.int64)
+    span = 1
+    for codes in (worst_codes, *sides):
+        radix = int(codes.max(initial=0)) + 3
+        if span * radix > 2**62:
+            _, key = np.unique(key, return_inverse=True)
+            span = rows
+        key *= radix
+        key += codes
+        key += 2
+        span *= radix
+    if span <= 16 * rows + 1024:
+        present = np.zeros(span, dtype=bool)
+        present[key] = True
+        of_row = (np.cumsum(present) - 1)[key]
+        first = np.empty(int(present.sum()), dtype=np.intp)
+        first[of_row] = np.arange(rows)
+    else:
+        _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+    codes = np.column_stack([side[first] for side in sides])
+    return Patterns(codes=codes, of_row=of_row.astype(np.intp), worst_codes=worst_codes[first])
+
+
+def count_by_unit(cells: Any, units: Indices, *, n_cells: int, n_units: int, dtype: Any = np.float64) -> Any:
+    """Count how often each cell occurs in each unit: a sparse matrix ``[cells, units]``; a negative cell is none."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    used = cells >= 0
+    where = (cells[used].astype(np.intp), units[used])
+    return csr_array((np.ones(int(used.sum()), dtype=dtype), where), shape=(n_cells, n_units))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriterionGroup:
+    """Criteria of one kind with equally many classes, whose confusion tables are computed together.
+
+    Attributes:
+        kind: The kind of criterion.
+        size: How many classes each has.
+        columns: Places of their columns.
+        classes: Their classes.
+        n_judges: How many judges are compared with the truth one by one.
+        n_slices: How many slices are counted.
+        first_final: First cell of the tables truth × final, ``[size, size, columns]``.
+        first_judge: First cell of the tables truth × vote, ``[size, size, judges, columns]``.
+        first_slice: First cell of the tables truth × final of each slice, ``[size, size, slices, columns]``.
+    """
+
+    kind: CriterionType
+    size: int
+    columns: tuple[int, ...]
+    classes: tuple[VerdictClasses, ...]
+    n_judges: int
+    first_final: int
+    first_judge: int
+    n_slices: int = 0
+    first_slice: int = 0
+
+    def final_tables(self, counts: Floats) -> Floats:
+        """The tables truth × final, ``[columns, replicates, K, K]``."""
+        return self._tables(counts, self.first_final, len(self.columns))
+
+    def judge_tables(self, counts: Floats) -> Floats:
+        """The tables truth × vote, ``[judges, columns, replicates, K, K]``."""
+        return self._tables(counts, self.first_judge, self.n_judges, len(self.columns))
+
+    def slice_tables(self, counts: Floats) -> Floats:
+        """The tables truth × final of each slice, ``[slices, columns, replicates, K, K]``."""
+        return self._tables(counts, self.first_slice, self.n_slices, len(self.columns))
+
+    def _tables(self, counts: Floats, first: int, *shape: int) -> Floats:
+        """A view that keeps replicates side by side in memory, so that sums over classes run along them."""
+        whole = (self.size, self.size, *shape)
+        cells = counts[first : first + math.prod(whole)].reshape(*whole, counts.shape[1])
+        return np.moveaxis(cells, (0, 1), (-2, -1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AgreementRows:
+    """Where the agreement sums of one group of criteria stand among all rows.
+
+    Attributes:
+        group: The criteria.
+        coincidences: First row of the coincidences, ``[size, size, columns]``.
+        pair_shares: First row of the shares of pairs of votes, likewise.
+        vote_shares: First row of the shares of votes, ``[size, columns]``.
+        complete_votes: First row of the votes on items that every judge voted on, likewise.
+        n_paired: First row of the count of items with two votes or more, ``[columns]``.
+        equal_pairs: First row of the agreeing pairs on items that every judge voted on, likewise.
+    """
+
+    group: CriterionGroup
+    coincidences: int
+    pair_shares: int
+    vote_shares: int
+    complete_votes: int
+    n_paired: int
+    equal_pairs: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgeAgreement:
+    """Agreement among the judges, from sums over the distinct ways in which votes fall on classes.
+
+    Attributes:
+        first: First cell of the ways: how many items have each.
+        sums: Rows × ways, a sparse matrix. Rows are multiplied to whole numbers, so that sums are exact.
+        rows: Where the rows stand.
+        pair_multiple: The multiple of the coincidences.
+        vote_multiple: The multiple of the shares of votes. The multiple of the shares of pairs is the product of both.
+        n_judges: How many judges there are.
+    """
+
+    first: int
+    sums: Any
+    rows: tuple[_AgreementRows, ...]
+    pair_multiple: int
+    vote_multiple: int
+    n_judges: int
+
+    def statistics(self, counts: Floats) -> dict[str, Floats]:
+        """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of each column, columns × replicates.
+
+        Args:
+            counts: Cells × replicates.
+        """
+        replicates = counts.shape[1]
+        summed = self.sums @ counts[self.first : self.first + self.sums.shape[1]]
+        columns = sum(len(rows.group.columns) for rows in self.rows)
+        found = {name: np.full((columns, replicates), np.nan) for name in AGREEMENT_NAMES}
+
+        def rows_at(first: int, *shape: int, multiple: int = 1) -> Floats:
+            rows: Floats = summed[first : first + math.prod(shape)].reshape(*shape, replicates) / multiple
+            return np.moveaxis(rows, range(len(shape) - 1), range(-len(shape) + 1, 0))
+
+        for rows in self.rows:
+            size, places = rows.group.size, list(rows.group.columns)
+            width, ordinal = len(places), rows.group.kind == "ordinal"
+            coincidences = rows_at(rows.coincidences, size, size, width, multiple=self.pair_multiple)
+            pairs = rows_at(rows.pair_shares, size, size, width, multiple=self.pair_multiple * self.vote_multiple)
+            shares = rows_at(rows.vote_shares, size, width, multiple=self.vote_multiple)
+            weights = tables.agreement(tables.disagreement(size, "quadratic")) if ordinal else None
+            found["krippendorff_alpha"][places] = agreement.alpha(
+                coincidences, "ordinal" if ordinal else "nominal", units=rows_at(rows.n_paired, width)
+            )
+            found["panel_gwet_ac"][places] = agreement.gwet_from(pairs, shares, weights=weights)
+            found["fleiss_kappa"][places] = agreement.fleiss_from(
+                rows_at(rows.equal_pairs, width), rows_at(rows.complete_votes, size, width), raters=self.n_judges
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContingencyCounts:
+    """Everything that is counted, and where it stands.
+
+    Attributes:
+        patterns_by_unit: Patterns × units (items or clusters), a sparse matrix of counts.
+        cells_by_pattern: Cells × patterns, a sparse matrix of counts.
+        groups: The confusion tables, by kind and size of criteria.
+        judge_agreement: The judges among each other; None below two judges.
+        first_coverage: First cell of four by column: labelled, judge abstains, truth abstains, failed.
+        first_abstention: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
+        n_errored: Labelled cells of errored items by column, which no replicate changes.
+    """
+
+    patterns_by_unit: Any
+    cells_by_pattern: Any
+    groups: tuple[CriterionGroup, ...]
+    judge_agreement: JudgeAgreement | None
+    first_coverage: int
+    first_abstention: int
+    n_errored: Floats
+
+    def count_draws(self, draws: Counts) -> Floats:
+        """The cells of each replicate, cells × replicates.
+
+        Args:
+            draws: How often each unit is drawn, units × replicates.
+        """
+        return self.count_cells(self.patterns_by_unit @ draws)
+
+    def count_cells(self, patterns: Counts) -> Floats:
+        """The cells, from counts by pattern, patterns × replicates."""
+        found: Floats = (self.cells_by_pattern @ patterns).astype(np.float64)
+        return found
+
+    def pattern_totals(self) -> Counts:
+        """Counts by pattern in the data themselves, patterns × 1."""
+        units = self.patterns_by_unit
+        found: Counts = np.asarray(units.sum(axis=1, dtype=units.dtype)).reshape(-1, 1)
+        return found
+
+    def coverage_cells(self, counts: Floats) -> Floats:
+        """The counts of labelled, abstaining and failed cells, ``[columns, 4, replicates]``."""
+        columns = len(self.n_errored)
+        cells = counts[self.first_coverage : self.first_coverage + 4 * columns]
+        return cells.reshape(columns, 4, counts.shape[1])
+
+    def abstention_tables(self, counts: Floats, *, binary: bool) -> Floats:
+        """The 2×2 tables of who abstains, truth × final, as ``[replicates, 2, 2]``.
+
+        Args:
+            counts: Cells × replicates.
+            binary: Sum over the binary columns, or over all others.
+        """
+        columns = len(self.n_errored)
+        chosen = [place for group in self.groups if (group.kind == "binary") == binary for place in group.columns]
+        cells = counts[self.first_abstention : self.first_abstention + 4 * columns].reshape(columns, 2, 2, -1)
+        return np.moveaxis(cells[chosen].sum(axis=0), -1, 0)
+
+
+def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.bool_] | None = None) -> ContingencyCounts:
+    """Lay out every count that the statistics need.
+
+    Args:
+        votes: The labelled votes.
+        per_judge: Count each judge against the truth too.
+        slices: Which items are in which slice, items × slices.
+    """
+    patterns = [_column_patterns(column) for column in votes.columns]
+    rows = [column.rows for column in votes.columns]
+    first = np.concatenate([[0], np.cumsum([each.size for each in patterns])]).astype(np.intp)
+    layout = _CellLayout()
+    groups = _group_criteria(layout, votes.columns, patterns, first, len(votes.judges) if per_judge else 0)
+    judge_agreement = None
+    if len(votes.judges) >= 2:
+        judge_agreement = _count_agreement(layout, groups, patterns, first)
+    first_coverage, first_abstention = _count_coverage(layout, votes.columns, patterns, first)
+    if slices is not None:
+        groups, slice_patterns, slice_rows = _count_slices(layout, groups, votes.columns, slices, int(first[-1]))
+        patterns, rows = patterns + slice_patterns, rows + slice_rows
+    dtype = _count_dtype(votes)
+    starts = np.cumsum([0, *(each.size for each in patterns)])
+    pattern_of_row = np.concatenate(
+        [each.of_row + start for each, start in zip(patterns, starts[:-1].tolist(), strict=True)]
+    )
+    units = np.concatenate([votes.unit_of_item[each] for each in rows])
+    n_patterns = int(starts[-1])
+    return ContingencyCounts(
+        patterns_by_unit=count_by_unit(pattern_of_row, units, n_cells=n_patterns, n_units=votes.n_units, dtype=dtype),
+        cells_by_pattern=count_by_unit(
+            np.concatenate(layout.cells),
+            np.concatenate(layout.patterns),
+            n_cells=layout.size,
+            n_units=n_patterns,
+            dtype=dtype,
+        ),
+        groups=groups,
+        judge_agreement=judge_agreement,
+        first_coverage=first_coverage,
+        first_abstention=first_abstention,
+        n_errored=np.array([column.n_errored for column in votes.columns], dtype=np.float64),
+    )
+
+
+class _CellLayout:
+    """Collects which patterns add to which cell."""
+
+    def __init__(self) -> None:
+        self.cells: list[Indices] = []
+        self.patterns: list[Indices] = []
+        self.size = 0
+
+    def reserve(self, cells: int) -> int:
+        first = self.size
+        self.size += cells
+        return first
+
+    def add(self, cells: Indices, patterns: Indices) -> None:
+        self.cells.append(cells)
+        self.patterns.append(patterns)
+
+
+def _count_dtype(votes: LabelledVotes) -> type[np.generic]:
+    """The smallest type that holds every count: a replicate has at most this many cells of one column."""
+    most = len(votes.ids)
+    if votes.clusters is not None:
+        most = votes.n_units * int(np.bincount(votes.clusters).max())
+    if most < 2**16:
+        return np.uint16
+    return np.float32 if most < 2**24 else np.float64
+
+
+def _column_patterns(column: CriterionColumn) -> Patterns:
+    # A failed vote counts as a missing one; a failed final verdict does not.
+    votes = np.maximum(column.votes, -1).T
+    return find_patterns([np.maximum(column.truth, -1), np.maximum(column.final, -2), *votes], column.worst_codes)
+
+
+def _group_criteria(
+    layout: _CellLayout, columns: Sequence[CriterionColumn], patterns: list[Patterns], first: Indices, judges: int
+) -> tuple[CriterionGroup, ...]:
+    """Reserve and fill the tables truth × final and truth × vote."""
+    places_by_group: dict[tuple[CriterionType, int], list[int]] = {}
+    for place, column in enumerate(columns):
+        places_by_group.setdefault((column.classes.kind, column.classes.size), []).append(place)
+    groups = []
+    for (kind, size), places in places_by_group.items():
+        width = len(places)
+        first_final = layout.reserve(size * size * width)
+        first_judge = layout.reserve(size * size * judges * width)
+        classes = tuple(columns[place].classes for place in places)
+        for slot, place in enumerate(places):
+            number = np.arange(patterns[place].size) + first[place]
+            found = classes[slot].from_codes(patterns[place].codes[:, : 2 + judges], patterns[place].worst_codes)
+            truth = found[:, 0].astype(np.intp)
+            for side in range(1 + judges):
+                other = found[:, 1 + side].astype(np.intp)
+                both = (truth >= 0) & (other >= 0)
+                cell = (truth * size + other)[both]
+                if side == 0:
+                    layout.add(first_final + cell * width + slot, number[both])
+                else:
+                    layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
+        groups.append(CriterionGroup(kind, size, tuple(places), classes, judges, first_final, first_judge))
+    return tuple(groups)
+
+
+def _count_agreement(
+    layout: _CellLayout, groups: Sequence[CriterionGroup], patterns: list[Patterns], first: Indices
+) -> JudgeAgreement:
+    """Reserve and fill a cell for each way in which votes fall on classes, and the sums over these ways."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    first_way, n_judges = layout.size, patterns[0].codes.shape[1] - 2
+    multiples = _common_multiple(n_judges - 1), _common_multiple(n_judges)
+    rows: list[Any] = []
+    ways: list[Any] = []
+    data: list[Any] = []
+    groups_rows = []
+    n_rows = n_ways = 0
+    for group in groups:
+        width, square = len(group.columns), group.size**2
+        lengths = (square, square, group.size, group.size, 1, 1)
+        starts = [n_rows + width * sum(lengths[:step]) for step in range(len(lengths))]
+        n_rows += width * sum(lengths)
+        for slot, (place, classes) in enumerate(zip(group.columns, group.classes, strict=True)):
+            cast = classes.from_codes(patterns[place].codes[:, 2:], patterns[place].worst_codes)
+            votes = (cast[:, :, None] == np.arange(classes.size)).sum(axis=1)
+            distinct = find_patterns(list(votes.T), np.zeros(patterns[place].size, dtype=np.int16))
+            layout.add(layout.reserve(distinct.size) + distinct.of_row, np.arange(patterns[place].size) + first[place])
+            for start, length, sums in zip(
+                starts, lengths, _agreement_sums(distinct, n_judges, multiples), strict=True
+            ):
+                way, row = np.nonzero(sums.reshape(distinct.size, length))
+                rows.append(start + row * width + slot)
+                ways.append(n_ways + way)
+                data.append(sums.reshape(distinct.size, length)[way, row])
+            n_ways += distinct.size
+        groups_rows.append(_AgreementRows(group, *starts))
+    where = (np.concatenate(rows), np.concatenate(ways))
+    return JudgeAgreement(
+        first=first_way,
+        sums=csr_array((np.concatenate(data), where), shape=(n_rows, n_ways)),
+        rows=tuple(groups_rows),
+        pair_multiple=multiples[0],
+        vote_multiple=multiples[1],
+        n_judges=n_judges,
+    )
+
+
+def _agreement_sums(ways: Patterns, n_judges: int, multiples: tuple[int, int]) -> list[Floats]:
+    """What each way adds to the sums, in the order of `_AgreementRows`."""
+    votes = ways.codes.astype(np.float64)
+    cast = votes.sum(axis=1)
+    complete = (cast == n_judges)[:, None] * votes
+    pair_multiple, vote_multiple = multiples
+    parts = (
+        (agreement.contribution(votes), pair_multiple),
+        (agreement.pair_shares(votes), pair_multiple * vote_multiple),
+        (agreement.vote_shares(votes), vote_multiple),
+        (complete, 1),
+        ((cast >= 2).astype(np.float64), 1),
+        ((complete * (complete - 1)).sum(axis=1), 1),
+    )
+    return [np.rint(sums * multiple) if multiple > 1 else sums * multiple for sums, multiple in parts]
+
+
+def _common_multiple(most: int) -> int:
+    """The least common multiple of 1 to ``most``; 1 where it would be too large to keep sums exact.
+
+    >>> _common_multiple(4), _common_multiple(40)
+    (12, 1)
+    """
+    multiple = math.lcm(*range(1, max(most, 1) + 1))
+    return multiple if multiple < 2**16 else 1
+
+
+def _count_coverage(
+    layout: _CellLayout, columns: Sequence[CriterionColumn], patterns: list[Patterns], first: Indices
+) -> tuple[int, int]:
+    first_coverage = layout.reserve(4 * len(columns))
+    # A table for each column, since the sum over columns need not fit the type of a count.
+    first_abstention = layout.reserve(4 * len(columns))
+    for place, (column, own) in enumerate(zip(columns, patterns, strict=True)):
+        number = np.arange(own.size) + first[place]
+        truth, final = own.codes[:, 0], own.codes[:, 1]
+        abstains = np.zeros(len(column.criterion.labels), dtype=bool)
+        abstains[list(column.criterion.abstentions)] = True
+        labelled, judged = truth >= 0, (truth >= 0) & (final >= 0)
+        truth_abstains, judge_abstains = judged & abstains[truth], judged & abstains[final]
+        for step, counted in enumerate((labelled, judge_abstains, truth_abstains, labelled & (final == -2))):
+            cell = np.full(int(counted.sum()), first_coverage + 4 * place + step, dtype=np.intp)
+            layout.add(cell, number[counted])
+        table = 2 * (~truth_abstains[judged]).astype(np.intp) + ~judge_abstains[judged]
+        layout.add(first_abstention + 4 * place + table, number[judged])
+    return first_coverage, first_abstention
+
+
+def _count_slices(
+    layout: _CellLayout,
+    groups: tuple[CriterionGroup, ...],
+    columns: Sequence[CriterionColumn],
+    slices: NDArray[np.bool_],
+    start: int,
+) -> tuple[tuple[CriterionGroup, ...], list[Patterns], list[Indices]]:
+    """Tables truth × final of every slice, with patterns of their own: truth, final verdict and set of slices."""
+    sets, set_of_item = np.unique(slices, axis=0, return_inverse=True)
+    set_of_item = set_of_item.reshape(-1)
+    n_slices = slices.shape[1]
+    filled, found, rows = [], [], []
+    for group in groups:
+        width = len(group.columns)
+        first_slice = layout.reserve(group.size**2 * n_slices * width)
+        for slot, place in enumerate(group.columns):
+            column = columns[place]
+            inside = slices[column.rows].any(axis=1)
+            item_set = set_of_item[column.rows[inside]].astype(np.int32)
+            sides = [side[inside].astype(np.int32) for side in (column.truth_classes, column.final_classes)]
+            patterns = find_patterns([*sides, item_set], np.zeros(len(item_set), dtype=np.int16))
+            truth, final, pattern_set = patterns.codes.astype(np.intp).T
+            both = (truth >= 0) & (final >= 0)
+            for member in range(n_slices):
+                counted = both & sets[pattern_set, member]
+                cell = (truth * group.size + final)[counted]
+                layout.add(first_slice + (cell * n_slices + member) * width + slot, np.flatnonzero(counted) + start)
+            found.append(patterns)
+            rows.append(column.rows[inside])
+            start += patterns.size
+        filled.append(replace(group, n_slices=n_slices, first_slice=first_slice))
+    return tuple(filled), found, rows

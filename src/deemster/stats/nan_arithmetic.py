@@ -1,0 +1,44 @@
+"""Arithmetic on arrays in which NaN stands for undefined: division, means, NaN to None."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+# What differences of sums leave of nothing, relative to the sums.
+DUST = 1e-12
+
+
+def quotient(above: ArrayLike, below: ArrayLike) -> Floats:
+    """Division that gives NaN, silently, where the divisor is zero or either side is NaN.
+
+    >>> quotient([1.0, 1.0], [2.0, 0.0])
+    array([0.5, nan])
+    """
+    top, bottom = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    answer = np.full(np.broadcast(top, bottom).shape, np.nan)
+    np.divide(top, bottom, out=answer, where=bottom != 0)
+    return answer
+
+
+def mean_defined(rows: Floats) -> Floats:
+    """The mean over the first axis of what is defined; NaN where nothing is.
+
+    >>> mean_defined(np.array([[0.5, np.nan], [1.0, np.nan]]))
+    array([0.75,  nan])
+    """
+    known = ~np.isnan(rows)
+    return quotient(np.where(known, rows, 0.0).sum(axis=0), known.sum(axis=0))
+
+
+def float_or_none(value: float | np.floating | Floats) -> float | None:
+    """A plain float, or None where it is NaN.
+
+    >>> float_or_none(np.float64(0.5)), float_or_none(np.nan)
+    (0.5, None)
+    """
+    number = float(value)
+    return None if number != number else number  # noqa: PLR0124 - only NaN differs from itself
