@@ -23,7 +23,7 @@ from pathlib import Path
 
 from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.records import Answer

@@ -10,7 +10,7 @@ import pytest
 from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import case_of
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.records import NoAnswer
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer, autorubric

@@ -16,8 +16,9 @@ from deemster.alignment.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import ConfigurationError, DeemsterError, InputError
 from deemster.judges._grading_prompt import Exhibit
-from deemster.judges._grading_replies import Heard, Question, heard_all
-from deemster.judges.reply_parser import Unreadable, choice, entries_of, number, whole_number, words
+from deemster.judges._grading_replies import CriterionReply, Question, ask_questions
+from deemster.judges.judge_panel import Seat
+from deemster.judges.reply_parser import UnreadableReplyError, choice, entries_of, number, whole_number, words
 from deemster.metrics.regex_match import Regex
 from deemster.models._record_replay import Recording
 from deemster.models._retry_after import LONGEST_S, retry_after_s
@@ -182,7 +183,7 @@ def _reply(_: Path, data: bytes) -> bool:
         try:
             entries = entries_of(answer, keys)
             readable = True
-        except Unreadable as error:
+        except UnreadableReplyError as error:
             _is_plain(error.message)
             continue
         for read in (
@@ -194,7 +195,7 @@ def _reply(_: Path, data: bytes) -> bool:
             for key in keys:
                 try:
                     read(key)
-                except Unreadable as error:
+                except UnreadableReplyError as error:
                     _is_plain(error.message)
     return readable
 
@@ -203,24 +204,24 @@ def _hearing(_: Path, data: bytes) -> bool:
     binary, option = Exhibit(0, _CRITERIA[0], ()), Exhibit(1, _CRITERIA[1], (1, 0))
     answer = Answer(text=data.decode("utf-8", "surrogateescape"), thinking=data[:9].decode("latin-1"))
     questions = [
-        Question(_ASK, 0, 0, (binary,), False),
-        Question(_ASK, 0, 0, (option,), False),
-        Question(_ASK, 0, 0, (binary, option), True),
+        Question(_ASK, Seat("a", "a"), (binary,), False),
+        Question(_ASK, Seat("a", "a"), (option,), False),
+        Question(_ASK, Seat("a", "a"), (binary, option), True),
     ]
-    script = heard_all(questions)
+    script = ask_questions(questions)
     asked = next(script)
     while True:
         try:
             asked = script.send([answer] * len(asked))
         except StopIteration as end:
-            found = [heard for said in end.value for heard in said.found]
+            found = [heard for said in end.value for heard in said.parts]
             break
     assert len(found) == 4
     for heard in found:
-        assert isinstance(heard, (Heard, NoAnswer))
+        assert isinstance(heard, (CriterionReply, NoAnswer))
         assert isinstance(heard, NoAnswer) or 0 <= heard.code < 3
         (heard.message if isinstance(heard, NoAnswer) else heard.reason).encode()
-    return any(isinstance(heard, Heard) for heard in found)
+    return any(isinstance(heard, CriterionReply) for heard in found)
 
 
 def _retry_after(_: Path, data: bytes) -> bool:

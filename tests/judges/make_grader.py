@@ -8,7 +8,7 @@ import re
 from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import case_of
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.records import Answer, Usage
 from tests.judges.play import answered
 

@@ -14,8 +14,9 @@ from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import case_of
-from deemster.judges.grading_judge import Judge
-from deemster.judges.grading_result import Grading, JudgeGrading, failure_of
+from deemster.judges.grading_result import Grading, JudgeGrading
+from deemster.judges.judge_panel import Judge
+from deemster.judges.vote import vote_failure
 from deemster.records import Answer, MetricScore, NoAnswer, Unscored, Usage
 from deemster.records.marks import CAUSES
 from deemster.rubrics import LengthPenalty
@@ -193,7 +194,7 @@ def test_an_answer_from_the_cache_costs_nothing_and_an_unpriced_one_nobody_knows
 @pytest.mark.parametrize("cause", CAUSES)
 def test_every_cause_of_a_failure_has_its_category(cause):
     known = {"model_failed": "infrastructure", "rate_limited": "infrastructure", "not_run": "infrastructure"}
-    assert failure_of(cause, "m").category == {**known, "unreadable": "parse"}.get(cause, "unknown")
+    assert vote_failure(cause, "m").category == {**known, "unreadable": "parse"}.get(cause, "unknown")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deemster.judges.criterion_rewording import LONGEST, Exemplar, rewording
-from deemster.judges.judge_script import Silent
+from deemster.judges.judge_script import NoAnswerError
 from deemster.records import Answer, NoAnswer
 from deemster.rubrics import Criterion, Option
 
@@ -48,7 +48,7 @@ def test_a_proposal_that_changes_anything_but_the_words_is_refused(more):
     (_, again), proposal = played(json.dumps(FINE | more), json.dumps(FINE))
     assert again[0].again == 1
     assert proposal.requirement == FINE["requirement"]
-    with pytest.raises(Silent, match="unknown keys"):
+    with pytest.raises(NoAnswerError, match="unknown keys"):
         played(json.dumps(FINE | more), json.dumps(FINE | more))
 
 
@@ -68,12 +68,12 @@ def test_a_proposal_that_changes_anything_but_the_words_is_refused(more):
 def test_words_that_cannot_be_used_are_refused(requirement, message):
     reply = json.dumps(FINE | {"requirement": requirement})
     exemplars = [Exemplar("One two three four five six seven eight nine ten eleven.", "MET", "UNMET")]
-    with pytest.raises(Silent, match=message):
+    with pytest.raises(NoAnswerError, match=message):
         played(reply, reply, exemplars=exemplars, tried=["Says PLEASE"])
 
 
 def test_a_writer_that_does_not_answer_is_not_asked_again():
-    with pytest.raises(Silent, match="gone"):
+    with pytest.raises(NoAnswerError, match="gone"):
         played(NoAnswer(cause="model_failed", message="gone"))
 
 

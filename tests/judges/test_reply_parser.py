@@ -6,10 +6,10 @@ from deemster.judges import llm_as_judge as answer
 from deemster.judges import pairwise
 from deemster.judges import refusal_quality as refusal
 from deemster.judges.llm_as_judge import LlmAsJudge
-from deemster.judges.reply_parser import Unreadable, json_object, number, whole_number
+from deemster.judges.reply_parser import UnreadableReplyError, json_object, number, whole_number
 from tests.judges.play import said
 
-READ = LlmAsJudge().verdict_of
+READ = LlmAsJudge().read_reply
 GOOD = '{"reason": "Same.", "score": 0.5}'
 BAD = {
     "nothing": "",
@@ -89,7 +89,7 @@ BAD = {
 
 @pytest.mark.parametrize("reply", BAD.values(), ids=BAD)
 def test_a_reply_that_is_not_exactly_a_reason_and_a_score_is_unreadable(reply):
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableReplyError) as caught:
         READ(said(reply))
     assert caught.value.message.endswith(".")
     assert len(caught.value.message) < 400
@@ -112,12 +112,12 @@ def test_a_reply_that_is_not_exactly_a_reason_and_a_score_is_unreadable(reply):
 )
 def test_one_object_with_or_without_one_code_fence_is_read(reply):
     verdict = READ(said(reply))
-    assert (verdict.score, verdict.reason) == (0.5, "Same.")
+    assert (verdict.value, verdict.reason) == (0.5, "Same.")
 
 
 @pytest.mark.parametrize(("written", "score"), [("0", 0.0), ("1", 1.0), ("-0.0", 0.0), ("1e-320", 1e-320)])
 def test_the_ends_of_the_scale_are_readable(written, score):
-    assert READ(said(f'{{"reason": "r", "score": {written}}}')).score == score
+    assert READ(said(f'{{"reason": "r", "score": {written}}}')).value == score
 
 
 def test_a_fence_within_the_reason_is_part_of_the_reason():
@@ -125,26 +125,26 @@ def test_a_fence_within_the_reason_is_part_of_the_reason():
 
 
 def test_a_reply_that_was_cut_off_says_which_option_to_raise():
-    with pytest.raises(Unreadable, match="raise `max_tokens`"):
+    with pytest.raises(UnreadableReplyError, match="raise `max_tokens`"):
         READ(said('{"reason": "Sa', finish="length"))
 
 
 def test_a_message_about_an_unreadable_reply_holds_no_control_characters():
     for text in ("\x1b[31mno", '{"reason": "r", "score": "\x7f\u202e"}', '{"\u202ekey": 1, "reason": "r", "score": 1}'):
-        with pytest.raises(Unreadable) as caught:
+        with pytest.raises(UnreadableReplyError) as caught:
             READ(said(text))
         assert caught.value.message.isprintable()
 
 
 def test_nesting_is_bounded_wherever_it_stands():
     assert json_object('{"a": [[[[[[[1]]]]]]]}') == {"a": [[[[[[[1]]]]]]]}
-    with pytest.raises(Unreadable, match="deeper than 8"):
+    with pytest.raises(UnreadableReplyError, match="deeper than 8"):
         json_object('{"a": [[[[[[[[1]]]]]]]]}')
 
 
 @pytest.mark.parametrize("value", [7.5, 11, -1, "7", True, None, 1e300, 10**400])
 def test_a_whole_number_off_the_scale_is_unreadable(value):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableReplyError):
         whole_number({"score": value}, "score", low=0, high=10)
 
 
@@ -167,14 +167,14 @@ def test_a_whole_number_may_be_written_with_a_point():
     ],
 )
 def test_a_refusal_verdict_has_exactly_three_keys_and_a_known_label(entries):
-    with pytest.raises(Unreadable):
-        refusal.verdict_of(said(**entries))
+    with pytest.raises(UnreadableReplyError):
+        refusal.read_refusal(said(**entries))
 
 
 @pytest.mark.parametrize("winner", ["a", "C", "A and B", "", None, 1, True, ["A"], "Tie"])
 def test_a_winner_is_one_of_three_words(winner):
-    with pytest.raises(Unreadable):
-        pairwise.verdict_of(said(reason="r", winner=winner))
+    with pytest.raises(UnreadableReplyError):
+        pairwise.read_preference(said(reason="r", winner=winner))
 
 
 def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
@@ -187,6 +187,6 @@ def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
 @pytest.mark.parametrize("written", ["true", "null", '"0.9"', "7", '["a"]'])
 def test_what_is_no_score_is_told_as_the_judge_wrote_it(written):
     entries = json_object(f'{{"score": {written}}}')
-    with pytest.raises(Unreadable) as raised:
+    with pytest.raises(UnreadableReplyError) as raised:
         number(entries, "score", low=0, high=1)
     assert raised.value.message == f"`score` is a number from 0 to 1, not {written}."

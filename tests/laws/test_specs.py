@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deemster.judges._panel import COMBINATIONS
 from deemster.judges._score_bands import TENTHS
 from deemster.judges.geval_definition import FIELDS, preset, presets
+from deemster.judges.judge_panel import COMBINATIONS
 from deemster.runs import metric_catalog as catalog
 
 few = settings(max_examples=40, deadline=None)

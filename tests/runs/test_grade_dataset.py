@@ -14,7 +14,7 @@ from deemster.alignment import compute_metrics
 from deemster.datasets import RubricDataset, Votes, derive
 from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty

@@ -12,8 +12,8 @@ from deemster.alignment import compute_metrics
 from deemster.alignment.cascade_calibration import calibrate_cascade
 from deemster.datasets import RubricDataset, Votes, derive
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_judge import Judge
 from deemster.judges.judge_cascade import Cascade
+from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat
 from deemster.records import Answer, Token
 from deemster.runs.grade_dataset import grade

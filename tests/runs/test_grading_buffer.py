@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.judges.grading_result import CriterionGrading, ItemGrading, Vote, failure_of
+from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.vote import Vote, vote_failure
 from deemster.records import Usage
 from deemster.runs import _grading_buffer as pages
 
 
 def item(number):
-    failed = Vote(judge="b", failure=failure_of("not_run", "Stopped."), shown_order=(2, 0, 1))
+    failed = Vote(judge="b", failure=vote_failure("not_run", "Stopped."), shown_order=(2, 0, 1))
     vote = Vote(judge="a", verdict="fair", option_index=1, value=0.5, reason="ä" * number, usage=Usage(cost_usd=1))
     criterion = CriterionGrading(criterion="depth", verdict="fair", option_index=1, votes=(vote, failed))
     return ItemGrading(id=f"i{number}", score=number / 10, criteria=(criterion,), judge_scores={"a": 0.5, "b": None})

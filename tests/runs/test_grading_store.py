@@ -12,8 +12,8 @@ from deemster.alignment import compute_metrics
 from deemster.errors import ConfigurationError, StoreError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
-from deemster.judges.grading_judge import Judge
 from deemster.judges.judge_cascade import Cascade
+from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty

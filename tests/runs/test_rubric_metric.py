@@ -8,7 +8,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure
 from deemster.records import MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.runs import metric_catalog as catalog

@@ -15,7 +15,7 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, counted, visible
 from deemster.formats import Reading, format_of
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_judge import Judge
+from deemster.judges.judge_panel import Judge
 from deemster.report import Destination
 from deemster.report.improvement_report import Improvement, WordingTrial
 from deemster.report.report_files import write_pieces

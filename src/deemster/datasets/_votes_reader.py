@@ -28,13 +28,14 @@ from deemster.datasets.label_codebook import (
     tag_findings,
 )
 from deemster.datasets.vote_columns import Columns, cell_code
-from deemster.datasets.votes import CHECK, SCHEMA, Juror, Votes
+from deemster.datasets.votes import SCHEMA, Juror, Votes
 from deemster.errors import Issue, VotesError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import Path, kind_of, thawed
 from deemster.records import FrozenDict
 from deemster.rubrics.criterion_issues import located
 from deemster.rubrics.rubric_scoring import Scoring, scoring_issues
+from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules, rules_issues
 
 ROOT_KEYS = ("schema_version", "name", "dataset_fingerprint", "rubric", "rubrics", "judges", "grading", ITEMS)

@@ -11,10 +11,11 @@ from typing import Any
 from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
 from deemster.datasets.item_files import ITEMS
 from deemster.datasets.label_codebook import Codebook
-from deemster.datasets.votes import CHECK, SCHEMA, Block, Votes
+from deemster.datasets.votes import SCHEMA, Block, Votes
 from deemster.errors import VotesError
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.verdicts import CHECK
 
 _FAILURES = {FAILED: {"failure": "infrastructure"}, FAILED_WORST: {"failure": "unknown"}}
 

@@ -15,10 +15,10 @@ from deemster.datasets.label_codebook import Codebook, consensus
 from deemster.datasets.votes import Block, Codes, Probability, Repeat
 from deemster.errors import did_you_mean, listing
 from deemster.formats.json_values import Path, kind_of
-from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.criterion import MISSING
+from deemster.rubrics.verdicts import FAILURES
 from deemster.rubrics.vote_aggregation import Rules, merged_repeats
 
-FAILURES = {"infrastructure": FAILED, "parse": FAILED, "unknown": FAILED_WORST}
 VOTE_KEYS = ("verdict", "p", "reason")
 FAILURE_KEYS = ("failure", "message")
 SLACK = 1e-6

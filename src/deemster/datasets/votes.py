@@ -20,7 +20,6 @@ Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 SCHEMA = "deemster.votes.v1"
-CHECK = "check:"
 
 
 class Juror(msgspec.Struct, frozen=True):

@@ -7,12 +7,13 @@ _FILES = {
     "deemster.judges.criterion_grader": ("CriterionGrader",),
     "deemster.judges.few_shot": ("FewShot",),
     "deemster.judges.geval": ("GEval",),
-    "deemster.judges.grading_judge": ("Judge",),
-    "deemster.judges.grading_result": ("CriterionGrading", "Grading", "ItemGrading", "Vote"),
+    "deemster.judges.grading_result": ("CriterionGrading", "Grading", "ItemGrading"),
     "deemster.judges.judge_cascade": ("Cascade",),
+    "deemster.judges.judge_panel": ("Judge",),
     "deemster.judges.llm_as_judge": ("LlmAsJudge",),
     "deemster.judges.pairwise": ("Pairwise",),
     "deemster.judges.refusal_quality": ("RefusalQuality",),
+    "deemster.judges.vote": ("Vote",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

@@ -2,12 +2,12 @@ from deemster.judges.claim_faithfulness import ClaimFaithfulness as ClaimFaithfu
 from deemster.judges.criterion_grader import CriterionGrader as CriterionGrader
 from deemster.judges.few_shot import FewShot as FewShot
 from deemster.judges.geval import GEval as GEval
-from deemster.judges.grading_judge import Judge as Judge
 from deemster.judges.grading_result import CriterionGrading as CriterionGrading
 from deemster.judges.grading_result import Grading as Grading
 from deemster.judges.grading_result import ItemGrading as ItemGrading
-from deemster.judges.grading_result import Vote as Vote
 from deemster.judges.judge_cascade import Cascade as Cascade
+from deemster.judges.judge_panel import Judge as Judge
 from deemster.judges.llm_as_judge import LlmAsJudge as LlmAsJudge
 from deemster.judges.pairwise import Pairwise as Pairwise
 from deemster.judges.refusal_quality import RefusalQuality as RefusalQuality
+from deemster.judges.vote import Vote as Vote

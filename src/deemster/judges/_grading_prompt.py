@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from deemster.judges._untrusted_text import block, nonce_of
 from deemster.judges.few_shot import Shown
 from deemster.judges.grading_case import Case, place_digest
+from deemster.judges.judge_panel import Seat
 from deemster.judges.prompt_templates import DIVIDER, Prompt, file_text, filled, places
 from deemster.records import FrozenDict, Message, freeze
 from deemster.rubrics.criterion import MISSING, Criterion
@@ -53,20 +54,20 @@ class Style(NamedTuple):
         """The prompt for a kind of criterion, or for a whole rubric."""
         return _prompt(kind, self.system.get(kind))
 
-    def exhibit(self, case: Case, place: int, *, judge: str, repeat: int) -> Exhibit:
+    def exhibit(self, case: Case, place: int, seat: Seat) -> Exhibit:
         """A criterion of a case, with the order in which this judge sees its options this time."""
         criterion = case.rubric.criteria[place]
         if not criterion.options:
             return Exhibit(place, criterion, ())
         scored = list(criterion.scored)
         if self.shuffle:
-            about = (self.seed, case.hash, criterion.name, judge, repeat)
+            about = (self.seed, case.hash, criterion.name, seat.judge, seat.repeat)
             scored.sort(key=lambda code: place_digest(*about, criterion.labels[code]))
         offered = len(criterion.labels) if self.auto_na else len(criterion.options)
         return Exhibit(place, criterion, (*scored, *sorted(code for code in criterion.abstentions if code < offered)))
 
     def messages(
-        self, case: Case, exhibits: Sequence[Exhibit], examples: Sequence[Shown], *, kind: str, judge: str, repeat: int
+        self, case: Case, exhibits: Sequence[Exhibit], examples: Sequence[Shown], *, kind: str, seat: Seat
     ) -> tuple[Message, Message]:
         """The two messages of one question.
 
@@ -75,12 +76,11 @@ class Style(NamedTuple):
             exhibits: What it is judged by: one criterion, or all of a rubric.
             examples: What people said of others.
             kind: The criterion's kind, or `rubric`.
-            judge: Who is asked.
-            repeat: How often it was asked before.
+            seat: Who is asked, and how often before.
         """
         texts = _untrusted(case, examples)
         criterion = "" if kind == RUBRIC else exhibits[0].criterion.name
-        nonce = nonce_of(texts.values(), about=(self.seed, case.hash, criterion, judge, repeat))
+        nonce = nonce_of(texts.values(), about=(self.seed, case.hash, criterion, seat.judge, seat.repeat))
         blocks = {label: block(label, text, nonce=nonce) for label, text in texts.items()}
         values: dict[str, str] = {
             label: blocks[label] for label in ("prompt", "reference", "submission") if label in blocks

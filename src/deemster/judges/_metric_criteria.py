@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deemster.datasets.votes import CHECK
 from deemster.errors import ConfigurationError
 from deemster.judges.grading_case import Case
-from deemster.judges.grading_result import MODELS, Vote, failure_of, verdict_fields
 from deemster.judges.judge_script import Asking
+from deemster.judges.vote import MODEL_CAUSES, Vote, verdict_fields, vote_failure
 from deemster.records import Call, MetricScore, Reply, Unscored
 from deemster.records.shared_call_cost import reply_calls, split_calls
 from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.verdicts import CHECK
 
 
 def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
@@ -40,9 +40,9 @@ def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -
         mark = metric.score(sample, output)
     judge = f"{CHECK}{check.metric}"
     calls = list(reply_calls(heard)) if mark.usage is None else [Call(0, mark.usage)]
-    if isinstance(mark, Unscored) and mark.cause in MODELS:
+    if isinstance(mark, Unscored) and mark.cause in MODEL_CAUSES:
         # The model that the metric asks gave no answer: that is no abstention, and it is tried again.
-        failure = failure_of(mark.cause, f"{check.metric} has no score: {mark.message}")
+        failure = vote_failure(mark.cause, f"{check.metric} has no score: {mark.message}")
         return split_calls([Vote(judge=judge, failure=failure)], calls)[0]
     if isinstance(mark, MetricScore):
         code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors import counted
-from deemster.judges.grading_judge import Judge
-from deemster.judges.grading_result import CriterionGrading, ItemGrading, Vote, verdict_fields
+from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_cascade import Cascade
+from deemster.judges.judge_panel import Judge
+from deemster.judges.vote import Vote, verdict_fields
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring, rubric_scores

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from deemster.errors import ConfigurationError, show_value
 from deemster.judges._geval_prompt import NOTHING
-from deemster.judges._panel import SEED
 from deemster.judges._untrusted_text import blocks
-from deemster.judges.judge_script import Judged, Silent, asked, asked_all
+from deemster.judges.judge_panel import SEED
+from deemster.judges.judge_script import JudgeMetric, NoAnswerError, ask_all, ask_model
 from deemster.judges.prompt_templates import Prompt, prompt
-from deemster.judges.reply_parser import Unreadable, choice, cut, entries_of, words
+from deemster.judges.reply_parser import UnreadableReplyError, choice, cut, entries_of, words
 from deemster.judges.sample_context import passages_of, question_of, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError, output_text
 from deemster.metrics.option_checks import check_choice, check_whole_number
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
     reason: str
 
 
-class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
+class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
     """The share of the answer's claims that the context supports.
 
     Reads the output's text; `input.question`, else the whole input as JSON; and the context: the texts in
@@ -104,7 +104,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         sample_passages(sample)
         return question_of(sample)
 
-    def trial(self, sample: Sample, output: Output) -> Script:
+    def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask for the claims, then for each whether it is supported, and mark.
 
         Raises:
@@ -114,7 +114,7 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
         texts = {"question": question_of(sample), "actual_output": output_text(output)}
         passages = passages_of(sample, output)
         values, nonce = blocks(texts)
-        told = yield from asked(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
+        told = yield from ask_model(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
         claims = told.value
         if len(claims) > self.max_claims:
             raise UnscoredError(
@@ -129,13 +129,13 @@ class ClaimFaithfulness(Judged, frozen=True, kw_only=True):
                 )
             return self.mark(1.0, {**dict.fromkeys(("claims", *VERDICTS), 0), **beside, "findings": []})
         ask, layout = self._ask, prompt("claim-support")
-        heard = yield from asked_all(
+        heard = yield from ask_all(
             [ask(support_messages(layout, passages, claim), SUPPORT_SCHEMA) for claim in claims], finding_of
         )
         findings = []
         for claim, found in zip(claims, heard, strict=True):
             if isinstance(found, NoAnswer):
-                raise Silent(found)
+                raise NoAnswerError(found)
             findings.append({"claim": cut(claim), "verdict": found.value.verdict, "reason": found.value.reason})
         counts = {verdict: sum(entry["verdict"] == verdict for entry in findings) for verdict in VERDICTS}
         findings.sort(key=lambda entry: entry["verdict"] == "supported")
@@ -170,12 +170,12 @@ def claims_of(answer: Answer) -> list[str]:
     """
     claims = entries_of(answer, ("claims",))["claims"]
     if type(claims) is not list or not all(type(claim) is str and claim.strip() for claim in claims):
-        raise Unreadable("`claims` is a list of texts that are not blank.")
+        raise UnreadableReplyError("`claims` is a list of texts that are not blank.")
     distinct = list(dict.fromkeys(claim.strip() for claim in claims))
     try:
         "".join(distinct).encode()
     except UnicodeEncodeError:
-        raise Unreadable("`claims` are not valid Unicode.") from None
+        raise UnreadableReplyError("`claims` are not valid Unicode.") from None
     return distinct
 
 

@@ -12,27 +12,28 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from deemster.datasets.votes import CHECK
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.formats.canonical_json import canonical
 from deemster.formats.json_values import SURROGATE
 from deemster.judges._grading_prompt import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
-from deemster.judges._grading_replies import Heard, Question, Said, Tries, heard_all, tries_of
+from deemster.judges._grading_replies import CriterionReply, Question, Tries, ask_questions, count_tries
 from deemster.judges._metric_criteria import checked
 from deemster.judges._panel_verdict import Settling
-from deemster.judges._verdict_probability import ALTERNATIVES
 from deemster.judges.few_shot import FewShot, Selection, Shown
 from deemster.judges.grading_case import Case
-from deemster.judges.grading_judge import Judge, jury_of
-from deemster.judges.grading_result import ItemGrading, Vote, failure_of, verdict_fields
+from deemster.judges.grading_result import ItemGrading
 from deemster.judges.judge_cascade import Cascade
+from deemster.judges.judge_panel import ALTERNATIVES, Judge, Seat, check_judges, judge_temperature
+from deemster.judges.judge_script import QuestionOutcome
 from deemster.judges.prompt_templates import file_text, text_hash
-from deemster.records import Ask, Reply, Request
+from deemster.judges.vote import Vote, verdict_fields, vote_failure
+from deemster.records import Reply, Request
 from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import LengthPenalty
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring
+from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules
 
 
@@ -91,8 +92,6 @@ def prompt_terms(style: Style, kinds: Iterable[str], *, whole: bool, examples: b
 
 
 CALLS = ("per_criterion", "per_item")
-TEMPERATURE = 0.7
-SEED = 42
 UNREADABLE = "unreadable"
 MAX_TOKENS, PER_CRITERION = 1024, 512
 GradingScript: TypeAlias = Generator[Sequence[Request], Sequence[Reply], ItemGrading]
@@ -166,7 +165,7 @@ class CriterionGrader:
         if isinstance(given, Cascade):
             object.__setattr__(self, "cascade", given)
             given = given.judges
-        object.__setattr__(self, "judges", jury_of(given))
+        object.__setattr__(self, "judges", check_judges(given))
 
     def _issues(self) -> Iterator[Issue]:
         if self.calls not in CALLS:
@@ -259,7 +258,7 @@ class CriterionGrader:
             "few_shot": example_terms(self.few_shot),
             "repeats": self.repeats,
             "seed": self.seed,
-            "temperature": self._warmth(self.repeats),
+            "temperature": judge_temperature(self.temperature, repeats=self.repeats),
             "max_tokens": self.max_tokens,
             "probabilities": self.probabilities,
             "cascade": None if self.cascade is None else self.cascade.settings,
@@ -269,11 +268,6 @@ class CriterionGrader:
     @property
     def _kinds(self) -> tuple[str, ...]:
         return (RUBRIC,) if self.calls == "per_item" else tuple(kind for kind in KINDS if kind != RUBRIC)
-
-    def _warmth(self, repeats: int) -> float:
-        if self.temperature is not None:
-            return float(self.temperature)
-        return 0.0 if repeats == 1 else TEMPERATURE
 
     @cached_property
     def _selection(self) -> Selection | None:
@@ -314,16 +308,16 @@ class CriterionGrader:
             if criterion.check is not None and not votes[place]:
                 votes[place].append((yield from checked(criterion, case, checks or {})))
         places = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
-        settling, tries = self._settling(case.rubric), tries_of(known)
+        settling, tries = self._settling(case.rubric), count_tries(known)
         if self.cascade is None:
-            yield from self._heard(case, places, range(len(self.judges)), votes, tries)
+            yield from self._collect_votes(case, places, range(len(self.judges)), votes, tries)
         else:
-            yield from self._heard(case, places, (0,), votes, tries)
+            yield from self._collect_votes(case, places, (0,), votes, tries)
             unsure = [place for place in places if not settling.stands(place, votes[place])]
-            yield from self._heard(case, unsure, range(1, len(self.judges)), votes, tries)
+            yield from self._collect_votes(case, unsure, range(1, len(self.judges)), votes, tries)
         return settling.graded(case.id, votes, penalty=penalty)
 
-    def _heard(
+    def _collect_votes(
         self,
         case: Case,
         places: Sequence[int],
@@ -332,27 +326,14 @@ class CriterionGrader:
         tries: Tries,
     ) -> Generator[Sequence[Request], Sequence[Reply], None]:
         """Ask some of the judges about some of the criteria, and cast their votes."""
-        questions = [
-            self._anew(each, tries) for each in self._questions(case, places, judges) if self._is_open(each, votes)
-        ]
+        questions = [_repeated(each, tries) for each in self._questions(case, places, judges) if _is_open(each, votes)]
         if questions:
-            said = yield from heard_all(questions)
-            for question, each in zip(questions, said, strict=True):
-                self._cast(question, each, votes)
+            outcomes = yield from ask_questions(questions)
+            for question, outcome in zip(questions, outcomes, strict=True):
+                _cast_votes(question, outcome, votes)
             order = {judge.id: number for number, judge in enumerate(self.judges)}
             for place in places:
                 votes[place].sort(key=lambda vote: (order[vote.judge], vote.repeat))
-
-    def _is_open(self, question: Question, votes: Sequence[Sequence[Vote]]) -> bool:
-        """Whether a vote is missing that a question would bring."""
-        about = (self.judges[question.judge].id, question.repeat)
-        return any(all((vote.judge, vote.repeat) != about for vote in votes[each.place]) for each in question.exhibits)
-
-    def _anew(self, question: Question, tries: Tries) -> Question:
-        """A question as it is put now: where its replies could not be read, as one that no cache has an answer to."""
-        judge = self.judges[question.judge].id
-        again = max((tries.get((each.place, judge, question.repeat), 0) for each in question.exhibits), default=0)
-        return question._replace(ask=msgspec.structs.replace(question.ask, again=again)) if again else question
 
     def unasked(self, case: Case, message: str) -> ItemGrading:
         """The grading of an item that nobody was asked about.
@@ -361,14 +342,14 @@ class CriterionGrader:
             case: The item.
             message: Why.
         """
-        failure = failure_of("not_run", message)
+        failure = vote_failure("not_run", message)
         votes = [
             [Vote(judge=f"{CHECK}{criterion.check.metric}", failure=failure)]
             if criterion.check is not None
             else [
-                Vote(judge=judge.id, repeat=repeat, failure=failure, weight=judge.weight)
-                for number, judge in enumerate(self.judges if self.cascade is None else self.judges[:1])
-                for repeat in range(self._repeats(number))
+                seat.vote(failure=failure)
+                for number in range(len(self.judges) if self.cascade is None else 1)
+                for seat in self._seats(number)
             ]
             for criterion in case.rubric.criteria
         ]
@@ -386,9 +367,9 @@ class CriterionGrader:
             for number in judges:
                 judge = self.judges[number]
                 examples = self._examples(case, group, judge.id)
-                for repeat in range(self._repeats(number)):
-                    exhibits = tuple(self.style.exhibit(case, place, judge=judge.id, repeat=repeat) for place in group)
-                    yield self._question(case, exhibits, examples, number, repeat)
+                for seat in self._seats(number):
+                    exhibits = tuple(self.style.exhibit(case, place, seat) for place in group)
+                    yield self._question(case, exhibits, examples, number, seat)
 
     def _examples(self, case: Case, group: Sequence[int], judge: str) -> list[Shown]:
         if self._selection is None:
@@ -399,54 +380,66 @@ class CriterionGrader:
             return whole if len(group) == len(asked) else [each.about(map(asked.index, group)) for each in whole]
         return self._selection.of_criterion(case, case.rubric.criteria[group[0]], judge)
 
+    def _seats(self, number: int) -> list[Seat]:
+        """The seats of a judge, by its place among the judges: as many as it is asked times."""
+        judge = self.judges[number]
+        return [Seat(judge.id, judge.model, repeat, judge.weight) for repeat in range(self._repeats(number))]
+
     def _question(
-        self, case: Case, exhibits: tuple[Exhibit, ...], examples: Sequence[Shown], number: int, repeat: int
+        self, case: Case, exhibits: tuple[Exhibit, ...], examples: Sequence[Shown], number: int, seat: Seat
     ) -> Question:
-        judge, whole = self.judges[number], self.calls == "per_item"
-        kind = RUBRIC if whole else exhibits[0].criterion.kind
-        if whole:
-            schema = rubric_schema(tuple((each.criterion.name, len(each.order)) for each in exhibits))
+        per_item = self.calls == "per_item"
+        if per_item:
+            kind, schema = RUBRIC, rubric_schema(tuple((each.criterion.name, len(each.order)) for each in exhibits))
         else:
-            schema = schema_of(len(exhibits[0].order))
-        ask = Ask(
-            messages=self.style.messages(case, exhibits, examples, kind=kind, judge=judge.id, repeat=repeat),
+            kind, schema = exhibits[0].criterion.kind, schema_of(len(exhibits[0].order))
+        ask = seat.ask(
+            self.style.messages(case, exhibits, examples, kind=kind, seat=seat),
             schema=schema,
-            role=judge.model,
-            temperature=self._warmth(self._repeats(number)),
-            # A seed of its own for each answer: a model that honours seeds would else repeat itself.
-            seed=SEED + repeat,
+            temperature=judge_temperature(self.temperature, repeats=self._repeats(number)),
             max_tokens=self.max_tokens or MAX_TOKENS + PER_CRITERION * (len(exhibits) - 1),
             logprobs=ALTERNATIVES if self._weighs(number) else 0,
-            sample=repeat,
         )
-        return Question(ask, number, repeat, exhibits, whole)
+        return Question(ask, seat, exhibits, per_item)
 
     def _weighs(self, number: int) -> bool:
         """Whether a judge is asked how likely its verdicts are."""
         return self.probabilities or (number == 0 and self.cascade is not None and self.cascade.by == "probability")
 
-    def _cast(self, question: Question, said: Said, votes: Sequence[list[Vote]]) -> None:
-        judge = self.judges[question.judge]
-        seat = (judge.id, question.repeat)
-        cast: list[Vote] = []
-        places: list[int] = []
-        for exhibit, found in zip(question.exhibits, said.found, strict=True):
-            if any((vote.judge, vote.repeat) == seat for vote in votes[exhibit.place]):
-                # A question about a whole rubric was put again for another criterion.
-                continue
-            facts: dict[str, Any] = {
-                "judge": judge.id,
-                "repeat": question.repeat,
-                "weight": judge.weight,
-                "shown_order": exhibit.order,
-            }
-            if isinstance(found, Heard):
-                facts |= verdict_fields(exhibit.criterion, found.code)
-                facts |= {"reason": found.reason, "thinking": found.thinking, "probabilities": found.probabilities}
-            else:
-                tries = question.ask.again + 2 if found.cause == UNREADABLE else 0
-                facts["failure"] = failure_of(found.cause, found.message, tries=tries)
-            cast.append(Vote(**facts))
-            places.append(exhibit.place)
-        for place, vote in zip(places, split_calls(cast, said.calls), strict=True):
-            votes[place].append(vote)
+
+def _has_vote(votes: Iterable[Vote], seat: Seat) -> bool:
+    return any((vote.judge, vote.repeat) == (seat.judge, seat.repeat) for vote in votes)
+
+
+def _is_open(question: Question, votes: Sequence[Sequence[Vote]]) -> bool:
+    """Whether a vote is missing that the answer to a question would bring."""
+    return not all(_has_vote(votes[exhibit.place], question.seat) for exhibit in question.exhibits)
+
+
+def _repeated(question: Question, tries: Tries) -> Question:
+    """A question numbered by how often its replies could not be read, so that no cache has an answer to it."""
+    seat = question.seat
+    again = max((tries.get((each.place, seat.judge, seat.repeat), 0) for each in question.exhibits), default=0)
+    return question._replace(ask=msgspec.structs.replace(question.ask, again=again)) if again else question
+
+
+def _cast_votes(question: Question, outcome: QuestionOutcome[CriterionReply], votes: Sequence[list[Vote]]) -> None:
+    """Add the votes that the answer to a question brings.
+
+    A question about a whole rubric may have been asked again for one criterion; the votes on the others stand.
+    """
+    cast: list[Vote] = []
+    places: list[int] = []
+    for exhibit, part in zip(question.exhibits, outcome.parts, strict=True):
+        if _has_vote(votes[exhibit.place], question.seat):
+            continue
+        places.append(exhibit.place)
+        if isinstance(part, CriterionReply):
+            fields = {**verdict_fields(exhibit.criterion, part.code), **part._asdict()}
+            del fields["code"]
+            cast.append(question.seat.vote(**fields, shown_order=exhibit.order))
+        else:
+            tries = question.ask.again + 2 if part.cause == UNREADABLE else 0
+            cast.append(question.seat.failed_vote(part, tries=tries, shown_order=exhibit.order))
+    for place, vote in zip(places, split_calls(cast, outcome.calls), strict=True):
+        votes[place].append(vote)

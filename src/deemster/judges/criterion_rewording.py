@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from deemster.errors import visible
 from deemster.formats.json_values import SURROGATE
 from deemster.judges._untrusted_text import block, nonce_of
-from deemster.judges.judge_script import Asking, Told, asked
+from deemster.judges.judge_script import Asking, ParsedReply, ask_model
 from deemster.judges.prompt_templates import prompt
-from deemster.judges.reply_parser import Unreadable, entries_of, words
+from deemster.judges.reply_parser import UnreadableReplyError, entries_of, words
 from deemster.records import Answer, Ask, FrozenDict, Message, freeze
 from deemster.rubrics.criterion import Criterion
 
@@ -71,7 +71,7 @@ def rewording(
     task: str | None = None,
     tried: Sequence[str] = (),
     seed: int = 0,
-) -> Asking[Told[Proposal]]:
+) -> Asking[ParsedReply[Proposal]]:
     """Ask for another wording of a criterion.
 
     Args:
@@ -94,7 +94,7 @@ def rewording(
         max_tokens=2048,
     )
     outputs = [exemplar.output for exemplar in exemplars]
-    return (yield from asked(ask, lambda answer: proposal_of(answer, criterion, tried=tried, outputs=outputs)))
+    return (yield from ask_model(ask, lambda answer: proposal_of(answer, criterion, tried=tried, outputs=outputs)))
 
 
 def proposal_of(answer: Answer, criterion: Criterion, *, tried: Sequence[str], outputs: Sequence[str]) -> Proposal:
@@ -112,15 +112,15 @@ def proposal_of(answer: Answer, criterion: Criterion, *, tried: Sequence[str], o
     entries = entries_of(answer, KEYS)
     diagnosis, requirement = words(entries, "diagnosis"), " ".join(words(entries, "requirement").split())
     if visible(requirement) != requirement or SURROGATE.search(diagnosis):
-        raise Unreadable("The reply holds characters that cannot be seen, such as control characters.")
+        raise UnreadableReplyError("The reply holds characters that cannot be seen, such as control characters.")
     many = len(requirement.split())
     if many > LONGEST:
-        raise Unreadable(f"`requirement` has {many} words; at most {LONGEST} are taken.")
+        raise UnreadableReplyError(f"`requirement` has {many} words; at most {LONGEST} are taken.")
     known = {_folded(text) for text in (criterion.requirement, *tried)}
     if _folded(requirement) in known:
-        raise Unreadable("`requirement` is a wording that was there before.")
+        raise UnreadableReplyError("`requirement` is a wording that was there before.")
     if (copied := _copied(requirement, outputs)) is not None:
-        raise Unreadable(f"`requirement` copies from a submission: `{visible(copied, limit=80)}`.")
+        raise UnreadableReplyError(f"`requirement` copies from a submission: `{visible(copied, limit=80)}`.")
     return Proposal(diagnosis, requirement)
 
 

@@ -17,8 +17,7 @@ from deemster.judges._geval_prompt import (
     steps_messages,
     verdict_schema,
 )
-from deemster.judges._logprob_score import expected_score
-from deemster.judges._panel import SEED, Member, Panelled, Vote, settled, spread_of
+from deemster.judges._log_probabilities import read_integer_score
 from deemster.judges._score_bands import TENTHS, bands
 from deemster.judges.geval_definition import (
     MOST_STEPS,
@@ -29,15 +28,15 @@ from deemster.judges.geval_definition import (
     listed_examples,
     preset,
 )
-from deemster.judges.judge_script import Asking, Told, asked
-from deemster.judges.llm_as_judge import ALTERNATIVES
+from deemster.judges.judge_panel import ALTERNATIVES, SEED, PanelMetric, reweigh_marks, vote_spread
+from deemster.judges.judge_script import Asking, ParsedReply, ask_model
 from deemster.judges.prompt_templates import checked_text
 from deemster.judges.refusal_quality import reference_declines, reference_prompt
-from deemster.judges.reply_parser import Unreadable, cut, entries_of, whole_number, words
+from deemster.judges.reply_parser import UnreadableReplyError, cut, entries_of
 from deemster.judges.sample_context import passages_of, question_of, reference_of, sample_passages
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.option_checks import check_choice, check_flag
-from deemster.records import Answer, Ask, Mark, MetricScore, NoAnswer, Output, Sample, Script
+from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script
 
 SCORINGS = ("integer", "logprobs", "samples")
 AUTO = "auto"
@@ -45,23 +44,7 @@ DEFAULT_FIELDS = ("input", "actual_output")
 REFUSAL = "refusal-alignment"
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What one reply says.
-
-    Attributes:
-        value: On the rubric; an expectation lies between its whole numbers.
-        reason: Why, in the judge's words.
-        mass: The probability that the rubric's numbers cover, where the value is an expectation.
-        fallback: Why the value is no expectation, where it should be one.
-    """
-
-    value: float
-    reason: str
-    mass: float | None = None
-    fallback: str | None = None
-
-
-class GEval(Panelled, frozen=True, kw_only=True):
+class GEval(PanelMetric, frozen=True, kw_only=True):
     """How much an output has of one quality, in the eyes of a model that goes step by step.
 
     The quality is a `preset`, or `steps`, or `criteria` in free text, from which the first model writes the steps:
@@ -232,7 +215,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         readers = {"input": question_of, "expected_output": reference_of}
         return {field: read(sample) for field, read in readers.items() if field in fields}
 
-    def trial(self, sample: Sample, output: Output) -> Script:
+    def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a score on the rubric, and mark.
 
         Raises:
@@ -254,48 +237,29 @@ class GEval(Panelled, frozen=True, kw_only=True):
         if steps is None:
             steps = (yield from self._steps(quality)).value
             beside["steps"] = [cut(step) for step in steps]
-        heard = yield from self.polled(
+        panel = yield from self.ask_panel(
             messages_of(quality, steps, {field: texts[field] for field in quality.fields}),
             schema=verdict_schema(quality.low, quality.high),
-            read=lambda answer: self.verdict_of(answer, quality),
+            read=lambda answer: read_integer_score(
+                answer, low=quality.low, high=quality.high, logprobs=self.scoring == "logprobs"
+            ),
             logprobs=ALTERNATIVES if self.scoring == "logprobs" else 0,
         )
-        votes = [_vote_of(member, told) for member, told in heard]
-        value, details = self.verdict(votes, higher_is_better=quality.higher_is_better)
-        spoken = [told for _, told in heard if isinstance(told, Told)]
-        speaker = next((told for told in spoken if told.value.value == value), spoken[0])
+        value, details = self.combine_votes(panel.votes, higher_is_better=quality.higher_is_better)
+        answered = panel.answered
+        speaker = next((vote for vote in answered if vote.value == value), answered[0])
         return self._marked(
             value,
             {
-                "judge_reason": speaker.value.reason,
-                "model": speaker.answer.model,
+                "judge_reason": speaker.reason,
+                "model": speaker.model,
                 "prompt_hash": self.prompt_hash,
-                **self._weighing([told.value for told in spoken]),
+                **(panel.logprob_details() if self.scoring == "logprobs" else {"scoring": self.scoring}),
                 **beside,
                 **details,
             },
             quality,
         )
-
-    def verdict_of(self, answer: Answer, quality: Quality) -> Verdict:
-        """What one answer says.
-
-        Args:
-            answer: The reply.
-            quality: What was judged.
-
-        Raises:
-            Unreadable: It is not a reason and a whole number of the rubric.
-        """
-        entries = entries_of(answer, ("reason", "score"))
-        reason = words(entries, "reason")
-        value = whole_number(entries, "score", low=quality.low, high=quality.high)
-        if self.scoring != "logprobs":
-            return Verdict(value, reason)
-        expected = expected_score(answer, low=quality.low, high=quality.high)
-        if expected.value is None:
-            return Verdict(value, reason, fallback=expected.missing)
-        return Verdict(expected.value, reason, mass=expected.mass)
 
     def settle(self, marks: Sequence[Mark]) -> list[Mark]:
         """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
@@ -306,7 +270,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
         if self.combine != "dawid-skene":
             return list(marks)
         quality = self.quality
-        weighed = settled([_unit_votes(mark, quality) for mark in marks], classed=quality.native)
+        weighed = reweigh_marks([_unit_votes(mark, quality) for mark in marks], label=quality.native)
         return [self._resettled(mark, other, quality) for mark, other in zip(marks, weighed, strict=True)]
 
     def _resettled(self, mark: Mark, weighed: Mark, quality: Quality) -> Mark:
@@ -316,13 +280,13 @@ class GEval(Panelled, frozen=True, kw_only=True):
             return mark
         value = quality.value(weighed.score)
         values = [vote["score"] for vote in mark.details["votes"] if "score" in vote]
-        details = {**mark.details, **spread_of(values, value), "weights": weighed.details["weights"]}
+        details = {**mark.details, **vote_spread(values, value), "weights": weighed.details["weights"]}
         return msgspec.structs.replace(self._marked(value, details, quality), usage=mark.usage)
 
     def _called(self) -> str:
         return self.name if self.name not in ("", self.alias) else "what the steps look at."
 
-    def _steps(self, quality: Quality) -> Asking[Told[tuple[str, ...]]]:
+    def _steps(self, quality: Quality) -> Asking[ParsedReply[tuple[str, ...]]]:
         ask = Ask(
             messages=steps_messages(quality),
             schema=STEPS_SCHEMA,
@@ -331,15 +295,7 @@ class GEval(Panelled, frozen=True, kw_only=True):
             max_tokens=self.max_tokens,
             once=True,
         )
-        return (yield from asked(ask, steps_of))
-
-    def _weighing(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        if self.scoring != "logprobs":
-            return {"scoring": self.scoring}
-        fallback = next((verdict.fallback for verdict in verdicts if verdict.fallback is not None), None)
-        masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
-        found = {"scoring": "logprobs" if masses else "integer", "mass": min(masses, default=None)}
-        return found if fallback is None else {**found, "fallback": fallback}
+        return (yield from ask_model(ask, steps_of))
 
     def _marked(self, value: float, details: Mapping[str, Any], quality: Quality) -> MetricScore:
         score = quality.placed(value)
@@ -365,9 +321,9 @@ def steps_of(answer: Answer) -> tuple[str, ...]:
     """
     steps = entries_of(answer, ("steps",))["steps"]
     if type(steps) is not list or not 1 <= len(steps) <= MOST_STEPS:
-        raise Unreadable(f"`steps` are 1 to {MOST_STEPS} texts.")
+        raise UnreadableReplyError(f"`steps` are 1 to {MOST_STEPS} texts.")
     if not all(type(step) is str and step.strip() for step in steps):
-        raise Unreadable("`steps` are texts that are not blank.")
+        raise UnreadableReplyError("`steps` are texts that are not blank.")
     return tuple(step.strip() for step in steps)
 
 
@@ -375,14 +331,6 @@ def refusal_quality(quality: Quality) -> Quality:
     """The quality that takes another's place where the reference declines to answer."""
     given = preset(REFUSAL)
     return Quality(about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info)
-
-
-def _vote_of(member: Member, told: Told[Verdict] | NoAnswer) -> Vote:
-    if isinstance(told, NoAnswer):
-        return Vote(member=member, no_answer=told, usage=told.usage)
-    return Vote(
-        member=member, value=told.value.value, reason=told.value.reason, model=told.answer.model, usage=told.usage
-    )
 
 
 def _unit_votes(mark: Mark, quality: Quality) -> Mark:

@@ -13,8 +13,8 @@ from deemster.errors import ConfigurationError, InputError, Issue, did_you_mean
 from deemster.formats.json_values import kind_of
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
-from deemster.judges.grading_judge import Judge
 from deemster.judges.judge_cascade import Cascade
+from deemster.judges.judge_panel import Judge
 from deemster.rubrics.length_penalty import LengthPenalty
 
 # Arguments of a grader that plain data can give as they are.

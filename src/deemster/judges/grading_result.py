@@ -1,143 +1,35 @@
-"""What grading comes to: votes, verdicts, scores, and what they cost."""
+"""The result of grading: verdicts and scores by item, how each judge did, and the votes as a file."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
+from deemster.datasets.item_files import ITEMS
+from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.datasets.vote_columns import FAILURES
-from deemster.datasets.votes import Votes
-from deemster.records import Call, Usage
-from deemster.records.marks import Cause
+from deemster.datasets.rubric_items import RubricItem
+from deemster.datasets.votes import SCHEMA, Votes
+from deemster.errors import VotesError
+from deemster.formats.write_rows import write_rows
+from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
+from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
-from deemster.records.usage import added
-from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.verdicts import VERDICTS
+from deemster.rubrics.rubric_definition import Rubric
 
-Category: TypeAlias = Literal["infrastructure", "parse", "unknown"]
-_CATEGORIES: Mapping[str, Category] = {
-    "model_failed": "infrastructure",
-    "rate_limited": "infrastructure",
-    "not_run": "infrastructure",
-    "unreadable": "parse",
-}
-# Causes that lie with a model, not with what it was asked about.
-MODELS = frozenset(_CATEGORIES)
-_FREE = Decimal(0)
-
-
-class Failure(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why a call brought no vote.
-
-    Attributes:
-        category: `infrastructure`, `parse` or `unknown`; it decides what stands in for the vote.
-        message: What happened, for a person.
-        cause: The engine's word for it.
-        tries: How often the question had been put by then, where a reply came every time and none could be read.
-    """
-
-    category: Category
-    message: str
-    cause: Cause
-    tries: int = 0
-
-
-def failure_of(cause: Cause, message: str, *, tries: int = 0) -> Failure:
-    """The failure that a missing answer of some cause is.
-
-    Args:
-        cause: The engine's word for it.
-        message: What happened, for a person.
-        tries: How often the question was put and answered by what could not be read.
-
-    >>> failure_of("rate_limited", "429").category, failure_of("metric_failed", "?").category
-    ('infrastructure', 'unknown')
-    """
-    return Failure(_CATEGORIES.get(cause, "unknown"), message, cause, tries)
-
-
-class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one judge said about one criterion, once.
-
-    Attributes:
-        judge: Its id; `check:` and a metric's name where a metric answered.
-        repeat: Which of its answers this is, from 0.
-        verdict: `MET`, `UNMET`, `CANNOT_ASSESS` or the label of an option; None where the call failed.
-        option_index: The index of the option; None for a binary criterion.
-        value: What the verdict is worth; None for an abstention.
-        abstained: Whether the verdict is an abstention.
-        failure: Why there is no verdict.
-        reason: Why, in the judge's words.
-        thinking: The model's reasoning, where it is told apart from the answer.
-        probabilities: P(MET), or one for every scored option, where the judge gave them.
-        shown_order: The indices of the options in the order they were shown.
-        weight: How much the vote counts where a rule weighs votes.
-        usage: Tokens, money and time.
-        calls: The calls it stands on, while its grading is under way: others may stand on them too, and the first of
-            them in order pays. A finished grading has none.
-    """
-
-    judge: str
-    repeat: int = 0
-    verdict: str | None = None
-    option_index: int | None = None
-    value: float | None = None
-    abstained: bool = False
-    failure: Failure | None = None
-    reason: str | None = None
-    thinking: str | None = None
-    probabilities: tuple[float, ...] | None = None
-    shown_order: tuple[int, ...] = ()
-    weight: float = 1.0
-    usage: Usage | None = None
-    calls: tuple[Call, ...] = ()
-
-    @property
-    def cost_usd(self) -> Decimal | None:
-        """What it cost; None where nobody knows."""
-        return cost_of(self.usage)
-
-    @property
-    def code(self) -> int:
-        """The verdict as a code of its criterion, or the code of its failure."""
-        if self.failure is not None:
-            return FAILURES[self.failure.category]
-        return _code(self.verdict, self.option_index)
-
-
-def _code(verdict: str | None, option_index: int | None) -> int:
-    return VERDICTS.index(str(verdict)) if option_index is None else option_index
-
-
-def cost_of(usage: Usage | None) -> Decimal | None:
-    """The money of a usage: nothing where no call was made, None where nobody knows."""
-    return _FREE if usage is None or not usage.calls else usage.cost_usd
-
-
-def verdict_fields(criterion: Criterion, code: int) -> dict[str, Any]:
-    """A code as a vote or a grading writes it; nothing for a code that is no verdict.
-
-    >>> verdict_fields(Criterion("Is it right?"), 0)
-    {'verdict': 'MET', 'option_index': None, 'value': 1.0, 'abstained': False}
-    """
-    if code < 0:
-        return {}
-    return {
-        "verdict": criterion.labels[code],
-        "option_index": code if criterion.options else None,
-        "value": criterion.values[code],
-        "abstained": code in criterion.abstentions,
-    }
-
-
-def total_of(usages: Iterable[Usage | None]) -> Usage | None:
-    """Several usages as one, those that are None left out."""
-    return added(usage for usage in usages if usage is not None)
+# The settings of a grader that a votes file keeps.
+_VOTES_SETTINGS = (
+    "aggregation",
+    "ordinal_aggregation",
+    "nominal_aggregation",
+    "abstention",
+    "partial_credit",
+    "normalize",
+)
 
 
 class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -172,7 +64,7 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
         Raises:
             ValueError: There is none: every vote failed.
         """
-        return _code(self.verdict, self.option_index)
+        return verdict_code(self.verdict, self.option_index)
 
     @property
     def reason(self) -> str | None:
@@ -183,12 +75,12 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     @property
     def usage(self) -> Usage | None:
         """What the votes used."""
-        return total_of(vote.usage for vote in self.votes)
+        return total_usage(vote.usage for vote in self.votes)
 
     @property
     def cost_usd(self) -> Decimal | None:
         """What the votes cost; None where nobody knows."""
-        return cost_of(self.usage)
+        return known_cost(self.usage)
 
 
 class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -230,12 +122,12 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     @property
     def usage(self) -> Usage | None:
         """What its votes used."""
-        return total_of(vote.usage for vote in self.votes)
+        return total_usage(vote.usage for vote in self.votes)
 
     @property
     def cost_usd(self) -> Decimal | None:
         """What its votes cost; None where nobody knows."""
-        return cost_of(self.usage)
+        return known_cost(self.usage)
 
     @property
     def call_ids(self) -> list[int]:
@@ -311,7 +203,7 @@ class JudgeGrading(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> Decimal | None:
         """What its votes cost; None where nobody knows."""
-        return cost_of(self.usage)
+        return known_cost(self.usage)
 
 
 class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -349,7 +241,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def cost_usd(self) -> Decimal | None:
         """What all judges and checks cost; None where nobody knows."""
-        return cost_of(self.usage)
+        return known_cost(self.usage)
 
     @property
     def failed_judges(self) -> tuple[str, ...]:
@@ -362,9 +254,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Args:
             reasons: Whether the judges' reasons are kept with their votes.
         """
-        from deemster.judges._grading_votes import votes_of  # noqa: PLC0415 - the writer needs this class
-
-        return votes_of(self, reasons=reasons)
+        return Votes.parse({**_header(self), ITEMS: list(_rows(self, reasons=reasons))})
 
     def to_votes(self, path: str | Path, *, reasons: bool = True) -> Path:
         """Write a votes file, JSON or JSONL by extension; a reader never sees half a file.
@@ -379,12 +269,109 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Raises:
             VotesError: The extension is none of these, or the file cannot be written.
         """
-        from deemster.judges._grading_votes import write_grading  # noqa: PLC0415 - the writer needs this class
-
-        return write_grading(self, path, reasons=reasons)
+        rows = _rows(self, reasons=reasons)
+        write_rows(path, _header(self), rows, key=ITEMS, known=("json", "jsonl"), error=VotesError)
+        return Path(path)
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __repr__(self) -> str:
         return f"<Grading: {len(self.items)} items, {len(self.judges)} judges>"
+
+
+def _header(grading: Grading) -> dict[str, Any]:
+    header: dict[str, Any] = {"schema_version": SCHEMA}
+    if grading.dataset.name is not None:
+        header["name"] = grading.dataset.name
+    header["dataset_fingerprint"] = grading.dataset_fingerprint
+    keys = _keys(grading.dataset.rubrics)
+    if len(keys) == 1:
+        header["rubric"] = grading.dataset.rubrics[0].to_dict()
+    else:
+        header["rubrics"] = {key: rubric.to_dict() for rubric, key in keys.items()}
+    header["judges"] = [{"id": judge.id, "weight": judge.weight, "model": judge.model} for judge in grading.judges]
+    header["grading"] = {key: grading.settings[key] for key in _VOTES_SETTINGS}
+    return header
+
+
+def _keys(rubrics: Sequence[Rubric]) -> dict[Rubric, str]:
+    """What each rubric is called among several; equal ones are one."""
+    found: dict[Rubric, str] = {}
+    for rubric in {id(each): each for each in rubrics}.values():
+        if rubric not in found:
+            number = len(found) + 1
+            found[rubric] = f"rubric-{number}" if rubric.name is None else f"{number}-{rubric.name}"
+    return found
+
+
+def _rows(grading: Grading, *, reasons: bool) -> Iterator[dict[str, Any]]:
+    dataset = grading.dataset
+    keys = _keys(dataset.rubrics)
+    books = {rubric: Codebook(rubric) for rubric in keys}
+    judges = [judge.id for judge in grading.judges]
+    for item, rubric, graded in zip(dataset.items, dataset.rubrics, grading.items, strict=True):
+        row: dict[str, Any] = {"id": graded.id}
+        if len(keys) > 1:
+            row["rubric"] = keys[rubric]
+        row |= _labels(item)
+        if graded.criteria:
+            row["votes"] = _cells(graded, books[rubric], judges, reasons=reasons)
+            if graded.penalty:
+                row["penalty"] = graded.penalty
+            if grading.settings["cascade"] is not None or grading.mixed:
+                row |= _recorded(graded, books[rubric])
+        else:
+            row["error"] = graded.error
+        yield row
+
+
+def _recorded(graded: ItemGrading, book: Codebook) -> dict[str, Any]:
+    """Verdicts and score that nobody could tell from the votes: of a cascade, or by settings that changed since."""
+    final = [_failure(each) if each.failed else book.label(at, each.code) for at, each in enumerate(graded.criteria)]
+    return {"final": final} if graded.score is None else {"final": final, "score": graded.score}
+
+
+def _failure(graded: CriterionGrading) -> dict[str, Any]:
+    """The failure of a criterion that nobody decided: that of the last judge who was to do so."""
+    category = next(vote.failure.category for vote in reversed(graded.votes) if vote.failure is not None)
+    return {"failure": category}
+
+
+def _labels(item: RubricItem) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if item.tags:
+        found["tags"] = list(item.tags)
+    if item.metadata:
+        found["metadata"] = dict(item.metadata)
+    if item.ground_truth is not None:
+        found["ground_truth"] = list(item.ground_truth)
+    if item.annotations:
+        found["annotations"] = {name: list(entries) for name, entries in item.annotations.items()}
+    return found
+
+
+def _cells(graded: ItemGrading, book: Codebook, judges: Sequence[str], *, reasons: bool) -> Mapping[str, list[Any]]:
+    """The cells of every judge, and of every metric that answered a criterion."""
+    found: dict[str, list[Any]] = {name: [None] * len(book) for name in judges}
+    for position, criterion in enumerate(graded.criteria):
+        said: dict[str, list[Any]] = {}
+        for vote in criterion.votes:
+            said.setdefault(vote.judge, []).append(_cell(vote, book, position, reasons=reasons))
+        for name, cells in said.items():
+            row = found.setdefault(name, [None] * len(book))
+            row[position] = cells[0] if len(cells) == 1 else cells
+    return found
+
+
+def _cell(vote: Vote, book: Codebook, position: int, *, reasons: bool) -> Any:
+    if vote.failure is not None:
+        return {"failure": vote.failure.category, "message": vote.failure.message}
+    label = book.label(position, vote.code)
+    cell: dict[str, Any] = {"verdict": label}
+    if vote.probabilities is not None:
+        is_binary = not book.rubric.criteria[position].options
+        cell["p"] = vote.probabilities[0] if is_binary else list(vote.probabilities)
+    if reasons and vote.reason is not None:
+        cell["reason"] = vote.reason
+    return cell if len(cell) > 1 else label

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
-from deemster.judges.grading_judge import Judge, jury_of
-from deemster.judges.grading_result import Vote
+from deemster.judges.judge_panel import Judge, check_judges
+from deemster.judges.vote import Vote
 from deemster.rubrics.criterion import Criterion
 
 WAYS = ("probability", "consistency")
@@ -48,7 +48,7 @@ class Cascade(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         issues = list(self._issues())
         try:
-            judges = jury_of([self.cheap, *([self.strong] if isinstance(self.strong, Judge) else self.strong)])
+            judges = check_judges([self.cheap, *([self.strong] if isinstance(self.strong, Judge) else self.strong)])
         except ConfigurationError as error:
             raise ConfigurationError([*error.issues, *issues]) from None
         except TypeError:

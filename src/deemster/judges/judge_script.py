@@ -1,108 +1,147 @@
-"""What judges have in common: a script that asks, reads strictly, asks once more, and ends with a mark."""
+"""The script of a judge: ask, read the reply strictly, ask once more if it is unreadable, and mark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from deemster.judges.prompt_templates import text_hash
-from deemster.judges.reply_parser import Unreadable
+from deemster.judges.reply_parser import UnreadableReplyError
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError
-from deemster.records import Answer, Ask, NoAnswer, Output, Reply, Request, Sample, Script, Unscored, Usage
+from deemster.records import Answer, Ask, Call, NoAnswer, Output, Reply, Request, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
-from deemster.records.usage import added
+from deemster.records.shared_call_cost import reply_calls
 
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Sequence[Request], Sequence[Reply], T]
 
 
-class Silent(Exception):  # noqa: N818 - it never leaves this room: it becomes an unscored mark
-    """A judge gave no answer that can be used.
+class NoAnswerError(Exception):
+    """A judge gave no answer that can be used. It never leaves a script: it becomes an unscored mark.
 
     Attributes:
-        no_answer: Why no answer came.
+        cause: The cause of the unscored mark.
+        message: What happened, for a person.
     """
 
-    def __init__(self, no_answer: NoAnswer) -> None:
-        super().__init__(no_answer.message)
-        self.no_answer = no_answer
+    def __init__(self, silence: NoAnswer) -> None:
+        super().__init__(silence.message)
+        self.cause, self.message = silence.cause, silence.message
 
 
-class Told(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class ParsedReply(NamedTuple, Generic[T]):
     """A reply that was read.
 
     Attributes:
         value: What was read from it.
         answer: The reply itself.
-        usage: What it used, an unreadable first reply included.
     """
 
     value: T
     answer: Answer
-    usage: Usage | None = None
 
 
-def asked(ask: Ask, read: Callable[[Answer], T]) -> Asking[Told[T]]:
-    """Ask, and ask once more where the reply cannot be read.
+class QuestionOutcome(NamedTuple, Generic[T]):
+    """What came of one question, asked once or twice.
 
-    Args:
-        ask: The question.
-        read: Takes the verdict from an answer, or raises `Unreadable`.
-
-    Raises:
-        Silent: No answer came, or the second one cannot be read either.
+    Attributes:
+        parts: For each part of the question what was read, or why nothing was.
+        calls: The calls that the replies come from, each with what it used.
     """
-    (told,) = yield from asked_all((ask,), read)
-    if isinstance(told, NoAnswer):
-        raise Silent(told)
-    return told
+
+    parts: list[T | NoAnswer]
+    calls: list[Call]
 
 
-def asked_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Told[T] | NoAnswer]]:
-    """Ask all in one round, and in a second round once more those whose reply cannot be read.
+def ask_with_retry(
+    asks: Sequence[Ask], read: Callable[[int, Answer], Sequence[T | NoAnswer]], *, parts: Sequence[int] | None = None
+) -> Asking[list[QuestionOutcome[T]]]:
+    """Ask all questions in one round; in a second round ask again where a reply cannot be read completely.
+
+    What was read of a first reply stands; the second reply is read for the rest. The models' gateway has already
+    repeated a request that failed, so a failure is not asked again here.
 
     Args:
         asks: The questions.
-        read: Takes the verdict from an answer, or raises `Unreadable`.
+        read: Reads the parts of the answer to the question at a place, or raises `UnreadableReplyError` for all.
+        parts: How many parts each question has; one each unless given.
+    """
+    counts = parts or [1] * len(asks)
+
+    def read_parts(place: int, reply: Reply) -> Sequence[T | NoAnswer]:
+        if isinstance(reply, NoAnswer):
+            return [reply] * counts[place]
+        if not isinstance(reply, Answer):
+            return [unreadable("The model sent vectors where an answer was expected.")] * counts[place]
+        try:
+            return read(place, reply)
+        except UnreadableReplyError as error:
+            return [unreadable(error.message)] * counts[place]
+
+    first = yield asks
+    found = [QuestionOutcome([*read_parts(place, reply)], [*reply_calls([reply])]) for place, reply in enumerate(first)]
+    again = [
+        place
+        for place, reply in enumerate(first)
+        if not isinstance(reply, NoAnswer) and any(isinstance(part, NoAnswer) for part in found[place].parts)
+    ]
+    if again:
+        second = yield [msgspec.structs.replace(asks[place], again=asks[place].again + 1) for place in again]
+        for place, reply in zip(again, second, strict=True):
+            outcome = found[place]
+            for at, part in enumerate(read_parts(place, reply)):
+                if isinstance(outcome.parts[at], NoAnswer):
+                    outcome.parts[at] = part
+            outcome.calls.extend(reply_calls([reply]))
+    return found
+
+
+def ask_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[ParsedReply[T] | NoAnswer]]:
+    """Ask all in one round, and once more in a second round where a reply cannot be read.
+
+    Args:
+        asks: The questions.
+        read: Reads an answer, or raises `UnreadableReplyError`.
 
     Returns:
         For each question what was read, or why nothing was.
     """
-    first = yield asks
-    found = [_heard(reply, read) for reply in first]
-    # The gateway has already asked again, as often as makes sense, where it says that no answer came.
-    again = [
-        place
-        for place, told in enumerate(found)
-        if isinstance(told, NoAnswer) and not isinstance(first[place], NoAnswer)
-    ]
-    if again:
-        replies = yield [msgspec.structs.replace(asks[place], again=1) for place in again]
-        for place, reply in zip(again, replies, strict=True):
-            second = _heard(reply, read)
-            usage = added(usage for usage in (found[place].usage, second.usage) if usage is not None)
-            found[place] = msgspec.structs.replace(second, usage=usage)
+    outcomes = yield from ask_with_retry(asks, lambda _, answer: [ParsedReply(read(answer), answer)])
+    return [outcome.parts[0] for outcome in outcomes]
+
+
+def ask_model(ask: Ask, read: Callable[[Answer], T]) -> Asking[ParsedReply[T]]:
+    """Ask, and ask once more if the reply cannot be read.
+
+    Args:
+        ask: The question.
+        read: Reads an answer, or raises `UnreadableReplyError`.
+
+    Raises:
+        NoAnswerError: No answer came, or the second one cannot be read either.
+    """
+    (found,) = yield from ask_all((ask,), read)
+    if isinstance(found, NoAnswer):
+        raise NoAnswerError(found)
     return found
 
 
-def _heard(reply: Reply, read: Callable[[Answer], T]) -> Told[T] | NoAnswer:
-    if isinstance(reply, Answer):
-        try:
-            return Told(read(reply), reply, reply.usage)
-        except Unreadable as error:
-            return NoAnswer(cause="unreadable", message=error.message, usage=reply.usage)
-    if isinstance(reply, NoAnswer):
-        return reply
-    return NoAnswer(cause="unreadable", message="The model sent vectors where an answer was expected.")
+def unreadable(message: str) -> NoAnswer:
+    """The failure of a model whose reply cannot be read.
+
+    Args:
+        message: What was wrong and what was expected.
+    """
+    return NoAnswer(cause="unreadable", message=message)
 
 
-class Judged(BuiltinScorer, frozen=True, kw_only=True):
+class JudgeMetric(BuiltinScorer, frozen=True, kw_only=True):
     """A metric that asks a chat model.
 
-    A subclass writes ``trial`` and ``prompt_text``, ``expect`` where it reads more of a sample than its expected
-    output, and ``roles`` where it asks others than `judge`.
+    A subclass writes ``judge_output`` and ``prompt_text``, ``expect`` if it reads more of a sample than its expected
+    output, and ``roles`` if it asks other models than `judge`.
     """
 
     family: ClassVar[str] = "judge"
@@ -110,13 +149,13 @@ class Judged(BuiltinScorer, frozen=True, kw_only=True):
 
     if TYPE_CHECKING:
 
-        def trial(self, sample: Sample, output: Output) -> Script:
+        def judge_output(self, sample: Sample, output: Output) -> Script:
             """Ask and mark.
 
             Raises:
                 UnscoredError: The sample or output cannot be read.
-                Silent: No usable answer came.
-                Unreadable: A reply cannot be used, though it was asked for again.
+                NoAnswerError: No usable answer came.
+                UnreadableReplyError: A reply cannot be used, though it was asked for again.
             """
 
         def prompt_text(self) -> str:
@@ -129,7 +168,7 @@ class Judged(BuiltinScorer, frozen=True, kw_only=True):
 
     @property
     def prompt_hash(self) -> str:
-        """What tells this prompt from every other."""
+        """The hash that identifies the prompt."""
         return text_hash(self.prompt_text())
 
     @property
@@ -138,12 +177,10 @@ class Judged(BuiltinScorer, frozen=True, kw_only=True):
         return (JUDGE,)
 
     def script(self, sample: Sample, output: Output) -> Script:
-        """Mark one output, asking as it goes."""
+        """Mark one output; every yield is a round of requests."""
         try:
-            return (yield from self.trial(sample, output))
-        except UnscoredError as error:
+            return (yield from self.judge_output(sample, output))
+        except (UnscoredError, NoAnswerError) as error:
             return Unscored(error.cause, error.message)
-        except Silent as silent:
-            return Unscored(silent.no_answer.cause, silent.no_answer.message)
-        except Unreadable as error:
+        except UnreadableReplyError as error:
             return Unscored("unreadable", error.message)

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.judges._logprob_score import expected_score
-from deemster.judges._panel import Member, Panelled, Vote
+from deemster.judges._log_probabilities import read_integer_score
 from deemster.judges._untrusted_text import blocks
-from deemster.judges.judge_script import Told
+from deemster.judges.judge_panel import ALTERNATIVES, PanelMetric, ScoreReply
 from deemster.judges.prompt_templates import Prompt, checked_template, prompt
-from deemster.judges.reply_parser import entries_of, number, whole_number, words
+from deemster.judges.reply_parser import entries_of, number, words
 from deemster.judges.sample_context import question_of, reference_of
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.option_checks import check_flag
-from deemster.records import Answer, NoAnswer, Output, Sample, Script, freeze
+from deemster.records import Answer, Output, Sample, Script, freeze
 
 KEYS = ("reason", "score")
 PLACES = ("question", "expected_output", "actual_output")
 TENTHS = 10
-ALTERNATIVES = 20
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """What one reply says.
-
-    Attributes:
-        score: From 0 to 1.
-        reason: Why, in the judge's words.
-        mass: The probability that the allowed scores cover, where the score is an expectation.
-        fallback: Why the score is no expectation, where it should be one.
-    """
-
-    score: float
-    reason: str
-    mass: float | None = None
-    fallback: str | None = None
-
-
-class LlmAsJudge(Panelled, frozen=True, kw_only=True):
+class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
     """How well the output says what was expected, in the eyes of a model.
 
     Reads `input.question`, else the whole input as JSON; `expected_output`, any JSON value but null; and the output's
@@ -90,7 +71,7 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
         """
         return {"question": question_of(sample), "expected_output": reference_of(sample)}
 
-    def trial(self, sample: Sample, output: Output) -> Script:
+    def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a score and mark.
 
         Raises:
@@ -98,57 +79,41 @@ class LlmAsJudge(Panelled, frozen=True, kw_only=True):
             Silent: Too few members gave a usable answer.
         """
         values, nonce = blocks({**self.expect(sample), "actual_output": output_text(output)})
-        told_by = self.prompt
-        heard = yield from self.polled(
-            told_by.messages(values, nonce=nonce),
+        panel = yield from self.ask_panel(
+            self.prompt.messages(values, nonce=nonce),
             schema=SCHEMA_OF_TENTHS if self.logprobs else SCHEMA,
-            read=self.verdict_of,
+            read=self.read_reply,
             logprobs=ALTERNATIVES if self.logprobs else 0,
         )
-        score, details = self.verdict([vote_of(member, told) for member, told in heard])
-        spoken = [told for _, told in heard if isinstance(told, Told)]
+        score, details = self.combine_votes(panel.votes)
+        first = panel.answered[0]
         return self.mark(
             score,
             {
                 "judge_score": score,
-                "judge_reason": spoken[0].value.reason,
-                "model": spoken[0].answer.model,
-                "prompt_hash": told_by.hash,
-                **(self._weighing([told.value for told in spoken]) if self.logprobs else {}),
+                "judge_reason": first.reason,
+                "model": first.model,
+                "prompt_hash": self.prompt.hash,
+                **(panel.logprob_details() if self.logprobs else {}),
                 **details,
             },
         )
 
-    def verdict_of(self, answer: Answer) -> Verdict:
+    def read_reply(self, answer: Answer) -> ScoreReply:
         """What one answer says.
 
+        Args:
+            answer: The reply.
+
         Raises:
-            Unreadable: It is not a reason and a score within range.
+            UnreadableReplyError: It is not a reason and a score within range.
         """
+        if self.logprobs:
+            reply = read_integer_score(answer, low=0, high=TENTHS, logprobs=True)
+            return msgspec.structs.replace(reply, value=reply.value / TENTHS)
         entries = entries_of(answer, KEYS)
         reason = words(entries, "reason")
-        if not self.logprobs:
-            return Verdict(number(entries, "score", low=0, high=1), reason)
-        written = whole_number(entries, "score", low=0, high=TENTHS)
-        expected = expected_score(answer, low=0, high=TENTHS)
-        if expected.value is None:
-            return Verdict(written / TENTHS, reason, fallback=expected.missing)
-        return Verdict(expected.value / TENTHS, reason, mass=expected.mass)
-
-    def _weighing(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        fallback = next((verdict.fallback for verdict in verdicts if verdict.fallback is not None), None)
-        masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
-        found = {"scoring": "logprobs" if masses else "integer", "mass": min(masses, default=None)}
-        return found if fallback is None else {**found, "fallback": fallback}
-
-
-def vote_of(member: Member, told: Told[Verdict] | NoAnswer) -> Vote:
-    """What a member said, as its vote."""
-    if isinstance(told, NoAnswer):
-        return Vote(member=member, no_answer=told, usage=told.usage)
-    return Vote(
-        member=member, value=told.value.score, reason=told.value.reason, model=told.answer.model, usage=told.usage
-    )
+        return ScoreReply(number(entries, "score", low=0, high=1), reason)
 
 
 def _schema(score: dict[str, Any]) -> Any:

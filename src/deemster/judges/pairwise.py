@@ -8,16 +8,16 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from deemster.formats.json_values import kind_of
-from deemster.judges._panel import Member, Panelled, Vote, settled
 from deemster.judges._untrusted_text import blocks
-from deemster.judges.judge_script import Asking, Told, asked_all
+from deemster.judges.judge_panel import PanelMetric, Seat, reweigh_marks
+from deemster.judges.judge_script import Asking, ParsedReply, ask_all
 from deemster.judges.prompt_templates import Prompt, checked_template, checked_text, filled, prompt
 from deemster.judges.reply_parser import choice, entries_of, words
 from deemster.judges.sample_context import question_of, reference_of, whole
+from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text, unscorable_sample
 from deemster.metrics.option_checks import check_choice
 from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script, freeze
-from deemster.records.usage import added
 
 KEYS = ("reason", "winner")
 WINNERS = ("A", "B", "tie")
@@ -38,14 +38,14 @@ SCHEMA: Any = freeze(
 )
 
 
-class Verdict(NamedTuple):
-    """What one reply says."""
+class Preference(NamedTuple):
+    """What one reply says: the better of the two texts it was shown, and why."""
 
     winner: str
     reason: str
 
 
-class Rival(NamedTuple):
+class ComparedText(NamedTuple):
     """What an output is compared with."""
 
     question: str
@@ -53,7 +53,7 @@ class Rival(NamedTuple):
     side: str
 
 
-class Pairwise(Panelled, frozen=True, kw_only=True):
+class Pairwise(PanelMetric, frozen=True, kw_only=True):
     """Whether the output is better than another one, asked in both orders.
 
     Compares the output's text with `metadata.baseline_output`, a text, else with `expected_output`; `against` says
@@ -99,7 +99,7 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         """The whole prompt, as a person reads it."""
         return filled(self.prompt.text, {"criteria": self.criteria})
 
-    def expect(self, sample: Sample) -> Rival:
+    def expect(self, sample: Sample) -> ComparedText:
         """The question and the text that the output is compared with.
 
         Raises:
@@ -108,32 +108,32 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         question = question_of(sample)
         baseline = sample.metadata.get("baseline_output")
         if self.against == "expected" or (self.against == "auto" and baseline is None):
-            return Rival(question, reference_of(sample), "expected")
+            return ComparedText(question, reference_of(sample), "expected")
         if not isinstance(baseline, str):
             found = kind_of(baseline) if "baseline_output" in sample.metadata else "absent"
             raise unscorable_sample(f"`metadata.baseline_output` is text; here it is {found}.")
-        return Rival(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
+        return ComparedText(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
 
-    def trial(self, sample: Sample, output: Output) -> Script:
+    def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member in both orders, and mark.
 
         Raises:
             UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
-        rival = self.expect(sample)
+        other = self.expect(sample)
         text = output_text(output)
-        fixed = {"against": rival.side, "prompt_hash": self.prompt_hash}
-        if text == rival.text:
+        fixed = {"against": other.side, "prompt_hash": self.prompt_hash}
+        if text == other.text:
             return self.mark(TIE, {**fixed, "preference": "tie", "consistent": True, "identical": True})
-        votes = yield from self.compared(rival.question, text, rival.text)
-        score, details = self.verdict(votes)
-        spoken = next(vote for vote in votes if vote.no_answer is None)
-        found = {"preference": preferred(score), "judge_reason": spoken.reason, "model": spoken.model, **details}
+        votes = yield from self.compare(other.question, text, other.text)
+        score, details = self.combine_votes(votes)
+        first = next(vote for vote in votes if vote.failure is None)
+        found = {"preference": preference(score), "judge_reason": first.reason, "model": first.model, **details}
         return self.mark(score, {**fixed, **_orders(votes), **found})
 
-    def compared(self, question: str, first: str, second: str) -> Asking[list[Vote]]:
-        """The votes on two texts: 1 where the first is better in both orders, 0 where the second is, else 0.5.
+    def compare(self, question: str, first: str, second: str) -> Asking[list[Vote]]:
+        """The votes on two texts: 1 if the first is better in both orders, 0 if the second is, else 0.5.
 
         Args:
             question: What both answer.
@@ -141,18 +141,15 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
             second: Another.
 
         Returns:
-            One vote for each member; its label is what it said of the first text in each order, as `win/loss`.
+            One vote for each seat; its verdict is what the judge said of the first text in each order, as `win/loss`.
         """
-        members = self.members
-        orders = [
-            *self.asks(self._messages(question, first, second), schema=SCHEMA, members=members),
-            *self.asks(self._messages(question, second, first), schema=SCHEMA, members=members),
+        asks = [
+            *self.asks(self._messages(question, first, second), schema=SCHEMA),
+            *self.asks(self._messages(question, second, first), schema=SCHEMA),
         ]
-        heard = yield from asked_all(orders, verdict_of)
-        return [
-            vote_of(member, ahead, behind)
-            for member, ahead, behind in zip(members, heard[: len(members)], heard[len(members) :], strict=True)
-        ]
+        found = yield from ask_all(asks, read_preference)
+        count = len(self.seats)
+        return [_vote(*each) for each in zip(self.seats, found[:count], found[count:], strict=True)]
 
     def settle(self, marks: Sequence[Mark]) -> list[Mark]:
         """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
@@ -163,10 +160,10 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         if self.combine != "dawid-skene":
             return list(marks)
         return [
-            msgspec.structs.replace(mark, details={**mark.details, "preference": preferred(mark.score)})
+            msgspec.structs.replace(mark, details={**mark.details, "preference": preference(mark.score)})
             if isinstance(mark, MetricScore)
             else mark
-            for mark in settled(marks, classed=lambda score: score)
+            for mark in reweigh_marks(marks, label=lambda score: score)
         ]
 
     def _messages(self, question: str, a: str, b: str) -> tuple[Message, ...]:
@@ -174,50 +171,47 @@ class Pairwise(Panelled, frozen=True, kw_only=True):
         return self.prompt.messages({**values, "criteria": self.criteria}, nonce=nonce)
 
 
-def preferred(score: float) -> str:
+def preference(score: float) -> str:
     """Which of the two a score prefers.
 
-    >>> preferred(1.0), preferred(0.5), preferred(0.25)
+    >>> preference(1.0), preference(0.5), preference(0.25)
     ('output', 'tie', 'other')
     """
     return "output" if score > TIE else "other" if score < TIE else "tie"
 
 
-def verdict_of(answer: Answer) -> Verdict:
+def read_preference(answer: Answer) -> Preference:
     """What one answer says.
 
     Raises:
         Unreadable: It is not exactly a reason and a winner.
     """
     entries = entries_of(answer, KEYS)
-    return Verdict(choice(entries, "winner", WINNERS), words(entries, "reason"))
+    return Preference(choice(entries, "winner", WINNERS), words(entries, "reason"))
 
 
-def vote_of(member: Member, ahead: Told[Verdict] | NoAnswer, behind: Told[Verdict] | NoAnswer) -> Vote:
-    """One member's two replies as its vote.
+def _vote(seat: Seat, ahead: ParsedReply[Preference] | NoAnswer, behind: ParsedReply[Preference] | NoAnswer) -> Vote:
+    """One seat's two replies as its vote.
 
     Args:
-        member: Who.
+        seat: The seat.
         ahead: Its reply with the first text shown first.
         behind: Its reply with the first text shown second.
     """
-    usage = added(told.usage for told in (ahead, behind) if told.usage is not None)
     if isinstance(ahead, NoAnswer):
-        return Vote(member=member, no_answer=ahead, usage=usage)
+        return seat.failed_vote(ahead)
     if isinstance(behind, NoAnswer):
-        return Vote(member=member, no_answer=behind, usage=usage)
+        return seat.failed_vote(behind)
     words_of = {"A": ("win", "loss"), "B": ("loss", "win"), "tie": ("tie", "tie")}
     one, other = words_of[ahead.value.winner][0], words_of[behind.value.winner][1]
     value = {("win", "win"): WIN, ("loss", "loss"): LOSS}.get((one, other), TIE)
     reason = ahead.value.reason if one == other else f"{ahead.value.reason} / {behind.value.reason}"
-    return Vote(
-        member=member, value=value, reason=reason, model=ahead.answer.model, label=f"{one}/{other}", usage=usage
-    )
+    return seat.vote(value=value, reason=reason, verdict=f"{one}/{other}", model=ahead.answer.model)
 
 
 def _orders(votes: list[Vote]) -> dict[str, Any]:
     """Whether all members held to their preference, and the place that those who did not favoured."""
-    labels = [vote.label for vote in votes if vote.label is not None]
+    labels = [vote.verdict for vote in votes if vote.verdict is not None]
     places = {label: place for label, place in (("win/loss", "first"), ("loss/win", "second")) if label in labels}
     favoured = next(iter(places.values())) if len(places) == 1 else None
     return {"consistent": all(label in {"win/win", "loss/loss", "tie/tie"} for label in labels), "favoured": favoured}

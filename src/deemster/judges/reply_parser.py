@@ -21,7 +21,7 @@ _NESTED = (dict, list)
 _READING = Reading("reply", error=InputError)
 
 
-class Unreadable(Exception):  # noqa: N818 - it never leaves this room: it becomes a question put again, or a mark
+class UnreadableReplyError(Exception):
     """A reply that holds no verdict in the form that was asked for.
 
     Attributes:
@@ -44,16 +44,16 @@ def json_object(text: str) -> dict[str, Any]:
     """
     body = text.strip(" \t\r\n")
     if not body:
-        raise Unreadable("The reply is empty; one JSON object was expected.")
+        raise UnreadableReplyError("The reply is empty; one JSON object was expected.")
     if len(body) > LONGEST:
-        raise Unreadable(f"The reply has {len(body):,} characters; at most {LONGEST:,} are read.")
+        raise UnreadableReplyError(f"The reply has {len(body):,} characters; at most {LONGEST:,} are read.")
     if body.startswith("```") and (fenced := _FENCE.fullmatch(body)):
         body = fenced[1].strip(" \t\r\n")
     if not body.startswith("{"):
-        raise Unreadable(f"The reply is not one JSON object: it begins with `{visible(body, limit=40)}`.")
+        raise UnreadableReplyError(f"The reply is not one JSON object: it begins with `{visible(body, limit=40)}`.")
     value: dict[str, Any] = _value(body)
     if not _within(value, DEPTH):
-        raise Unreadable(f"The reply is nested deeper than {DEPTH}.")
+        raise UnreadableReplyError(f"The reply is nested deeper than {DEPTH}.")
     return value
 
 
@@ -69,16 +69,16 @@ def entries_of(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
     """
     try:
         entries = json_object(answer.text)
-    except Unreadable as error:
+    except UnreadableReplyError as error:
         if answer.finish == "length":
-            raise Unreadable(f"{error.message} The model was cut off: raise `max_tokens`.") from None
+            raise UnreadableReplyError(f"{error.message} The model was cut off: raise `max_tokens`.") from None
         raise
     for key in keys:
         if key not in entries:
-            raise Unreadable(f"The reply has no `{key}`; expected are {listing(keys)}.")
+            raise UnreadableReplyError(f"The reply has no `{key}`; expected are {listing(keys)}.")
     if len(entries) > len(keys):
-        odd = [visible(key, limit=40) for key in entries if key not in keys]
-        raise Unreadable(f"The reply has unknown keys: {listing(odd, limit=5)}. Expected are {listing(keys)}.")
+        unknown = listing([visible(key, limit=40) for key in entries if key not in keys], limit=5)
+        raise UnreadableReplyError(f"The reply has unknown keys: {unknown}. Expected are {listing(keys)}.")
     return entries
 
 
@@ -90,7 +90,7 @@ def number(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> 
     """
     value = entries[key]
     if type(value) not in (int, float) or not low <= value <= high:
-        raise Unreadable(f"`{key}` is a number from {low:g} to {high:g}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is a number from {low:g} to {high:g}, not {_told(value)}.")
     return float(value)
 
 
@@ -102,7 +102,7 @@ def whole_number(entries: Mapping[str, Any], key: str, *, low: int, high: int) -
     """
     value = entries[key]
     if type(value) not in (int, float) or not low <= value <= high or value != int(value):
-        raise Unreadable(f"`{key}` is a whole number from {low} to {high}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is a whole number from {low} to {high}, not {_told(value)}.")
     return int(value)
 
 
@@ -114,7 +114,7 @@ def words(entries: Mapping[str, Any], key: str) -> str:
     """
     value = entries[key]
     if type(value) is not str or not value.strip():
-        raise Unreadable(f"`{key}` is text that is not blank, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is text that is not blank, not {_told(value)}.")
     return cut(value.strip())
 
 
@@ -136,7 +136,7 @@ def choice(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> str:
     value = entries[key]
     options = tuple(known)
     if type(value) is not str or value not in options:
-        raise Unreadable(f"`{key}` is one of {listing(options)}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is one of {listing(options)}, not {_told(value)}.")
     return value
 
 
@@ -144,7 +144,7 @@ def _value(body: str) -> Any:
     try:
         return json_value(body.encode())
     except UnicodeEncodeError:
-        raise Unreadable("The reply is not valid Unicode.") from None
+        raise UnreadableReplyError("The reply is not valid Unicode.") from None
     except ValueError:
         pass
     try:
@@ -152,7 +152,7 @@ def _value(body: str) -> Any:
     except InputError as error:
         # What follows the first sentence is advice for who writes a file.
         why = error.issues[0].message.partition(". ")[0].rstrip(".")
-        raise Unreadable(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
+        raise UnreadableReplyError(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
 
 
 def _within(value: dict[str, Any] | list[Any], depth: int) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.judges.grading_result import CriterionGrading, Grading, cost_of
+from deemster.judges.grading_result import CriterionGrading, Grading
+from deemster.judges.vote import known_cost
 from deemster.results.metric_figures import CriterionFigures, Interval, mean_interval
 from deemster.stats import exact_mean
 
@@ -149,5 +150,5 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _money(usage: Any) -> str | None:
-    cost = cost_of(usage)
+    cost = known_cost(usage)
     return None if cost is None else f"{cost:f}"

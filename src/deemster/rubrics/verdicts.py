@@ -9,10 +9,14 @@ Kind = Literal["binary", "ordinal", "nominal"]
 MISSING: Final = -1
 FAILED: Final = -2
 FAILED_WORST: Final = -3
+# The code that stands for a vote that failed, by category of failure.
+FAILURES: Final = {"infrastructure": FAILED, "parse": FAILED, "unknown": FAILED_WORST}
 
 VERDICTS: Final = ("MET", "UNMET", "CANNOT_ASSESS")
 CANNOT_ASSESS: Final = "CANNOT_ASSESS"
 NOT_APPLICABLE: Final = "Cannot assess / not applicable"
+# Begins the judge id of a vote that a metric gave, by the `check` of a criterion.
+CHECK: Final = "check:"
 SCALES: Final = ("ordinal", "nominal")
 
 RULES: Final[dict[Kind, tuple[str, ...]]] = {

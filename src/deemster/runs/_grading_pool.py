@@ -16,7 +16,8 @@ from deemster.errors import StoreError
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import Case, case_of
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, Vote, total_of, vote_payments
+from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
+from deemster.judges.vote import Vote, total_usage
 from deemster.models import Gateway
 from deemster.records import Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
@@ -190,7 +191,7 @@ class GradingWork:
                         self.first_failure.setdefault(vote.judge, vote.failure.message)
         for judge, usages in spent.items():
             self._votes[judge] += len(usages)
-            self._usage[judge] = total_of([self._usage.get(judge), *usages])
+            self._usage[judge] = total_usage([self._usage.get(judge), *usages])
 
     def _settle(self) -> None:
         """Let the first vote in order pay for each call that several stand on, whoever was answered first."""
@@ -211,7 +212,7 @@ class GradingWork:
             for vote in settled.votes:
                 spent.setdefault(vote.judge, []).append(vote.usage)
             for judge, usages in spent.items():
-                self._usage[judge] = total_of([self._usage.get(judge), *usages])
+                self._usage[judge] = total_usage([self._usage.get(judge), *usages])
 
     @property
     def votes(self) -> int:
@@ -238,7 +239,7 @@ class GradingWork:
             judges=judges,
             settings=self._grader.settings,
             dataset=self._dataset,
-            usage=total_of(self._usage.values()),
+            usage=total_usage(self._usage.values()),
             halted=self._halted if self._not_run else None,
             n_failed_items=self._errors,
             n_undecided=self._undecided,

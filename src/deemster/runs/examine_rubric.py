@@ -11,8 +11,8 @@ from deemster.errors import visible
 from deemster.formats import Document
 from deemster.formats.json_values import Path
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_judge import Judge
 from deemster.judges.grading_result import CriterionGrading, Grading
+from deemster.judges.judge_panel import Judge
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
 from deemster.rubrics.rubric_check import RubricIssue, criteria_paths, format_path
 from deemster.rubrics.rubric_definition import Rubric

@@ -15,7 +15,8 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, DeemsterError, Issue, StoreError, TakenError, counted, listing
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_result import Grading, ItemGrading, Vote
+from deemster.judges.grading_result import Grading, ItemGrading
+from deemster.judges.vote import Vote
 from deemster.models.clock import Clock
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.runs import metric_catalog as catalog

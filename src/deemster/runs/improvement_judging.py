@@ -12,7 +12,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Exemplar, rewording
 from deemster.judges.grading_case import Case, place_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
-from deemster.judges.judge_script import Silent
+from deemster.judges.judge_script import NoAnswerError
 from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
@@ -242,10 +242,10 @@ class ImprovementJudging:
         try:
             told = await script_result(script, self._gateway.answers, heard)
             facts |= told.value._asdict()
-        except Silent as silent:
-            if silent.no_answer.cause != "unreadable":
-                raise ImprovementStopped(f"the writer failed: {silent.no_answer.message.rstrip('.')}") from None
-            facts["message"] = silent.no_answer.message
+        except NoAnswerError as error:
+            if error.cause != "unreadable":
+                raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
+            facts["message"] = error.message
         usages = self._usages(heard)
         reply = LoggedProposal(**facts, usage=added(usages), tokens=_tokens(usages))
         self._trail.keep(reply)

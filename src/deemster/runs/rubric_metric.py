@@ -16,12 +16,13 @@ from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, grader_of
 from deemster.judges.grading_case import Case, text_digest
-from deemster.judges.grading_judge import Judge
-from deemster.judges.grading_result import CriterionGrading, ItemGrading, Vote
-from deemster.judges.judge_script import Judged
+from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.judge_panel import Judge
+from deemster.judges.judge_script import JudgeMetric
 from deemster.judges.prompt_templates import text_hash
 from deemster.judges.reply_parser import cut
 from deemster.judges.sample_context import question_of, reference_of
+from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.metric_spec import format_options
 from deemster.records import Cause, Output, Sample, Script, Unscored
@@ -31,7 +32,7 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._criterion_metrics import build_criterion_checks
 
 
-class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
+class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     """How well the output does by a rubric, in the eyes of one judge or a panel.
 
     Reads the output as the submission (judges do not see what stands in `<thinking>`), `input.question`, else the whole
@@ -170,7 +171,7 @@ class RubricMetric(Judged, frozen=True, kw_only=True, dict=True):
         """
         return question_of(sample), None if sample.expected_output is None else reference_of(sample)
 
-    def trial(self, sample: Sample, output: Output) -> Script:
+    def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask about every criterion, and mark.
 
         Raises:

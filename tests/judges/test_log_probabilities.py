@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deemster.judges._logprob_score import expected_score
+from deemster.judges._log_probabilities import expected_score
 from deemster.records import Answer, Token
 
 HEAD = '{"reason": "The score 3 is a score of 3.", "score": '

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.judges._panel import combined, spread_of
+from deemster.judges.judge_panel import combine_values, vote_spread
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.records import MetricScore, NoAnswer, Unscored
 from tests.judges.play import DOWN, OUTPUT, SAMPLE, play, said, scored
@@ -30,26 +30,26 @@ votes = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0]), min_size=1, max_siz
     ],
 )
 def test_ties_go_to_the_worse_quality(values, how, up, down):
-    assert combined(values, how) == up
-    assert combined(values, how, higher_is_better=False) == down
-    assert combined(values[::-1], how) == up
+    assert combine_values(values, how) == up
+    assert combine_values(values, how, higher_is_better=False) == down
+    assert combine_values(values[::-1], how) == up
 
 
 def test_weights_weigh():
-    assert combined([0.0, 1.0, 1.0], "weighted", weights=[2, 1, 1]) == 0.5
-    assert combined([0.2, 1.0], "weighted", weights=[1, 0]) == 0.2
-    assert combined([0.0, 1.0], "weighted", weights=[0, 0]) == 0.5
+    assert combine_values([0.0, 1.0, 1.0], "weighted", weights=[2, 1, 1]) == 0.5
+    assert combine_values([0.2, 1.0], "weighted", weights=[1, 0]) == 0.2
+    assert combine_values([0.0, 1.0], "weighted", weights=[0, 0]) == 0.5
 
 
 @given(votes, st.sampled_from(["majority", "median", "mean"]), st.booleans())
 def test_a_panel_never_leaves_the_range_of_its_votes(values, how, up):
-    assert min(values) <= combined(values, how, higher_is_better=up) <= max(values)
+    assert min(values) <= combine_values(values, how, higher_is_better=up) <= max(values)
 
 
 @given(votes, st.sampled_from(["majority", "median", "mean"]))
 def test_turning_the_scale_round_turns_the_result_round(values, how):
-    mirrored = combined([1 - value for value in values], how, higher_is_better=False)
-    assert mirrored == pytest.approx(1 - combined(values, how))
+    mirrored = combine_values([1 - value for value in values], how, higher_is_better=False)
+    assert mirrored == pytest.approx(1 - combine_values(values, how))
 
 
 @given(votes, st.integers(0, 5))
@@ -57,14 +57,14 @@ def test_a_mean_by_weight_is_the_mean_of_repeated_votes(values, seed):
     weights = [(seed + place) % 3 + 1 for place in range(len(values))]
     repeated = [value for value, weight in zip(values, weights, strict=True) for _ in range(weight)]
     exact = sum(map(Fraction, repeated)) / len(repeated)
-    assert combined(values, "weighted", weights=weights) == pytest.approx(float(exact))
+    assert combine_values(values, "weighted", weights=weights) == pytest.approx(float(exact))
 
 
 def test_agreement_is_the_share_equal_to_the_result():
-    found = spread_of([0.2, 0.5, 0.5, 0.8], 0.5)
+    found = vote_spread([0.2, 0.5, 0.5, 0.8], 0.5)
     assert found["agreement"] == 0.5
     assert found["spread"] == pytest.approx(math.sqrt(0.06))
-    assert spread_of([0.4], 0.4) == {"members": 1, "lowest": 0.4, "highest": 0.4, "spread": None, "agreement": 1.0}
+    assert vote_spread([0.4], 0.4) == {"members": 1, "lowest": 0.4, "highest": 0.4, "spread": None, "agreement": 1.0}
 
 
 def panel(size, **options):
