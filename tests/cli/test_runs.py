@@ -160,7 +160,7 @@ def test_a_run_whose_process_was_killed_is_told_from_one_that_is_under_way(tmp_p
     with open_store("runs.db") as store:
         begun(store)
         living = called("runs", "--store", "runs.db").stdout
-        with store.writing() as rows:
+        with store.write_transaction() as rows:
             rows.write("UPDATE runs SET owner_pid = ?, owner_start = ?", (2**22 + 1, None))
         killed = called("runs", "--store", "runs.db").stdout
     assert ("running, gone" in living, "running" in living) == (False, True)
@@ -192,7 +192,7 @@ def test_runs_are_removed_once_that_is_confirmed(many):
 
 
 def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
-    with open_store() as store, store.writing() as rows:
+    with open_store() as store, store.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x' WHERE id = 'run-2'")
     result = called("runs")
     assert result.exit_code == 0

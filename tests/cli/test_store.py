@@ -170,7 +170,7 @@ def test_a_sound_store_is_said_to_be_sound(old):
 
 
 def test_damage_is_exit_code_1_and_named(old):
-    with open_store() as store, store.writing() as rows:
+    with open_store() as store, store.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = '{}' WHERE run = 2 AND position = 1")
         rows.write("UPDATE runs SET seed = '7' WHERE number = 3")
     result = called("store", "verify")
@@ -183,7 +183,7 @@ def test_damage_is_exit_code_1_and_named(old):
 
 
 def test_a_newer_store_is_refused_in_one_line(old):
-    with open_store() as store, store.writing() as rows:
+    with open_store() as store, store.write_transaction() as rows:
         rows.write("PRAGMA user_version = 99")
     for argv in (("store", "verify"), ("runs",), ("store", "prune")):
         result = called(*argv)

@@ -211,7 +211,7 @@ def test_a_usage_that_is_none_fails_its_mark_alone(store):
 @pytest.mark.parametrize("lost", ["outputs", "marks"])
 def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
     ran(job(failing={3}), storage=RunStorage(store))
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write(f"DELETE FROM {lost} WHERE position = 5")
     report = ran(job(), storage=RunStorage(store, resume=True))
     assert report.to_json() == stored_report(store, "latest").to_json() == ran(job()).to_json()
@@ -224,7 +224,7 @@ DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
 @pytest.mark.parametrize("change", [DELETED, DAMAGED])
 def test_what_was_lost_and_is_not_yet_run_again_was_not_run(store, change):
     ran(job(failing={3}), storage=RunStorage(store))
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write(change)
     stop = Stop()
     report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, storage=RunStorage(store, resume=True))

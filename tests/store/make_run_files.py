@@ -78,7 +78,7 @@ def told(store, name):
         for scoring in row.scorings
         for settled in (False, True)
     ]
-    return {**known, "shown": list(store.executions(name)), "each": each, "moments": list(store.moments(name))}
+    return {**known, "shown": list(store.executions(name)), "each": each, "moments": list(store.output_times(name))}
 
 
 def resealed(lines):

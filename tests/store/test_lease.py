@@ -38,7 +38,7 @@ def holder(place):
 
 def age(store, seconds, **other):
     """Let the owner of every run seem silent for so long, or be another."""
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE runs SET heartbeat = heartbeat - ?", (float(seconds),))
         for column, value in other.items():
             rows.write(f"UPDATE runs SET {column} = ?", (value,))
@@ -82,21 +82,21 @@ def test_a_killed_process_is_replaced_at_once(place, buried):
 
 def test_a_process_number_that_was_given_again_is_another_process(store):
     begun(store)
-    host, pid, start = leasing.here()
+    host, pid, start = leasing.this_process()
     machine, _, ticks = start.rpartition(" ")
     assert not leasing.is_dead(host, pid, start)
     assert leasing.is_dead(host, pid, f"{machine} {int(ticks) - 1}")
 
 
 def test_nothing_is_known_of_a_process_elsewhere():
-    host, _, start = leasing.here()
+    host, _, start = leasing.this_process()
     assert not leasing.is_dead("elsewhere", 2**22 + 1, start)
     ticks = start.rpartition(" ")[2]
     assert not leasing.is_dead(host, 2**22 + 1, f"another-boot pid:[1] {ticks}")
 
 
 def test_without_start_times_only_the_number_is_looked_up():
-    host, pid, _ = leasing.here()
+    host, pid, _ = leasing.this_process()
     assert not leasing.is_dead(host, pid, None)
     assert leasing.is_dead(host, 2**22 + 1, None)
     assert not leasing.is_dead(host, 2**70, None)
@@ -110,10 +110,10 @@ def test_a_system_without_proc_gives_no_start(monkeypatch):
     assert leasing.process_start(os.getpid()) is None
 
 
-@pytest.mark.parametrize(("silent_s", "is_refused"), [(25, True), (31, False)])
-def test_a_process_elsewhere_is_replaced_after_thirty_silent_seconds(store, silent_s, is_refused):
+@pytest.mark.parametrize(("heartbeat_age_s", "is_refused"), [(25, True), (31, False)])
+def test_a_process_elsewhere_is_replaced_after_thirty_silent_seconds(store, heartbeat_age_s, is_refused):
     begun(store)
-    age(store, silent_s, owner_host="elsewhere", owner_pid=7)
+    age(store, heartbeat_age_s, owner_host="elsewhere", owner_pid=7)
     if is_refused:
         with pytest.raises(LeaseError, match=r"process 7 on elsewhere \(last heard of 2\d s ago\)"):
             store.lease("run-0")
@@ -159,7 +159,7 @@ def test_a_heartbeat_notices_the_loss(store, place):
     lease = store._leases[name]
     age(store, 10)
     lease.beat()
-    assert store.owner(name).silent_s < 5
+    assert store.owner(name).heartbeat_age_s < 5
     age(store, 31, owner_host="elsewhere")
     with open_store(place) as other:
         other.lease(name)
@@ -173,18 +173,18 @@ def test_a_heartbeat_that_cannot_be_written_is_not_a_loss(store, monkeypatch):
     def refused():
         raise StoreError("busy")
 
-    monkeypatch.setattr(lease._pool, "writing", refused)
+    monkeypatch.setattr(lease._pool, "write_transaction", refused)
     lease.beat()
     assert not lease.lost
     lease.release()
 
 
 def test_a_thread_beats_until_the_lease_is_released(store, monkeypatch):
-    monkeypatch.setattr(leasing, "BEAT_S", 0.01)
+    monkeypatch.setattr(leasing, "HEARTBEAT_S", 0.01)
     name = begun(store)
     age(store, 25)
     lease = store._leases[name]
-    while store.owner(name).silent_s > 20:
+    while store.owner(name).heartbeat_age_s > 20:
         lease.thread.join(0.01)
     lease.release()
     lease.thread.join(30)
@@ -192,7 +192,7 @@ def test_a_thread_beats_until_the_lease_is_released(store, monkeypatch):
 
 
 def test_a_lease_that_was_dropped_without_a_word_ends_its_thread(store, monkeypatch):
-    monkeypatch.setattr(leasing, "BEAT_S", 0.01)
+    monkeypatch.setattr(leasing, "HEARTBEAT_S", 0.01)
     begun(store)
     lease = store._leases.pop("run-0")
     known, thread = weakref.ref(lease), lease.thread

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deemster.errors import MissingExtraError, StoreError
-from deemster.store.parquet_export import export_columns
+from deemster.store.parquet_export import export_parquet
 from tests.store.make_run_files import graded, rich
 
 
@@ -19,7 +19,7 @@ def table(folder, name):
 
 def test_every_row_of_a_run_is_there(store, tmp_path):
     names = [rich(store), graded(store)]
-    export_columns(store, names, tmp_path / "out")
+    export_parquet(store, names, tmp_path / "out")
     out = tmp_path / "out"
     assert sorted(path.name for path in out.iterdir()) == [
         f"{name}.parquet" for name in ("entries", "marks", "outputs", "runs", "samples")
@@ -33,7 +33,7 @@ def test_every_row_of_a_run_is_there(store, tmp_path):
 
 
 def test_outputs_and_marks_say_what_the_store_says(store, tmp_path):
-    export_columns(store, [rich(store)], tmp_path)
+    export_parquet(store, [rich(store)], tmp_path)
     first, failed, broken, silent, cut, empty = table(tmp_path, "outputs")
     assert (first["text"], json.loads(first["retrieved"])[1], first["model"]) == (
         "It is 30\u2028days \U0001f600.",
@@ -59,11 +59,11 @@ def test_without_pyarrow_the_extra_is_named(store, tmp_path, monkeypatch):
     name = rich(store)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"deemster\[parquet\]"):
-        export_columns(store, [name], tmp_path)
+        export_parquet(store, [name], tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(store, tmp_path):
     name = rich(store)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="The files cannot be written: File exists"):
-        export_columns(store, [name], tmp_path / "file")
+        export_parquet(store, [name], tmp_path / "file")

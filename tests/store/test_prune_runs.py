@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deemster.store import open_store
-from deemster.store.prune_runs import reclaim, spent
-from deemster.store.verify_store import damages
+from deemster.store.prune_runs import reclaim_space, runs_to_prune
+from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import rest
 from tests.store.make_runs import begun, facts, sample, written
 
@@ -17,15 +17,15 @@ def ids(runs):
 
 def test_without_a_condition_nothing_goes(store):
     rest(store, written(store))
-    assert spent(store) == []
+    assert runs_to_prune(store) == []
 
 
 def test_the_newest_of_each_suite_are_kept(store):
     for number, suite in enumerate(["a", "b", "a", None, "a", None]):
         rest(store, written(store, number, suite=suite))
-    assert ids(spent(store, keep=1)) == ["run-3", "run-2", "run-0"]
-    assert ids(spent(store, keep=2)) == ["run-0"]
-    assert ids(spent(store, keep=0)) == [f"run-{number}" for number in (5, 4, 3, 2, 1, 0)]
+    assert ids(runs_to_prune(store, keep=1)) == ["run-3", "run-2", "run-0"]
+    assert ids(runs_to_prune(store, keep=2)) == ["run-0"]
+    assert ids(runs_to_prune(store, keep=0)) == [f"run-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
 def test_a_run_goes_only_where_it_fits_every_condition(store):
@@ -34,23 +34,23 @@ def test_a_run_goes_only_where_it_fits_every_condition(store):
     store.lease("run-1")
     store.finish("run-1", status="incomplete", reason=None, finished_at=None, duration_s=None)
     rest(store, "run-1")
-    assert ids(spent(store, before="2026-01-01T00:00:02.000Z")) == ["run-1", "run-0"]
-    assert ids(spent(store, before="2026-01-01T00:00:02.000Z", keep=3)) == ["run-0"]
-    assert ids(spent(store, status="incomplete")) == ["run-1"]
-    assert ids(spent(store, status="incomplete", keep=1)) == []
+    assert ids(runs_to_prune(store, before="2026-01-01T00:00:02.000Z")) == ["run-1", "run-0"]
+    assert ids(runs_to_prune(store, before="2026-01-01T00:00:02.000Z", keep=3)) == ["run-0"]
+    assert ids(runs_to_prune(store, status="incomplete")) == ["run-1"]
+    assert ids(runs_to_prune(store, status="incomplete", keep=1)) == []
 
 
 def test_a_run_that_is_being_written_never_goes(store):
     begun(store)
-    assert spent(store, keep=0) == []
+    assert runs_to_prune(store, keep=0) == []
 
 
 def test_a_damaged_run_is_said_and_left_out(store):
     rest(store, written(store))
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x'")
     said = []
-    assert spent(store, keep=0, tell=said.append) == []
+    assert runs_to_prune(store, keep=0, on_damage=said.append) == []
     assert len(said) == 1
 
 
@@ -60,21 +60,21 @@ def test_contents_go_with_the_last_run_that_uses_them(store):
     own = sample(0, input={"question": "only here"})
     store.begin(facts(2, samples=1), [own], cards=()).release()
     store.remove("run-0")
-    assert reclaim(store).contents == 0
+    assert reclaim_space(store).contents == 0
     store.remove("run-2")
-    assert reclaim(store).contents == 1
+    assert reclaim_space(store).contents == 1
     assert [each.input for each in store.samples("run-1")] == [{"question": f"{place}?"} for place in range(3)]
     store.remove("run-1")
-    assert reclaim(store).contents == 3
-    assert list(damages(store)) == []
+    assert reclaim_space(store).contents == 3
+    assert list(find_damage(store)) == []
 
 
 def test_the_file_of_a_store_becomes_smaller(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         rest(store, written(store, count=2000))
-        before = reclaim(store)
+        before = reclaim_space(store)
         store.remove("run-0")
-        after = reclaim(store)
+        after = reclaim_space(store)
     assert before.contents == 0
     assert after.contents == 2000
     assert after.size > 100_000
@@ -85,16 +85,16 @@ def test_postgresql_tells_no_size(postgres_url):
     with open_store(postgres_url) as store:
         rest(store, written(store))
         store.remove("run-0")
-        assert reclaim(store) == (3, None)
+        assert reclaim_space(store) == (3, None)
 
 
 @pytest.mark.parametrize("keep", [1, 3])
 def test_what_is_kept_can_still_be_read(store, keep):
     for number in range(3):
         rest(store, written(store, number))
-    for run in spent(store, keep=keep):
+    for run in runs_to_prune(store, keep=keep):
         store.remove(run.id)
-    reclaim(store)
+    reclaim_space(store)
     assert len(store.runs()) == keep
     for run in store.runs():
         assert len(list(store.executions(run.id))) == 3

@@ -62,7 +62,7 @@ def test_damage_to_what_is_left_out_is_seen_all_the_same(tmp_path, table):
         name = begun(store)
         with store.writer(name) as writer:
             writer.add([execution(text="before", marks=[MetricScore(1.0, {"why": "before"})])])
-        with store.writing() as rows:
+        with store.write_transaction() as rows:
             (body,) = rows.read(f"SELECT body FROM {table}")[0]
             rows.write(f"UPDATE {table} SET body = ?", (bytes(body).replace(b"before", b"behind"),))
         with pytest.raises(StoreError, match="does not fit its check sum"):

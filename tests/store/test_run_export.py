@@ -92,11 +92,11 @@ def test_a_run_that_a_living_process_writes_is_not_exported(other, tmp_path):
 def test_a_run_that_is_damaged_is_not_exported_and_what_stood_there_stays(other, tmp_path):
     name = rest(other, written(other))
     (tmp_path / "run.jsonl").write_text("before")
-    with other.writing() as rows:
+    with other.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = ? WHERE position = 1", (b'{"answer":null}',))
     with pytest.raises(StoreError, match="the output at position 1 does not fit its check sum"):
         export_runs(other, [name], tmp_path / "run.jsonl")
-    with other.writing() as rows:
+    with other.write_transaction() as rows:
         rows.write("DELETE FROM outputs WHERE position = 1")
         rows.write("DELETE FROM marks WHERE position = 1")
     with pytest.raises(StoreError, match="rows are missing"):

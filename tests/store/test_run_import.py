@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deemster.errors import StoreError, TakenError
+from deemster.errors import RunExistsError, StoreError
 from deemster.store import open_store
 from deemster.store import run_import as importing_module
 from deemster.store.run_export import export_runs
-from deemster.store.run_file_check import received
+from deemster.store.run_file_check import check_run_file
 from deemster.store.run_import import import_runs
-from deemster.store.verify_store import damages
+from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import graded, resealed, rest, rich, told
 from tests.store.make_runs import MARK, execution, facts, samples, written
 from tests.store.test_run_store import JSON
@@ -43,7 +43,7 @@ def target(tmp_path):
 
 
 def rows_of(store):
-    with store.reading() as rows:
+    with store.read_transaction() as rows:
         return {table: rows.read(f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES}
 
 
@@ -68,11 +68,11 @@ def only_refused(store, folder, data):
         assert all("\n" not in fault and len(fault) < 2000 for fault in faults)
         assert set(rows_of(store).values()) == {0}
         return False
-    assert list(damages(store)) == []
+    assert list(find_damage(store)) == []
     for run in runs:
         told(store, run.id)
         store.remove(run.id)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("DELETE FROM contents")
     return True
 
@@ -95,7 +95,7 @@ def test_another_run_of_the_same_id_is_refused_and_the_others_of_the_file_with_i
         export_runs(source, names, tmp_path / "runs.jsonl")
     rest(target, written(target, 0, count=2))
     before = told(target, "run-0")
-    with pytest.raises(TakenError, match="has another run `run-0` already; nothing was taken in"):
+    with pytest.raises(RunExistsError, match="has another run `run-0` already; nothing was taken in"):
         import_runs(target, tmp_path / "runs.jsonl")
     assert [run.id for run in target.runs()] == ["run-0"]
     assert told(target, "run-0") == before
@@ -224,13 +224,13 @@ def test_every_fault_is_told_with_its_line_up_to_a_hundred(good, tmp_path):
     lines = [line.replace(b'"type":"score"', b'"type":"scor"') for line in good]
     (tmp_path / "runs.jsonl").write_bytes(b"\n".join(lines))
     with pytest.raises(StoreError) as caught:
-        received(tmp_path / "runs.jsonl")
+        check_run_file(tmp_path / "runs.jsonl")
     wrong = [number for number, line in enumerate(lines, start=1) if b'"scor"' in line]
     assert [fault.where for fault in caught.value.issues] == [f"{tmp_path}/runs.jsonl:{number}" for number in wrong]
     head = good[:6]
     (tmp_path / "runs.jsonl").write_bytes(b"\n".join([*head, *[b"{}"] * 1000]))
     with pytest.raises(StoreError) as caught:
-        received(tmp_path / "runs.jsonl")
+        check_run_file(tmp_path / "runs.jsonl")
     assert len(caught.value.issues) == 100
 
 
@@ -321,8 +321,8 @@ def test_a_store_that_fails_midway_keeps_nothing_of_the_file(good, target, tmp_p
 def test_a_file_that_changes_between_check_and_import_is_refused(good, target, tmp_path, monkeypatch):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(resealed(good))
-    checked = received(path)
-    monkeypatch.setattr(importing_module, "received", lambda _: checked)
+    checked = check_run_file(path)
+    monkeypatch.setattr(importing_module, "check_run_file", lambda _: checked)
     path.write_bytes(resealed(good).replace(b'"score":0.125', b'"score":0.375'))
     with pytest.raises(StoreError, match="The file changed while it was read"):
         import_runs(target, path)
@@ -359,7 +359,7 @@ def test_a_reader_never_sees_a_part_of_an_imported_run(tmp_path, target):
 
 def test_what_a_killed_import_left_is_swept_by_the_next_one(good, target, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing_module, "delete", lambda *_: None)
+        patch.setattr(importing_module, "delete_run", lambda *_: None)
         patch.setattr(importing_module._Filling, "finish", interrupt)
         with pytest.raises(KeyboardInterrupt):
             taken(target, tmp_path, resealed(good))
@@ -368,7 +368,7 @@ def test_what_a_killed_import_left_is_swept_by_the_next_one(good, target, tmp_pa
         assert base.execute("SELECT COUNT(*) FROM outputs").fetchone()[0] > 0
     base.close()
     assert [run.is_known for run in taken(target, tmp_path, resealed(good))] == [False, False]
-    assert list(damages(target)) == []
+    assert list(find_damage(target)) == []
 
 
 def interrupt(*_):

@@ -14,17 +14,17 @@ from tests.store.make_runs import begun, card, execution, written
 PLACES = 220
 
 
-def contents(path, *, tell=None):
+def contents(path, *, on_damage=None):
     """All that a store says of its runs."""
     found = {}
     with open_store(path, create=False) as store:
-        for row in store.runs(tell=tell):
+        for row in store.runs(on_damage=on_damage):
             found[row.id] = (
                 row,
-                list(store.samples(row.id, tell=tell)),
-                list(store.executions(row.id, tell=tell)),
-                list(store.executions(row.id, scoring=0, settled=False, tell=tell)),
-                list(store.entries(row.id, tell=tell)) if row.kind == "grading" else [],
+                list(store.samples(row.id, on_damage=on_damage)),
+                list(store.executions(row.id, on_damage=on_damage)),
+                list(store.executions(row.id, scoring=0, settled=False, on_damage=on_damage)),
+                list(store.entries(row.id, on_damage=on_damage)) if row.kind == "grading" else [],
             )
     return found
 
@@ -54,7 +54,7 @@ def outcome(path, expected):
     except StoreError as error:
         refused.append(str(error))
     try:
-        lenient = contents(path, tell=told.append)
+        lenient = contents(path, on_damage=told.append)
     except StoreError as error:
         told.append(str(error))
     assert refused or strict == expected
@@ -107,14 +107,14 @@ def test_a_changed_row_of_any_table_is_told_and_the_rest_is_read(place, table):
         written(store)
         with store.writer(begun(store, 1, kind="grading")) as writer:
             writer.add_entries([(1, b"{}")])
-        with store.writing() as rows:
+        with store.write_transaction() as rows:
             rows.write(f"UPDATE {table} SET {column} = ?", (b'{"answer":null}',))
     told = []
 
-    def everything(tell):
-        for row in store.runs(tell=tell):
+    def everything(on_damage):
+        for row in store.runs(on_damage=on_damage):
             for read in (store.samples, store.executions, store.entries):
-                list(read(row.id, tell=tell))
+                list(read(row.id, on_damage=on_damage))
 
     with open_store(place, create=False) as store:
         with pytest.raises(StoreError, match=r"The run .run-\d. is damaged"):
@@ -126,13 +126,13 @@ def test_a_changed_row_of_any_table_is_told_and_the_rest_is_read(place, table):
 
 def test_what_is_lost_is_counted_and_the_rest_is_read(store):
     name = written(store, count=10)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position IN (3, 4)")
         rows.write("DELETE FROM outputs WHERE position = 7")
     with pytest.raises(StoreError, match="the execution at position 3, repetition 0 does not fit its check sum"):
         list(store.executions(name))
     told = []
-    kept = [each.position for each in store.executions(name, tell=told.append)]
+    kept = [each.position for each in store.executions(name, on_damage=told.append)]
     assert kept == [0, 1, 2, 5, 6, 8, 9]
     assert len(told) == 1
     assert "3 executions of 10 cannot be read, the first at position 3, repetition 0" in told[0]
@@ -140,7 +140,7 @@ def test_what_is_lost_is_counted_and_the_rest_is_read(store):
 
 def test_a_row_that_is_missing_is_told(store):
     name = written(store, count=10)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("DELETE FROM outputs WHERE position = 9")
         rows.write("DELETE FROM samples WHERE position = 9")
     with pytest.raises(StoreError, match="1 execution of 10 cannot be read"):
@@ -151,7 +151,7 @@ def test_a_row_that_is_missing_is_told(store):
 
 def test_a_row_that_moved_is_told(store):
     name = written(store, count=10)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET position = 11 WHERE position = 9")
     with pytest.raises(StoreError, match="position 11"):
         list(store.executions(name))
@@ -160,7 +160,7 @@ def test_a_row_that_moved_is_told(store):
 @pytest.mark.parametrize("change", ["done = 9", "samples = 9", "seed = '7'", "status = 'mixed'", "id = 'run-9'"])
 def test_a_changed_fact_of_a_run_is_told(store, change):
     written(store, count=10)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write(f"UPDATE runs SET {change}")
     with pytest.raises(StoreError, match="is damaged"):
         store.run("latest")
@@ -168,7 +168,7 @@ def test_a_changed_fact_of_a_run_is_told(store, change):
 
 def test_what_is_run_again_heals_a_damaged_execution(store):
     name = written(store, count=4)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = 1 WHERE position = 2")
     with store.writer(name) as writer:
         writer.add([execution(2, text="again")])

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deemster.errors import LeaseError, MissingExtraError, StoreError, TakenError
+from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
 from deemster.store import _insert_run as beginning
 from deemster.store import open_store
-from deemster.store._sql_dialect import Insert
+from deemster.store._database import InsertStatement
 from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
@@ -118,7 +118,7 @@ def test_a_run_of_several_pages_is_whole(store, monkeypatch):
     keys = [(each.position, each.repetition) for each in store.executions(name)]
     assert keys == [(position, repetition) for position in range(50) for repetition in range(2)]
     assert [each.position for each in store.samples(name)] == list(range(50))
-    assert list(store.moments(name)) == [(position, None) for position in range(50) for _ in range(2)]
+    assert list(store.output_times(name)) == [(position, None) for position in range(50) for _ in range(2)]
 
 
 def test_a_retry_replaces_and_never_duplicates(store):
@@ -133,7 +133,7 @@ def test_a_retry_replaces_and_never_duplicates(store):
     assert (row.done, row.scorings[0].done) == (3, 3)
     assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "entries": 0, "scorings": 1}
     late, early = "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:01.000Z"
-    assert list(store.moments(name)) == [(0, late), (1, early), (2, late)]
+    assert list(store.output_times(name)) == [(0, late), (1, early), (2, late)]
 
 
 def test_settled_marks_stand_beside_the_raw_ones(store):
@@ -237,7 +237,7 @@ def test_the_samples_of_a_recording_come_as_it_goes_on(store):
     assert (row.samples, row.done) == (4, 4)
     assert list(store.samples(name)) == samples(4)
     assert [each.marks for each in store.executions(name)] == [()] * 4
-    assert [at for _, at in store.moments(name)] == [f"2026-01-01T00:00:0{position}.000Z" for position in range(4)]
+    assert [at for _, at in store.output_times(name)] == [f"2026-01-01T00:00:0{position}.000Z" for position in range(4)]
 
 
 def test_runs_are_found_newest_first_and_by_what_they_are(store):
@@ -278,7 +278,7 @@ def test_an_empty_store_says_so(store):
 
 def test_an_id_is_taken_once(store):
     begun(store)
-    with pytest.raises(TakenError, match="has a run `run-0` already"):
+    with pytest.raises(RunExistsError, match="has a run `run-0` already"):
         begun(store)
     assert [row.id for row in store.runs()] == ["run-0"]
 
@@ -304,12 +304,12 @@ def test_however_many_samples_there_are_each_is_kept_once(store, count):
 
 
 def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
-    insert = Insert("contents (row_hash, body, checksum)", "(?, ?, ?)")
+    insert = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 
     def content(number):
         return (b"%032d" % number, b"{}", number)
 
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         assert rows.insert_many(insert, []) == 0
         assert rows.insert_many(insert, [content(number) for number in range(5)]) == 5
         assert rows.insert_many(insert, [content(number) for number in range(200)]) == 195
@@ -320,9 +320,9 @@ def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
     monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
     large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
     seen = []
-    put = beginning.put_samples
+    put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._insert_run.put_samples",
+        "deemster.store._insert_run.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=7), iter(large), cards=[])
@@ -334,9 +334,9 @@ def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_t
     monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
     large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
     seen = []
-    put = beginning.put_samples
+    put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._insert_run.put_samples",
+        "deemster.store._insert_run.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=5), iter(large), cards=[])
@@ -349,16 +349,18 @@ def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_
     with open_store(tmp_path / "runs.db") as store:
         begun(store, count=1)
         values = [(1, position, b"x", b"h", b"{}", 0, None) for position in range(1, 20)]
-        insert = Insert("samples (run, position, id, row_hash, body, checksum, content)", "(?, ?, ?, ?, ?, ?, ?)")
+        insert = InsertStatement(
+            "samples (run, position, id, row_hash, body, checksum, content)", "(?, ?, ?, ?, ?, ?, ?)"
+        )
         refusal = contextlib.nullcontext() if is_enough else pytest.raises(StoreError, match="variable")
-        with refusal, store.writing() as rows:
+        with refusal, store.write_transaction() as rows:
             rows._base.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, variables)
             assert rows.insert_many(insert, values) == 19
 
 
 def test_what_ended_a_block_that_writes_much_is_told_even_where_the_connection_is_gone(store):
     def failing():
-        with store._pool.lent() as rows, rows.roomy():
+        with store._pool.connection() as rows, rows.large_cache():
             rows.close()
             raise StoreError("the cause")
 
@@ -387,23 +389,23 @@ def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
         store.begin(facts(samples=5), broken(), cards=[])
     with pytest.raises(StoreError, match="said to have 5 samples; 3 came"):
         store.begin(facts(samples=5), samples(3), cards=[])
-    with store.reading() as rows:
+    with store.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM runs")[0][0] == rows.read("SELECT count(*) FROM samples")[0][0] == 0
 
 
 def test_what_a_dead_process_began_is_swept_away(store):
     begun(store)
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         rows.write("UPDATE runs SET status = 'beginning', owner_host = 'elsewhere', heartbeat = heartbeat - 31")
     begun(store, 1)
-    with store.reading() as rows:
+    with store.read_transaction() as rows:
         assert rows.read("SELECT id FROM runs") == [("run-1",)]
 
 
 def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
     for number in range(3):
         begun(store, number)
-    with store.reading() as rows:
+    with store.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM contents") == [(3,)]
     bare = [sample(0, content=False)]
     store.begin(facts(3, samples=1), bare, cards=[])
@@ -418,7 +420,7 @@ def test_a_removed_run_is_gone_and_others_stay(store):
     store.remove("run-0")
     assert [row.id for row in store.runs()] == ["run-1"]
     assert len(list(store.executions("run-1"))) == 3
-    with store.reading() as rows:
+    with store.read_transaction() as rows:
         tables = ("samples", "outputs", "marks", "scorings")
         assert [rows.read(f"SELECT count(*) FROM {table}")[0][0] for table in tables] == [3, 3, 3, 1]
 
@@ -565,7 +567,7 @@ def test_a_transaction_that_raises_leaves_nothing(store):
     name = written(store)
 
     def half():
-        with store.writing() as rows:
+        with store.write_transaction() as rows:
             rows.write("DELETE FROM marks")
             raise RuntimeError
 

@@ -66,7 +66,7 @@ def test_a_store_of_an_earlier_schema_opens_with_all_it_held(earlier, version):
         failed, answered = store.executions("run-1")
         assert (failed.answer, failed.marks) == (TargetFailure("refused"), (Unscored("target_failed", "refused"),))
         assert (answered.answer.text, str(answered.answer.usage.cost_usd), answered.repetition) == ("é", "0.25", 1)
-        assert list(store.moments("run-1")) == [(0, None), (1, "2026-01-01T00:00:05.000Z")]
+        assert list(store.output_times("run-1")) == [(0, None), (1, "2026-01-01T00:00:05.000Z")]
         assert list(store.entries("run-2")) == [(0, b'{"votes":[]}')]
         assert list(store.samples("run-3")) == [sample(0)]
 
@@ -101,6 +101,6 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
         open_store(path)
     assert Path(path).read_bytes() == before
     further.write_text("CREATE TABLE notes (id TEXT);\n", encoding="utf-8")
-    with open_store(path) as store, store.reading() as rows:
+    with open_store(path) as store, store.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM notes") == [(0,)]
         assert rows.read("PRAGMA user_version") == [(len(SCHEMAS) + 1,)]

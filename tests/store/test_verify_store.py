@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from deemster.store import open_store
-from deemster.store.verify_store import damages
+from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import graded, rest, rich
 from tests.store.make_runs import begun, execution, written
 
 
 def changed(store, sql, *values):
-    with store.writing() as rows:
+    with store.write_transaction() as rows:
         assert rows.write(sql, values) > 0
 
 
 def test_a_sound_store_has_no_damage(store):
     rich(store)
     graded(store)
-    assert list(damages(store)) == []
+    assert list(find_damage(store)) == []
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_a_sound_store_has_no_damage(store):
 def test_damage_is_named_with_the_run_and_what_is_lost(store, sql, said):
     rest(store, written(store))
     changed(store, sql)
-    assert any(damage.startswith(said) for damage in damages(store)), list(damages(store))
-    assert all("store verify" not in damage for damage in damages(store))
+    assert any(damage.startswith(said) for damage in find_damage(store)), list(find_damage(store))
+    assert all("store verify" not in damage for damage in find_damage(store))
 
 
 def test_rows_that_belong_to_nothing_are_found(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         rest(store, written(store))
         changed(store, "UPDATE marks SET run = 9 WHERE position = 0")
-        found = list(damages(store))
+        found = list(find_damage(store))
     assert "1 row of `marks` refers to something that is gone." in found
     assert "1 row of `marks` belongs to no run." in found
 
@@ -71,7 +71,7 @@ def test_a_damaged_page_is_damage_and_no_traceback(tmp_path):
     for at in range(8192 * 3, len(data), 8192):
         path.write_bytes(data[:at] + b"\xa5" * 64 + data[at + 64 :])
         with open_store(path) as store:
-            found.append(list(damages(store)))
+            found.append(list(find_damage(store)))
     assert all(found)
 
 
@@ -84,6 +84,6 @@ def test_a_run_that_goes_on_meanwhile_is_not_taken_for_damaged(store):
         writer.add([execution(1), execution(2)])
         writer.flush()
         store.runs = lambda **_: rows
-        assert list(damages(store)) == []
+        assert list(find_damage(store)) == []
     store.remove(name)
-    assert list(damages(store)) == []
+    assert list(find_damage(store)) == []

@@ -27,7 +27,7 @@ from deemster.runs.stop_request import Stop
 from deemster.runs.stored_run import quoted_details
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
-from deemster.store.run_file_lines import RECEIVED
+from deemster.store.run_file_format import IMPORTED_FACT
 
 
 @click.command("rescore", short_help="Mark the stored outputs of a run by other metrics.")
@@ -143,4 +143,4 @@ def _suite(row: RunRow) -> Mapping[str, Any]:
 
     A run file may have been written by anybody: it names no model that is asked, no folder that code is loaded from.
     """
-    return {} if row.facts.get(RECEIVED) else row.facts.get("suite") or {}
+    return {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}

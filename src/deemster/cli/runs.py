@@ -18,8 +18,8 @@ from deemster.report import Destination
 from deemster.report.report_files import write_pieces
 
 if TYPE_CHECKING:
-    from deemster.store import Owner, RunRow, Store
-    from deemster.store.pass_counts import Outcomes
+    from deemster.store import LeaseOwner, RunRow, Store
+    from deemster.store.pass_counts import PassCounts
 
 _HEAD = ("run", "suite", "dataset", "started", "status", "done")
 _LONGEST = 40
@@ -48,7 +48,7 @@ def command(context: click.Context, /, *, store: str, json_to: str | None, **cho
         _refuse_flags(context)
         return
     with opened(store) as held:
-        runs = held.runs(**chosen, tell=lambda damage: warn(visible(damage)))
+        runs = held.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
         where = held.where
         # A process that was killed cannot say so in the store.
         gone = {run.id for run in runs if run.status == "running" and _is_gone(held.owner(run.id))}
@@ -67,11 +67,11 @@ def show(*, run: str, json_to: str | None, store: str) -> None:
 
     RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
     """
-    from deemster.store.pass_counts import outcomes  # noqa: PLC0415 - loads a database, which a usage error does not need
+    from deemster.store.pass_counts import count_passes  # noqa: PLC0415 - loads a database, which a usage error does not need
 
     with opened(store) as held:
         row = held.run(run)
-        counts = outcomes(held, row.id)
+        counts = count_passes(held, row.id)
         owner = held.owner(row.id)
     if json_to is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
@@ -163,12 +163,12 @@ def _found(store: Store, name: str) -> tuple[str, RunRow | None]:
     return row.id, row
 
 
-def _refuse_owned(run_id: str, owner: Owner | None) -> None:
+def _refuse_owned(run_id: str, owner: LeaseOwner | None) -> None:
     if owner is not None and owner.alive:
         raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
 
 
-def _is_gone(owner: Owner | None) -> bool:
+def _is_gone(owner: LeaseOwner | None) -> bool:
     return owner is not None and not owner.alive
 
 
@@ -193,11 +193,11 @@ def _done(run: RunRow) -> str:
 
 def _plain(run: RunRow) -> dict[str, Any]:
     """A run as JSON."""
-    from deemster.store.run_file_lines import card_line  # noqa: PLC0415 - a list that is only printed does not need it
+    from deemster.store.run_file_format import card_to_line  # noqa: PLC0415 - a list that is only printed does not need it
 
     plain: dict[str, Any] = msgspec.to_builtins(run)
     for scoring, shown in zip(run.scorings, plain["scorings"], strict=True):
-        shown["metrics"] = [msgspec.to_builtins(card_line(card)) for card in scoring.cards]
+        shown["metrics"] = [msgspec.to_builtins(card_to_line(card)) for card in scoring.cards]
         del shown["cards"]
     return plain
 
@@ -208,7 +208,7 @@ def _deliver(value: Any, path: str) -> None:
     write_pieces((f"{json_text(value)}\n".encode(),), destination)
 
 
-def _shown(run: RunRow, owner: Owner | None, counts: Sequence[Outcomes]) -> str:
+def _shown(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) -> str:
     sized = f"{counted(run.samples, 'sample')} x {counted(run.repetitions, 'repetition')}"
     facts = [
         ("run", run.id),
@@ -230,7 +230,7 @@ def _shown(run: RunRow, owner: Owner | None, counts: Sequence[Outcomes]) -> str:
     return "".join([*lines, *_scorings(run), *_marked(counts), *(["\nidentity\n"] if identity else []), *identity])
 
 
-def _owned(owner: Owner) -> str:
+def _owned(owner: LeaseOwner) -> str:
     return f"process {owner.pid} on {owner.host}, {'running' if owner.alive else 'gone'}"
 
 
@@ -248,7 +248,7 @@ def _scorings(run: RunRow) -> list[str]:
     return ["\n", columns([head, *rows])] if rows else []
 
 
-def _marked(counts: Sequence[Outcomes]) -> list[str]:
+def _marked(counts: Sequence[PassCounts]) -> list[str]:
     head = ("metric", "passed", "failed", "unscored")
     rows = [
         (

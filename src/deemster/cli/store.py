@@ -15,7 +15,7 @@ from deemster.cli.runs import confirmed
 from deemster.errors import ExitCode, counted, visible
 
 if TYPE_CHECKING:
-    from deemster.store.run_facts import Status
+    from deemster.store.run_facts import RunStatus
 
 _URLS = ("postgresql://", "postgres://")
 _STATUSES = ("running", "complete", "incomplete", "mixed")
@@ -37,9 +37,9 @@ def path(*, store: str) -> None:
     if "://" not in store:
         say(f"{visible(str(Path(store).absolute()))}\n")
     elif store.startswith(_URLS):
-        from deemster.store.postgres import Postgres  # noqa: PLC0415 - loads a database, which a file's path does not need
+        from deemster.store.postgres import PostgresDatabase  # noqa: PLC0415 - loads a database, which a file's path does not need
 
-        say(f"{visible(Postgres(store, durable=False).where)}\n")
+        say(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
     else:
         opened(store)
 
@@ -69,9 +69,9 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
             export_runs(held, ids, Path(to))
             note(f"wrote {counted(len(ids), 'run')} to {visible(to)}")
         if parquet is not None:
-            from deemster.store.parquet_export import export_columns  # noqa: PLC0415 - loads pyarrow
+            from deemster.store.parquet_export import export_parquet  # noqa: PLC0415 - loads pyarrow
 
-            export_columns(held, ids, Path(parquet))
+            export_parquet(held, ids, Path(parquet))
             note(f"wrote {counted(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
 
 
@@ -99,21 +99,23 @@ def take(*, files: tuple[str, ...], store: str) -> None:
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
-def prune(*, keep: int | None, before: str | None, status: Status | None, yes: bool, store: str) -> None:
+def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes: bool, store: str) -> None:
     """Remove old runs and give the space back.
 
     Runs that fit every flag go; they are shown first. A run that a living process writes never goes. Without a flag
     nothing goes, and only the space of runs removed before is given back.
     """
-    from deemster.store.prune_runs import reclaim, spent  # noqa: PLC0415 - loads a database
+    from deemster.store.prune_runs import reclaim_space, runs_to_prune  # noqa: PLC0415 - loads a database
 
     with opened(store) as held:
-        rows = spent(held, keep=keep, before=before, status=status, tell=lambda damage: warn(visible(damage)))
+        rows = runs_to_prune(
+            held, keep=keep, before=before, status=status, on_damage=lambda damage: warn(visible(damage))
+        )
         if rows and not confirmed({row.id: row for row in rows}, yes=yes):
             return
         for row in rows:
             held.remove(row.id)
-        contents, size = reclaim(held)
+        contents, size = reclaim_space(held)
     freed = "" if size is None else f", {size / 2**20:,.1f} MiB given back"
     note(f"removed {counted(len(rows), 'run')} and {counted(contents, 'sample content')} that nothing used{freed}")
 
@@ -125,11 +127,11 @@ def verify(*, store: str) -> None:
 
     Exit codes: 0 nothing is damaged, 1 something is, 2 the store cannot be opened.
     """
-    from deemster.store.verify_store import damages  # noqa: PLC0415 - loads a database
+    from deemster.store.verify_store import find_damage  # noqa: PLC0415 - loads a database
 
     found = 0
     with opened(store) as held:
-        for damage in damages(held):
+        for damage in find_damage(held):
             found += 1
             say(f"{visible(str(damage))}\n")
         runs = len(held.runs()) if not found else 0

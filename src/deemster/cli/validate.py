@@ -166,9 +166,9 @@ def _called(name: str | None) -> str:
 
 
 def _run(file: str) -> str:
-    from deemster.store.run_file_check import received  # noqa: PLC0415 - only a run file needs it
+    from deemster.store.run_file_check import check_run_file  # noqa: PLC0415 - only a run file needs it
 
-    runs = received(Path(file))
+    runs = check_run_file(Path(file))
     samples = sum(run.samples for run in runs)
     return f"run file, {counted(len(runs), 'run')}, {counted(samples, 'sample')}"
 

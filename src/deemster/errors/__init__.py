@@ -9,7 +9,7 @@
     │   ├── ReportError                       a report file, or a place where one should go
     │   ├── StoreError                        a store of runs, or a run that it does not hold
     │   │   ├── LeaseError                    a run that another process is writing
-    │   │   └── TakenError                    a run whose id the store has already
+    │   │   └── RunExistsError                a run whose id the store has already
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
     └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
 
@@ -28,8 +28,8 @@ from deemster.errors.exceptions import (
     OutputsError,
     ReportError,
     RubricError,
+    RunExistsError,
     StoreError,
-    TakenError,
     VotesError,
 )
 from deemster.errors.message_text import counted, did_you_mean, listing, nearest, show_value, visible
@@ -46,8 +46,8 @@ __all__ = [
     "OutputsError",
     "ReportError",
     "RubricError",
+    "RunExistsError",
     "StoreError",
-    "TakenError",
     "VotesError",
     "counted",
     "did_you_mean",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deemster.errors.message_text import visible
 
-SHOWN = 20
+MOST_SHOWN = 20
 _LONGEST = 4000
 
 
@@ -64,9 +64,9 @@ class InputError(DeemsterError, ValueError):
         super().__init__(self.issues)
 
     def __str__(self) -> str:
-        lines = [str(issue) for issue in self.issues[:SHOWN]]
-        if len(self.issues) > SHOWN:
-            lines.append(f"... and {len(self.issues) - SHOWN} more")
+        lines = [str(issue) for issue in self.issues[:MOST_SHOWN]]
+        if len(self.issues) > MOST_SHOWN:
+            lines.append(f"... and {len(self.issues) - MOST_SHOWN} more")
         return "\n".join(lines)
 
 
@@ -98,7 +98,7 @@ class LeaseError(StoreError):
     """A run of a store belongs to another process."""
 
 
-class TakenError(StoreError):
+class RunExistsError(StoreError):
     """A store has a run of that id already."""
 
 

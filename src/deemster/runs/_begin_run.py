@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from deemster import __version__
-from deemster.errors import StoreError, TakenError
+from deemster.errors import RunExistsError, StoreError
 from deemster.models.clock import Clock
 from deemster.records import MetricCard
 from deemster.runs._run_identity import evaluation_identity, format_time, run_id
@@ -66,6 +66,6 @@ def begin_run(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock,
         named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")
         try:
             return store.begin(named, sample_facts(job), cards=cards)
-        except TakenError:
+        except RunExistsError:
             continue
     raise StoreError(f"{store.where}: There are {_WAYS:,} runs that would be called `{facts.id}`.")

@@ -12,7 +12,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, DeemsterError, Issue, StoreError, TakenError, counted, listing
+from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError, counted, listing
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading, ItemGrading
@@ -162,7 +162,7 @@ class GradingWriter:
             StoreError: The store fails.
         """
         dataset = self._terms.dataset
-        for position, body in () if self._is_new else self._store.entries(self._row.id, tell=tell):
+        for position, body in () if self._is_new else self._store.entries(self._row.id, on_damage=tell):
             try:
                 entry = _DECODER.decode(body)
             except (msgspec.ValidationError, msgspec.DecodeError):
@@ -375,7 +375,7 @@ def _begun(terms: GradingIdentity, store: Store, name: str, seed: int, clock: Cl
         named = facts if way == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{way}")
         try:
             return store.begin(named, _samples(dataset), cards=())
-        except TakenError:
+        except RunExistsError:
             continue
     raise StoreError(Issue(f"There are {_WAYS:,} runs that would be called `{facts.id}`.", store.where))
 

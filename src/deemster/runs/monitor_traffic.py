@@ -72,7 +72,7 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
     if metric is not None and names and metric not in names:
         raise ConfigurationError(f"No metric of {run.id} is called `{visible(metric)}`. {did_you_mean(metric, names)}")
     places = range(len(names)) if metric is None else [names.index(metric)] if names else []
-    moments = store.moments(run.id)
+    moments = store.output_times(run.id)
     position, at = next(moments, (-1, None))
     for execution in store.executions(run.id):
         while position < execution.position:

@@ -323,7 +323,7 @@ class StoredWriter:
         row = self._row
         # What is damaged was told when the run was taken up again. Where it ends before that is run, it was not run.
         tell = None if self._backlog is None else _heard
-        read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled, tell=tell)
+        read = functools.partial(self._store.executions, row.id, scoring=0, settled=settled, on_damage=tell)
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
@@ -348,7 +348,7 @@ def _left(
             warn(f"{message} What is damaged is run again.")
 
     backlog = ResumeBacklog(
-        functools.partial(store.executions, row.id, scoring=0, settled=False, tell=tell),
+        functools.partial(store.executions, row.id, scoring=0, settled=False, on_damage=tell),
         samples=row.samples,
         repetitions=row.repetitions,
         retarget=not isinstance(job.plan.target, SavedOutputs),

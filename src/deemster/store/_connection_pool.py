@@ -6,28 +6,28 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from deemster.store._sql_dialect import Dialect, Rows, failure
+from deemster.store._database import Connection, Database, store_error
 
 
-class Pool:
+class ConnectionPool:
     """Open connections that nobody is using are kept for the next who asks.
 
     Args:
-        dialect: The database.
+        database: The database.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self._free: list[Rows] = []
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._free: list[Connection] = []
         # Known here too: whoever stops reading early leaves a connection to the garbage collector, and from Python 3.13
         # on that closes it before it comes back.
-        self._lent: set[Rows] = set()
+        self._lent: set[Connection] = set()
         # One that its holder may take again: the garbage collector may bring a connection back at any moment.
         self._lock = threading.RLock()
         self._is_open = True
 
     @contextlib.contextmanager
-    def lent(self) -> Iterator[Rows]:
+    def connection(self) -> Iterator[Connection]:
         """A connection for the time of a block.
 
         Raises:
@@ -35,42 +35,42 @@ class Pool:
         """
         with self._lock:
             if not self._is_open:
-                raise failure(self.dialect.where, "The store is closed.")
-            rows = self._free.pop() if self._free else None
-        if rows is None:
-            rows = self.dialect.connect()
+                raise store_error(self.database.where, "The store is closed.")
+            connection = self._free.pop() if self._free else None
+        if connection is None:
+            connection = self.database.connect()
         with self._lock:
-            self._lent.add(rows)
+            self._lent.add(connection)
         is_sound = False
         try:
-            yield rows
+            yield connection
             is_sound = True
         except GeneratorExit:
             # Somebody stopped reading early; the connection is as good as before.
             is_sound = True
             raise
         finally:
-            self._take_back(rows, is_sound=is_sound)
+            self._take_back(connection, is_sound=is_sound)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Rows]:
+    def write_transaction(self) -> Iterator[Connection]:
         """A connection in a writing transaction, committed at the end of the block, rolled back where it raises.
 
         Raises:
             StoreError: The store is closed, or the database refuses.
         """
-        with self.lent() as rows, rows.transaction():
-            yield rows
+        with self.connection() as connection, connection.transaction():
+            yield connection
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def read_transaction(self) -> Iterator[Connection]:
         """A connection that sees one state of the store for the time of the block.
 
         Raises:
             StoreError: The store is closed, or the database refuses.
         """
-        with self.lent() as rows, rows.snapshot():
-            yield rows
+        with self.connection() as connection, connection.snapshot():
+            yield connection
 
     def close(self) -> None:
         """Close the connections, also those of whoever has not read to the end."""
@@ -79,13 +79,13 @@ class Pool:
             known = self._lent.copy()
             known.update(self._free)
             self._free.clear()
-        for rows in known:
-            rows.close()
+        for connection in known:
+            connection.close()
 
-    def _take_back(self, rows: Rows, *, is_sound: bool) -> None:
+    def _take_back(self, connection: Connection, *, is_sound: bool) -> None:
         with self._lock:
-            self._lent.discard(rows)
+            self._lent.discard(connection)
             if self._is_open and is_sound:
-                self._free.append(rows)
+                self._free.append(connection)
                 return
-        rows.close()
+        connection.close()

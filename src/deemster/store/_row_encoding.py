@@ -18,7 +18,7 @@ _WIDEST = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class StoredAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What is kept of an execution beside its key and its marks."""
 
     answer: Output | TargetFailure | None
@@ -26,7 +26,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cut: Cut | None = None
 
 
-class _Counted(msgspec.Struct, frozen=True, gc=False, tag="score"):
+class _LeanScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
     """What is counted of a score."""
 
     score: float
@@ -36,66 +36,66 @@ class _Counted(msgspec.Struct, frozen=True, gc=False, tag="score"):
     calls: tuple[Call, ...] = ()
 
 
-class _Said(msgspec.Struct, frozen=True, gc=False, tag="output"):
+class _LeanOutput(msgspec.Struct, frozen=True, gc=False, tag="output"):
     """What is counted of an output."""
 
     usage: Usage | None = None
     model: str | None = None
 
 
-class _Heard(msgspec.Struct, frozen=True, gc=False):
+class _LeanAnswer(msgspec.Struct, frozen=True, gc=False):
     """What is counted of an answer."""
 
-    answer: _Said | TargetFailure | None
+    answer: _LeanOutput | TargetFailure | None
     valid: bool = True
     cut: Cut | None = None
 
 
-class _Seen(msgspec.Struct, frozen=True, gc=False):
+class _LeanExecution(msgspec.Struct, frozen=True, gc=False):
     """What is counted of an execution."""
 
     position: int
     id: str
     repetition: int
-    answer: _Said | TargetFailure | None
-    marks: tuple[_Counted | Unscored, ...]
+    answer: _LeanOutput | TargetFailure | None
+    marks: tuple[_LeanScore | Unscored, ...]
     valid: bool = True
     cut: Cut | None = None
 
 
-class Content(msgspec.Struct, frozen=True, gc=False):
+class SampleContent(msgspec.Struct, frozen=True, gc=False):
     """What a row hash is about."""
 
     expected_output: Any
     input: Any
 
 
-class Labels(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class SampleLabels(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run saw of a sample beside its content."""
 
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
 
 
-def _stranger(value: Any) -> Any:
+def _encode_unknown(value: Any) -> Any:
     """A value of a type that JSON does not have: maps and what numpy has as such, anything else as its type's name."""
     if isinstance(value, Mapping):
         return dict(value)
     return value.tolist() if type(value).__module__ == "numpy" else f"<{type(value).__name__}>"
 
 
-_encode = msgspec.json.Encoder(enc_hook=_stranger).encode
-_encode_sorted = msgspec.json.Encoder(enc_hook=_stranger, order="sorted").encode
+_encode = msgspec.json.Encoder(enc_hook=_encode_unknown).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted").encode
 _execution = msgspec.json.Decoder(Execution).decode
-answer_of = msgspec.json.Decoder(Kept).decode
-marks_of = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
-_counted = msgspec.json.Decoder(tuple[_Counted | Unscored, ...]).decode
-_heard = msgspec.json.Decoder(_Heard).decode
-_seen = msgspec.json.Decoder(_Seen).decode
-content_of = msgspec.json.Decoder(Content).decode
-labels_of = msgspec.json.Decoder(Labels).decode
-mapping_of = msgspec.json.Decoder(dict[str, Any]).decode
-cards_of = msgspec.json.Decoder(tuple[MetricCard, ...]).decode
+decode_answer = msgspec.json.Decoder(StoredAnswer).decode
+decode_marks = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
+_counted = msgspec.json.Decoder(tuple[_LeanScore | Unscored, ...]).decode
+_heard = msgspec.json.Decoder(_LeanAnswer).decode
+_seen = msgspec.json.Decoder(_LeanExecution).decode
+decode_content = msgspec.json.Decoder(SampleContent).decode
+decode_labels = msgspec.json.Decoder(SampleLabels).decode
+decode_mapping = msgspec.json.Decoder(dict[str, Any]).decode
+decode_cards = msgspec.json.Decoder(tuple[MetricCard, ...]).decode
 
 
 def checksum(body: bytes, *key: int | bytes) -> int:
@@ -110,15 +110,15 @@ def checksum(body: bytes, *key: int | bytes) -> int:
     return binascii.crc32(body, total)
 
 
-def execution_body(execution: Execution) -> bytes:
+def encode_execution(execution: Execution) -> bytes:
     """A whole execution as JSON, nothing of it cut."""
     try:
         return _encode(execution)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        return _encode(repaired(msgspec.structs.replace(execution, valid=_is_valid(execution))))
+        return _encode(repair_value(msgspec.structs.replace(execution, valid=_is_valid(execution))))
 
 
-def execution_of(body: bytes) -> Execution:
+def decode_execution(body: bytes) -> Execution:
     """An execution from its JSON.
 
     Raises:
@@ -127,26 +127,26 @@ def execution_of(body: bytes) -> Execution:
     return _execution(body)
 
 
-def answer_body(execution: Execution) -> bytes:
+def encode_answer(execution: Execution) -> bytes:
     """The answer of an execution as JSON; of an output above 1 MiB only a part, with the hash of its text."""
     try:
-        body = _encode(Kept(execution.answer, execution.valid, execution.cut))
+        body = _encode(StoredAnswer(execution.answer, execution.valid, execution.cut))
     except (UnicodeEncodeError, OverflowError, ValueError):
-        body = _encode(repaired(Kept(execution.answer, _is_valid(execution), execution.cut)))
-    return body if len(body) <= LONGEST else _encode(_cut(answer_of(body)))
+        body = _encode(repair_value(StoredAnswer(execution.answer, _is_valid(execution), execution.cut)))
+    return body if len(body) <= LONGEST else _encode(_cut(decode_answer(body)))
 
 
-def lean_answer_of(body: bytes) -> Kept:
+def decode_lean_answer(body: bytes) -> StoredAnswer:
     """An answer without its text and all else that is only shown.
 
     Raises:
         msgspec.DecodeError: It is none.
     """
     heard = _heard(body)
-    return Kept(_answer(heard.answer), heard.valid, heard.cut)
+    return StoredAnswer(_answer(heard.answer), heard.valid, heard.cut)
 
 
-def lean_marks_of(body: bytes) -> tuple[Mark, ...]:
+def decode_lean_marks(body: bytes) -> tuple[Mark, ...]:
     """Marks without details and all else that is only shown.
 
     Raises:
@@ -156,7 +156,7 @@ def lean_marks_of(body: bytes) -> tuple[Mark, ...]:
     return _marks(_counted(body))
 
 
-def lean_execution_of(body: bytes) -> Execution:
+def decode_lean_execution(body: bytes) -> Execution:
     """An execution from its JSON, without what is only shown.
 
     Raises:
@@ -167,15 +167,15 @@ def lean_execution_of(body: bytes) -> Execution:
     return Execution(seen.position, seen.id, seen.repetition, answer, marks, seen.valid, seen.cut)
 
 
-def _answer(said: _Said | TargetFailure | None) -> Output | TargetFailure | None:
-    return Output("", usage=said.usage, model=said.model) if isinstance(said, _Said) else said
+def _answer(said: _LeanOutput | TargetFailure | None) -> Output | TargetFailure | None:
+    return Output("", usage=said.usage, model=said.model) if isinstance(said, _LeanOutput) else said
 
 
-def _marks(marks: tuple[_Counted | Unscored, ...]) -> tuple[Mark, ...]:
+def _marks(marks: tuple[_LeanScore | Unscored, ...]) -> tuple[Mark, ...]:
     return tuple([mark if isinstance(mark, Unscored) else _score(mark) for mark in marks])
 
 
-def _score(mark: _Counted) -> MetricScore:
+def _score(mark: _LeanScore) -> MetricScore:
     if mark.usage is None and not mark.calls:
         return _bare(mark.score, mark.threshold, mark.higher_is_better)
     return MetricScore(
@@ -193,39 +193,39 @@ def _bare(score: float, threshold: float, higher_is_better: bool) -> MetricScore
     return MetricScore(score, threshold=threshold, higher_is_better=higher_is_better)
 
 
-def marks_body(marks: Sequence[Mark]) -> bytes:
+def encode_marks(marks: Sequence[Mark]) -> bytes:
     """Marks as JSON."""
-    return as_json(marks)
+    return encode_json(marks)
 
 
-def content_body(expected_output: Any, sample_input: Any) -> bytes:
+def encode_content(expected_output: Any, sample_input: Any) -> bytes:
     """The content of a sample as JSON with its keys in order, so that equal contents have equal bytes."""
-    content = Content(expected_output, sample_input)
+    content = SampleContent(expected_output, sample_input)
     try:
         return _encode_sorted(content)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        return _encode_sorted(repaired(content))
+        return _encode_sorted(repair_value(content))
 
 
-def labels_body(tags: Sequence[str], metadata: Mapping[str, Any] | None) -> bytes:
+def encode_labels(tags: Sequence[str], metadata: Mapping[str, Any] | None) -> bytes:
     """The tags and metadata of a sample as JSON."""
-    return as_json(Labels(tuple(tags), metadata))
+    return encode_json(SampleLabels(tuple(tags), metadata))
 
 
-def cards_body(cards: Sequence[MetricCard]) -> bytes:
+def encode_cards(cards: Sequence[MetricCard]) -> bytes:
     """Cards of metrics as JSON."""
     return _encode([(*card[:4], None if card.quotes is None else sorted(card.quotes), *card[5:]) for card in cards])
 
 
-def as_json(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """Any JSON value; lone surrogates are replaced and numbers that are too wide become text."""
     try:
         return _encode(value)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        return _encode(repaired(value))
+        return _encode(repair_value(value))
 
 
-def line(text: str) -> str:
+def clean_text(text: str) -> str:
     r"""Text that every database takes: without lone surrogates and zero bytes.
 
     >>> line("a\0b") == "a\ufffdb"
@@ -234,25 +234,25 @@ def line(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text).replace("\0", "\ufffd")
 
 
-def identifier(text: str) -> bytes:
+def encode_id(text: str) -> bytes:
     """A sample's id as the store keeps it."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return str(repaired(text)).encode()
+        return str(repair_value(text)).encode()
 
 
-def repaired(value: Any) -> Any:
+def repair_value(value: Any) -> Any:
     """A value as plain data, with lone surrogates replaced and numbers too wide for the format as text."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {repaired(key): repaired(entry) for key, entry in value.items()}
+        return {repair_value(key): repair_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [repaired(entry) for entry in value]
+        return [repair_value(entry) for entry in value]
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag
-        plain = repaired(msgspec.structs.asdict(value))
+        plain = repair_value(msgspec.structs.asdict(value))
         return plain if tag is None else {"type": tag, **plain}
     if isinstance(value, int) and not -_WIDEST <= value < _WIDEST:
         return hex(value)
@@ -264,7 +264,7 @@ def _is_valid(execution: Execution) -> bool:
     return execution.valid and not (isinstance(answer, Output) and _SURROGATE.search(answer.text))
 
 
-def _cut(kept: Kept) -> Kept:
+def _cut(kept: StoredAnswer) -> StoredAnswer:
     """A part of an answer that is too large."""
     answer = kept.answer
     if isinstance(answer, TargetFailure):

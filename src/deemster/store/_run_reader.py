@@ -10,28 +10,27 @@ import msgspec
 
 from deemster.errors import StoreError, counted
 from deemster.records import Execution, Mark, MetricCard, Unscored
-from deemster.store._connection_pool import Pool
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Row, store_error
 from deemster.store._row_encoding import (
-    answer_of,
     checksum,
-    content_of,
-    labels_of,
-    lean_answer_of,
-    lean_marks_of,
-    marks_of,
+    decode_answer,
+    decode_content,
+    decode_labels,
+    decode_lean_answer,
+    decode_lean_marks,
+    decode_marks,
 )
-from deemster.store._sql_dialect import Row, failure
 from deemster.store.run_facts import SampleFacts, ScoringRow
 
 PAGE = 2000
-Tell: TypeAlias = Callable[[str], None]
-Told: TypeAlias = Tell | None
+OnDamage: TypeAlias = Callable[[str], None] | None
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
 
 
-class View(NamedTuple):
+class MarkSelection(NamedTuple):
     """Which marks of a run are shown.
 
     Attributes:
@@ -60,35 +59,35 @@ def _best(places: tuple[tuple[int, int], ...], found: Sequence[tuple[Mark, ...] 
     return _LATER
 
 
-def view_of(scorings: Sequence[ScoringRow]) -> View:
+def select_marks(scorings: Sequence[ScoringRow]) -> MarkSelection:
     """What a report shows: for each metric the latest complete scoring that has it, beginning with the first of all."""
     shown = [scoring for place, scoring in enumerate(scorings) if place == 0 or scoring.status == "complete"]
     if len(shown) == 1:
-        return View(shown[0].cards, tuple(shown))
+        return MarkSelection(shown[0].cards, tuple(shown))
     cards: dict[str, MetricCard] = {}
     places: dict[str, list[tuple[int, int]]] = {}
     for at, scoring in enumerate(shown):
         for place, card in enumerate(scoring.cards):
             cards[card.name] = card
             places.setdefault(card.name, []).insert(0, (at, place))
-    return View(tuple(cards.values()), tuple(shown), tuple(tuple(places[name]) for name in cards))
+    return MarkSelection(tuple(cards.values()), tuple(shown), tuple(tuple(places[name]) for name in cards))
 
 
-class Reader:
+class RunReader:
     """Reads the rows of one run.
 
     Args:
         pool: Connections to the store.
         run_id: The run, as messages name it.
         number: Its number.
-        tell: Told what is damaged, which is then left out; without it, damage raises.
+        on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
     """
 
-    def __init__(self, pool: Pool, run_id: str, number: int, *, tell: Tell | None) -> None:
-        self._pool, self._run_id, self._number, self._tell = pool, run_id, number, tell
+    def __init__(self, pool: ConnectionPool, run_id: str, number: int, *, on_damage: OnDamage) -> None:
+        self._pool, self._run_id, self._number, self._on_damage = pool, run_id, number, on_damage
 
     def executions(
-        self, view: View, *, settled: bool, done: int, lean: bool = False, since: int = 0
+        self, view: MarkSelection, *, settled: bool, done: int, lean: bool = False, since: int = 0
     ) -> Iterator[Execution]:
         """Executions in the order of position and repetition.
 
@@ -102,7 +101,7 @@ class Reader:
         Raises:
             StoreError: Something is damaged and nobody is told, or the database refuses.
         """
-        read_answer, read_marks = (lean_answer_of, lean_marks_of) if lean else (answer_of, marks_of)
+        read_answer, read_marks = (decode_lean_answer, decode_lean_marks) if lean else (decode_answer, decode_marks)
         shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
         marked = [0] * len(shown)
 
@@ -161,7 +160,7 @@ class Reader:
         )
         yield from self._paged(sql, (-1, -1), _entry, what="graded item", expected=expected)
 
-    def moments(self) -> Iterator[tuple[int, str | None]]:
+    def output_times(self) -> Iterator[tuple[int, str | None]]:
         """When each output came: position and time, in order.
 
         Raises:
@@ -182,8 +181,8 @@ class Reader:
         while is_more:
             seen = 0
             try:
-                with self._pool.lent() as rows:
-                    for row in rows.stream(sql, (self._number, *last, PAGE)):
+                with self._pool.connection() as connection:
+                    for row in connection.stream(sql, (self._number, *last, PAGE)):
                         seen += 1
                         key = row[0], row[1]
                         if type(key[0]) is not int or type(key[1]) is not int or key <= last:
@@ -194,15 +193,15 @@ class Reader:
                         except _UNREADABLE:
                             damaged += 1
                             first = first or f"position {key[0]}, repetition {key[1]}"
-                            if self._tell is None:
+                            if self._on_damage is None:
                                 raise self._damage(f"the {what} at {first} does not fit its check sum") from None
                             continue
                         sound += 1
                         yield found
             except StoreError as error:
-                if self._tell is None:
+                if self._on_damage is None:
                     raise
-                self._tell(str(error))
+                self._on_damage(str(error))
                 break
             is_more = seen == PAGE
         lost = max(damaged, expected - sound)
@@ -212,13 +211,13 @@ class Reader:
         return sound
 
     def _say(self, what: str) -> None:
-        if self._tell is None:
+        if self._on_damage is None:
             raise self._damage(what)
-        self._tell(str(self._damage(what)))
+        self._on_damage(str(self._damage(what)))
 
     def _damage(self, what: str) -> StoreError:
         message = f"The run `{self._run_id}` is damaged: {what}. `deemster store verify` says what is lost."
-        return failure(self._pool.dialect.where, message)
+        return store_error(self._pool.database.where, message)
 
 
 def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:
@@ -260,8 +259,8 @@ def _sample(row: Row) -> SampleFacts:
         raise ValueError("a sample does not fit its check sum")
     if content is not None and binascii.crc32(body, binascii.crc32(row_hash)) != body_total:
         raise ValueError("a content does not fit its check sum")
-    known = labels_of(labels)
-    held = None if content is None else content_of(body)
+    known = decode_labels(labels)
+    held = None if content is None else decode_content(body)
     return SampleFacts(
         position=position,
         id=name.decode(),

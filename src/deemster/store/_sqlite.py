@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deemster.errors import counted
-from deemster.store._sql_dialect import Insert, Row, Rows, failure
+from deemster.store._database import Connection, InsertStatement, Row, store_error
 
 _Result = TypeVar("_Result")
 # "deem" as a number, in the header of the file.
@@ -43,12 +43,12 @@ _CAUSES = {
 }
 
 
-class SqliteRows:
+class SqliteConnection:
     """A connection to an SQLite file, used by one thread at a time."""
 
     def __init__(self, path: str, *, durable: bool) -> None:
         self._where = path
-        with self._told():
+        with self._raise_store_errors():
             self._base = sqlite3.connect(
                 path, timeout=_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=64
             )
@@ -74,7 +74,7 @@ class SqliteRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             return self._patient(lambda: self._base.execute(sql, values).fetchall())
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
@@ -83,11 +83,11 @@ class SqliteRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             cursor = self._patient(lambda: self._base.execute(sql, values))
         try:
             while True:
-                with self._told():
+                with self._raise_store_errors():
                     rows = cursor.fetchmany(16)
                 if not rows:
                     return
@@ -103,7 +103,7 @@ class SqliteRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             return self._base.execute(sql, values).rowcount
 
     def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -112,10 +112,10 @@ class SqliteRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             return self._base.executemany(sql, rows).rowcount if rows else 0
 
-    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+    def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
         """Put in rows, but for those whose key is there already; how many were not.
 
         Raises:
@@ -124,7 +124,7 @@ class SqliteRows:
         # Where not even one row fits, SQLite says so.
         most = max(1, self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?"))
         inserted = at = 0
-        with self._told():
+        with self._raise_store_errors():
             for size in _AT_ONCE:
                 while size <= min(most, len(rows) - at):
                     values = tuple(itertools.chain.from_iterable(rows[at : at + size]))
@@ -149,7 +149,7 @@ class SqliteRows:
             self._abandon()
 
     @contextlib.contextmanager
-    def roomy(self) -> Iterator[None]:
+    def large_cache(self) -> Iterator[None]:
         """A block in which much is written all over the store: more memory is used, and given back at its end.
 
         Raises:
@@ -203,19 +203,19 @@ class SqliteRows:
                 pause_s = min(pause_s * 2, 0.1)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _raise_store_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise failure(self._where, f"The store cannot be used: {_cause(error)}.") from error
+            raise store_error(self._where, f"The store cannot be used: {_cause(error)}.") from error
         except (UnicodeDecodeError, MemoryError) as error:
             # What is damaged may be quoted in SQLite's own message, or ask for more memory than there is.
-            raise failure(self._where, "The store cannot be used: it is damaged.") from error
+            raise store_error(self._where, "The store cannot be used: it is damaged.") from error
         except (OverflowError, UnicodeEncodeError) as error:
-            raise failure(self._where, f"The store cannot take a value: {error}.") from error
+            raise store_error(self._where, f"The store cannot take a value: {error}.") from error
 
 
-class Sqlite:
+class SqliteDatabase:
     """A store in an SQLite file.
 
     Args:
@@ -239,44 +239,44 @@ class Sqlite:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._look_at(path, may_be_empty=create)
         except FileNotFoundError:
-            raise failure(self.where, _NONE) from None
+            raise store_error(self.where, _NONE) from None
         except OSError as error:
-            raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
+            raise store_error(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 
     def _look_at(self, path: Path, *, may_be_empty: bool) -> None:
         # SQLite takes what is shorter than a page for an empty database, and would begin anew over what is left of one.
         with path.open("rb") as file:
             start = file.read(_SMALLEST)
         if not start and not may_be_empty:
-            raise failure(self.where, "This file is empty: it holds no store.")
+            raise store_error(self.where, "This file is empty: it holds no store.")
         if start and (len(start) < _SMALLEST or not start.startswith(_MAGIC)):
-            raise failure(self.where, f"The store cannot be used: {_CAUSES['SQLITE_NOTADB']}.")
+            raise store_error(self.where, f"The store cannot be used: {_CAUSES['SQLITE_NOTADB']}.")
 
-    def connect(self) -> SqliteRows:
+    def connect(self) -> SqliteConnection:
         """A connection of its own.
 
         Raises:
             StoreError: The file cannot be opened.
         """
-        return SqliteRows(self.where, durable=self._durable)
+        return SqliteConnection(self.where, durable=self._durable)
 
-    def version(self, rows: Rows) -> int:
+    def version(self, connection: Connection) -> int:
         """How many migrations the file has seen; 0 where it is empty.
 
         Raises:
             StoreError: The file is a database of something else.
         """
-        mark, version = rows.read("PRAGMA application_id")[0][0], rows.read("PRAGMA user_version")[0][0]
-        if mark != _MARK and (mark or version or rows.read("SELECT 1 FROM sqlite_master LIMIT 1")):
-            raise failure(self.where, "This SQLite database is no store of deemster, or it is damaged.")
+        mark, version = connection.read("PRAGMA application_id")[0][0], connection.read("PRAGMA user_version")[0][0]
+        if mark != _MARK and (mark or version or connection.read("SELECT 1 FROM sqlite_master LIMIT 1")):
+            raise store_error(self.where, "This SQLite database is no store of deemster, or it is damaged.")
         return int(version)
 
-    def stamp(self, rows: Rows, version: int) -> None:
+    def stamp(self, connection: Connection, version: int) -> None:
         """Say how many migrations the file has seen."""
-        rows.write(f"PRAGMA application_id = {_MARK}")
-        rows.write(f"PRAGMA user_version = {version}")
+        connection.write(f"PRAGMA application_id = {_MARK}")
+        connection.write(f"PRAGMA user_version = {version}")
 
-    def lock(self, rows: Rows) -> None:
+    def lock(self, connection: Connection) -> None:
         """Nothing: a writing transaction keeps all others out."""
 
 

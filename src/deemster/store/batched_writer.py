@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from deemster.errors import StoreError
 from deemster.records import Execution
-from deemster.store._connection_pool import Pool
-from deemster.store._insert_run import put_samples, sample_rows
-from deemster.store._row_encoding import answer_body, checksum, identifier, marks_body
-from deemster.store._run_rows import count_done
-from deemster.store._sql_dialect import Insert, Rows, failure
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Connection, InsertStatement, store_error
+from deemster.store._insert_run import encode_samples, insert_samples
+from deemster.store._row_encoding import checksum, encode_answer, encode_id, encode_marks
+from deemster.store._run_rows import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
 
@@ -41,7 +41,7 @@ class _Table:
         columns = ", ".join([*key, *values])
         changes = ", ".join([*(f"{value} = ?" for value in values), *(f"{value} = NULL" for value in forget)])
         condition = " AND ".join(f"{part} = ?" for part in key)
-        self.insert = Insert(f"{name} ({columns})", f"({', '.join('?' * (len(key) + len(values)))})")
+        self.insert = InsertStatement(f"{name} ({columns})", f"({', '.join('?' * (len(key) + len(values)))})")
         self.update = f"UPDATE {name} SET {changes} WHERE {condition}"  # noqa: S608 - names only
 
 
@@ -90,7 +90,7 @@ class Writer:
         durable: Whether `add` returns only when what it was given is committed.
     """
 
-    def __init__(self, pool: Pool, lease: Lease, *, scoring: int, outputs: bool, durable: bool) -> None:
+    def __init__(self, pool: ConnectionPool, lease: Lease, *, scoring: int, outputs: bool, durable: bool) -> None:
         self._pool, self._lease, self._scoring, self._outputs, self._durable = pool, lease, scoring, outputs, durable
         self._group = _Group()
         self._held: list[SampleFacts] = []
@@ -120,12 +120,12 @@ class Writer:
         for execution in executions:
             position, repetition = key = execution.position, execution.repetition
             if self._outputs:
-                body = answer_body(execution)
-                name = identifier(execution.id)
+                body = encode_answer(execution)
+                name = encode_id(execution.id)
                 total = binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name)))
                 outputs[key] = (run, position, repetition, at, body, total)
                 size += len(body)
-            found = marks_body(execution.marks)
+            found = encode_marks(execution.marks)
             total = binascii.crc32(found, binascii.crc32(b"%d/%d/%d/" % (scoring, position, repetition)))
             marks[key] = (run, scoring, position, repetition, found, total)
             size += len(found) + 200
@@ -227,9 +227,9 @@ class Writer:
         """Commit group after group until the writer is closed and nothing is left."""
         try:
             while (group := self._next()) is not None:
-                with self._pool.writing() as rows:
-                    self._lease.renew(rows)
-                    self._write(rows, group)
+                with self._pool.write_transaction() as connection:
+                    self._lease.renew(connection)
+                    self._write(connection, group)
                 with self._changed:
                     self._committed += group.count
                     self._pending -= group.size
@@ -239,7 +239,9 @@ class Writer:
         finally:
             with self._changed:
                 if self._error is None and not self._is_closing:
-                    self._error = failure(self._pool.dialect.where, "The thread that writes to the store has ended.")
+                    self._error = store_error(
+                        self._pool.database.where, "The thread that writes to the store has ended."
+                    )
                 self._changed.notify_all()
 
     def _next(self) -> _Group | None:
@@ -255,40 +257,42 @@ class Writer:
             group, self._group = self._group, _Group()
             return group
 
-    def _write(self, rows: Rows, group: _Group) -> None:
+    def _write(self, connection: Connection, group: _Group) -> None:
         run = self._lease.number
         if group.samples:
-            count = put_samples(rows, sample_rows(run, group.samples))
-            rows.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
-        done = _put(rows, _OUTPUTS, list(group.outputs.values())) + _put(rows, _ENTRIES, list(group.entries.values()))
+            count = insert_samples(connection, encode_samples(run, group.samples))
+            connection.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
+        done = _put(connection, _OUTPUTS, list(group.outputs.values())) + _put(
+            connection, _ENTRIES, list(group.entries.values())
+        )
         if done:
-            count_done(rows, run, done)
-        marked = _put(rows, _MARKS, list(group.marks.values()))
+            add_done(connection, run, done)
+        marked = _put(connection, _MARKS, list(group.marks.values()))
         if marked:
-            rows.write(
+            connection.write(
                 "UPDATE scorings SET done = done + ?, done_mirror = done_mirror - ? WHERE run = ? AND number = ?",
                 (marked, marked, run, self._scoring),
             )
 
 
-def settle_marks(rows: Rows, run: int, scoring: int, executions: Iterable[Execution]) -> None:
+def settle_marks(connection: Connection, run: int, scoring: int, executions: Iterable[Execution]) -> None:
     """Write final marks beside those that are there."""
     settled = []
     for execution in executions:
         key = (execution.position, execution.repetition)
-        body = marks_body(execution.marks)
+        body = encode_marks(execution.marks)
         settled.append((body, checksum(body, scoring, *key), run, scoring, *key))
-    rows.write_many(
+    connection.write_many(
         "UPDATE marks SET final = ?, final_checksum = ?"
         " WHERE run = ? AND scoring = ? AND position = ? AND repetition = ?",
         settled,
     )
 
 
-def _put(rows: Rows, table: _Table, found: Sequence[Sequence[Any]]) -> int:
-    """Write rows, in place of those with the same key; how many were not there yet."""
-    fresh = rows.insert_many(table.insert, found)
+def _put(connection: Connection, table: _Table, found: Sequence[Sequence[Any]]) -> int:
+    """Write connection, in place of those with the same key; how many were not there yet."""
+    fresh = connection.insert_many(table.insert, found)
     if fresh < len(found):
         start = len(table.key)
-        rows.write_many(table.update, [(*row[start:], *row[:start]) for row in found])
+        connection.write_many(table.update, [(*row[start:], *row[:start]) for row in found])
     return fresh

@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Self
 
 from deemster.errors import Issue, LeaseError, StoreError
-from deemster.store._connection_pool import Pool
-from deemster.store._row_encoding import line
-from deemster.store._sql_dialect import Row, Rows, failure
-from deemster.store.run_facts import Owner
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Connection, Row, store_error
+from deemster.store._row_encoding import clean_text
+from deemster.store.run_facts import LeaseOwner
 
-BEAT_S = 5.0
-SILENCE_S = 30.0
+HEARTBEAT_S = 5.0
+LEASE_TIMEOUT_S = 30.0
 _OWNER = "owner_host, owner_pid, owner_start, token, heartbeat"
 
 
@@ -33,7 +33,7 @@ class Lease:
         thread: Writes the heartbeat.
     """
 
-    def __init__(self, pool: Pool, run_id: str, number: int, token: str) -> None:
+    def __init__(self, pool: ConnectionPool, run_id: str, number: int, token: str) -> None:
         self.run_id, self.number, self.token, self.lost = run_id, number, token, False
         self._pool = pool
         self._ended = threading.Event()
@@ -43,19 +43,19 @@ class Lease:
         )
         self.thread.start()
 
-    def renew(self, rows: Rows) -> None:
+    def renew(self, connection: Connection) -> None:
         """Say within a transaction that the run is still this holder's.
 
         Raises:
             LeaseError: It is not.
             StoreError: The database refuses.
         """
-        if not self._is_renewed(rows):
+        if not self._is_renewed(connection):
             self.lost = True
-            owner = owner_of(rows, self._pool, self.run_id)
+            owner = find_owner(connection, self._pool, self.run_id)
             by = "" if owner is None else f" by process {owner.pid} on {owner.host}"
             message = f"The run `{self.run_id}` was taken over{by}; nothing more is written here."
-            raise LeaseError(Issue(message, self._pool.dialect.where))
+            raise LeaseError(Issue(message, self._pool.database.where))
 
     def release(self) -> None:
         """Give the run back. What cannot be said to the store any more ends by itself after 30 seconds."""
@@ -63,18 +63,18 @@ class Lease:
             return
         self.end()
         try:
-            with self._pool.writing() as rows:
-                self.give_back(rows)
+            with self._pool.write_transaction() as connection:
+                self.release_within(connection)
         except StoreError:
             self.lost = True
 
-    def give_back(self, rows: Rows) -> None:
+    def release_within(self, connection: Connection) -> None:
         """Give the run back within a transaction; `end` follows once that is committed.
 
         Raises:
             StoreError: The database refuses.
         """
-        rows.write(
+        connection.write(
             "UPDATE runs SET owner_host = NULL, owner_pid = NULL, owner_start = NULL, token = NULL, heartbeat = NULL"
             " WHERE number = ? AND token = ?",
             (self.number, self.token),
@@ -92,15 +92,15 @@ class Lease:
     def beat(self) -> None:
         """Write one heartbeat; a store that cannot be written just then is asked again at the next."""
         try:
-            with self._pool.writing() as rows:
-                if not self._is_renewed(rows) and not self._ended.is_set():
+            with self._pool.write_transaction() as connection:
+                if not self._is_renewed(connection) and not self._ended.is_set():
                     self.lost = True
         except StoreError:
             return
 
-    def _is_renewed(self, rows: Rows) -> bool:
-        sql = f"UPDATE runs SET heartbeat = {self._pool.dialect.now} WHERE number = ? AND token = ?"  # noqa: S608 - our own words
-        return rows.write(sql, (self.number, self.token)) == 1
+    def _is_renewed(self, connection: Connection) -> bool:
+        sql = f"UPDATE runs SET heartbeat = {self._pool.database.now} WHERE number = ? AND token = ?"  # noqa: S608 - our own words
+        return connection.write(sql, (self.number, self.token)) == 1
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +112,7 @@ class Lease:
 
 
 def _beat(held: weakref.ref[Lease], ended: threading.Event) -> None:
-    while not ended.wait(BEAT_S):
+    while not ended.wait(HEARTBEAT_S):
         lease = held()
         if lease is None or lease.lost:
             return
@@ -120,72 +120,72 @@ def _beat(held: weakref.ref[Lease], ended: threading.Event) -> None:
         del lease
 
 
-def taken(pool: Pool, run_id: str) -> Lease:
+def acquire_lease(pool: ConnectionPool, run_id: str) -> Lease:
     """Take the lease of a run: a free one, or one whose owner is dead or silent.
 
     Raises:
         LeaseError: Another process holds it.
         StoreError: There is no such run, or the database refuses.
     """
-    with pool.writing() as rows:
-        number, token = claim(rows, pool, run_id)
+    with pool.write_transaction() as connection:
+        number, token = claim_run(connection, pool, run_id)
     return Lease(pool, run_id, number, token)
 
 
-def claim(rows: Rows, pool: Pool, run_id: str) -> tuple[int, str]:
+def claim_run(connection: Connection, pool: ConnectionPool, run_id: str) -> tuple[int, str]:
     """Make this process the owner of a run within a transaction; its number, and the token of the claim.
 
     Raises:
         LeaseError: Another process holds it.
         StoreError: There is no such run, or the database refuses.
     """
-    found, token = _found(rows, pool, run_id), secrets.token_hex(8)
+    found, token = _found(connection, pool, run_id), secrets.token_hex(8)
     owner = _owner(found)
     if owner is not None and owner.alive:
         message = (
             f"The run `{run_id}` is being written by process {owner.pid} on {owner.host}"
-            f" (last heard of {owner.silent_s:.0f} s ago)."
+            f" (last heard of {owner.heartbeat_age_s:.0f} s ago)."
         )
-        raise LeaseError(Issue(message, pool.dialect.where))
-    changed = rows.write(
-        f"UPDATE runs SET owner_host = ?, owner_pid = ?, owner_start = ?, token = ?, heartbeat = {pool.dialect.now}"  # noqa: S608 - our own words
+        raise LeaseError(Issue(message, pool.database.where))
+    changed = connection.write(
+        f"UPDATE runs SET owner_host = ?, owner_pid = ?, owner_start = ?, token = ?, heartbeat = {pool.database.now}"  # noqa: S608 - our own words
         " WHERE number = ? AND COALESCE(token, '') = ? AND COALESCE(heartbeat, 0) = ?",
-        (*here(), token, found[0], found[4] or "", found[5] or 0.0),
+        (*this_process(), token, found[0], found[4] or "", found[5] or 0.0),
     )
     if not changed:
-        raise LeaseError(Issue(f"The run `{run_id}` was taken by another process just now.", pool.dialect.where))
+        raise LeaseError(Issue(f"The run `{run_id}` was taken by another process just now.", pool.database.where))
     return int(found[0]), token
 
 
-def owner_of(rows: Rows, pool: Pool, run_id: str) -> Owner | None:
+def find_owner(connection: Connection, pool: ConnectionPool, run_id: str) -> LeaseOwner | None:
     """The process that holds a run, or None.
 
     Raises:
         StoreError: There is no such run.
     """
-    return _owner(_found(rows, pool, run_id))
+    return _owner(_found(connection, pool, run_id))
 
 
-def _found(rows: Rows, pool: Pool, run_id: str) -> Row:
-    sql = f"SELECT number, {_OWNER}, {pool.dialect.now} FROM runs WHERE id = ?"  # noqa: S608 - our own words
-    found = rows.read(sql, (line(run_id),))
+def _found(connection: Connection, pool: ConnectionPool, run_id: str) -> Row:
+    sql = f"SELECT number, {_OWNER}, {pool.database.now} FROM runs WHERE id = ?"  # noqa: S608 - our own words
+    found = connection.read(sql, (clean_text(run_id),))
     if not found:
-        raise failure(pool.dialect.where, f"The store holds no run `{run_id}`.")
+        raise store_error(pool.database.where, f"The store holds no run `{run_id}`.")
     return found[0]
 
 
-def _owner(found: Row) -> Owner | None:
+def _owner(found: Row) -> LeaseOwner | None:
     _, host, pid, start, token, heartbeat, now = found
     if token is None or not isinstance(heartbeat, float) or type(pid) is not int:
         return None
-    silent_s = max(0.0, now - heartbeat)
-    alive = silent_s <= SILENCE_S and not is_dead(str(host), pid, start)
-    return Owner(host=str(host), pid=pid, start=start, silent_s=silent_s, alive=alive)
+    heartbeat_age_s = max(0.0, now - heartbeat)
+    alive = heartbeat_age_s <= LEASE_TIMEOUT_S and not is_dead(str(host), pid, start)
+    return LeaseOwner(host=str(host), pid=pid, start=start, heartbeat_age_s=heartbeat_age_s, alive=alive)
 
 
-def here() -> tuple[str, int, str | None]:
+def this_process() -> tuple[str, int, str | None]:
     """The host, process id and start of this process."""
-    return line(socket.gethostname()), os.getpid(), process_start(os.getpid())
+    return clean_text(socket.gethostname()), os.getpid(), process_start(os.getpid())
 
 
 def is_dead(host: str, pid: int, start: str | None) -> bool:
@@ -196,7 +196,7 @@ def is_dead(host: str, pid: int, start: str | None) -> bool:
         pid: Its number.
         start: When it started, as `process_start` said; without it only the number can be looked up.
     """
-    if host != line(socket.gethostname()):
+    if host != clean_text(socket.gethostname()):
         return False
     if start is not None:
         # Hosts may share a name, and containers a host: a number means something only where it was given.

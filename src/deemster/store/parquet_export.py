@@ -51,7 +51,7 @@ _ENTRIES = {"run": _TEXT, "position": _WHOLE, "body": _TEXT}
 _Row = Mapping[str, Any]
 
 
-def export_columns(store: Store, run_ids: Sequence[str], folder: Path) -> None:
+def export_parquet(store: Store, run_ids: Sequence[str], folder: Path) -> None:
     """Write runs as `runs`, `samples`, `outputs`, `marks` and `entries`, each a Parquet file of a folder.
 
     Values that are no text, number or truth value stand as JSON. Marks are those after settling, of every scoring.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from deemster.store.run_store import Store
 
 
-class Outcomes(msgspec.Struct, frozen=True):
+class PassCounts(msgspec.Struct, frozen=True):
     """The marks of one metric, counted.
 
     Attributes:
@@ -29,7 +29,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     unscored: Mapping[str, int]
 
 
-def outcomes(store: Store, run_id: str) -> tuple[Outcomes, ...]:
+def count_passes(store: Store, run_id: str) -> tuple[PassCounts, ...]:
     """The marks of a run as a report would show them, counted for each metric.
 
     Raises:
@@ -47,7 +47,7 @@ def outcomes(store: Store, run_id: str) -> tuple[Outcomes, ...]:
             else:
                 unscored[place][mark.cause] = unscored[place].get(mark.cause, 0) + 1
     return tuple(
-        Outcomes(
+        PassCounts(
             metric=card.name,
             passed=passed[place],
             failed=failed[place],

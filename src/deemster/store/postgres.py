@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from deemster.errors import MissingExtraError
-from deemster.store._sql_dialect import Insert, Row, Rows, failure
+from deemster.store._database import Connection, InsertStatement, Row, store_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,14 +24,14 @@ def _in_words(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-class PostgresRows:
+class PostgresConnection:
     """A connection to a PostgreSQL database, used by one thread at a time."""
 
     def __init__(self, url: str, where: str, *, durable: bool) -> None:
         import psycopg  # noqa: PLC0415 - an extra
 
         self._where, self._errors, self._secret = where, psycopg.Error, _password(url)
-        with self._told():
+        with self._raise_store_errors():
             self._base: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=_WAIT_S)
         with contextlib.ExitStack() as failing:
             failing.callback(self._base.close)
@@ -45,7 +45,7 @@ class PostgresRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             cursor = self._base.execute(_in_words(sql), values, binary=True)
             return cursor.fetchall() if cursor.description else []
 
@@ -55,7 +55,7 @@ class PostgresRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told(), self._base.cursor() as cursor:
+        with self._raise_store_errors(), self._base.cursor() as cursor:
             yield from cursor.stream(_in_words(sql), values, binary=True)
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
@@ -64,7 +64,7 @@ class PostgresRows:
         Raises:
             StoreError: The database refuses.
         """
-        with self._told():
+        with self._raise_store_errors():
             return self._base.execute(_in_words(sql), values).rowcount
 
     def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -75,11 +75,11 @@ class PostgresRows:
         """
         if not rows:
             return 0
-        with self._told(), self._base.cursor() as cursor:
+        with self._raise_store_errors(), self._base.cursor() as cursor:
             cursor.executemany(_in_words(sql), rows)
             return cursor.rowcount
 
-    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+    def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
         """Put in rows, but for those whose key is there already; how many were not.
 
         Raises:
@@ -102,7 +102,7 @@ class PostgresRows:
             # After a commit there is nothing left to roll back.
             self._abandon()
 
-    def roomy(self) -> contextlib.AbstractContextManager[None]:
+    def large_cache(self) -> contextlib.AbstractContextManager[None]:
         """Nothing: the server has its own memory."""
         return contextlib.nullcontext()
 
@@ -129,7 +129,7 @@ class PostgresRows:
             self._base.rollback()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _raise_store_errors(self) -> Iterator[None]:
         try:
             yield
         except self._errors as error:
@@ -137,10 +137,10 @@ class PostgresRows:
             for secret in self._secret:
                 said = said.replace(secret, "***")
             said = said if said.endswith("?") else f"{said.rstrip('.')}."
-            raise failure(self._where, f"The store cannot be used: {said}") from None
+            raise store_error(self._where, f"The store cannot be used: {said}") from None
 
 
-class Postgres:
+class PostgresDatabase:
     """A store in the schema `deemster` of a PostgreSQL database.
 
     Args:
@@ -161,29 +161,29 @@ class Postgres:
             raise MissingExtraError("A store in PostgreSQL", extra="postgres") from None
         self.where, self._url, self._durable = _shown(url), url, durable
 
-    def connect(self) -> PostgresRows:
+    def connect(self) -> PostgresConnection:
         """A connection of its own.
 
         Raises:
             StoreError: The server cannot be reached, or refuses.
         """
-        return PostgresRows(self._url, self.where, durable=self._durable)
+        return PostgresConnection(self._url, self.where, durable=self._durable)
 
-    def version(self, rows: Rows) -> int:
+    def version(self, connection: Connection) -> int:
         """How many migrations the database has seen; 0 where it is empty."""
-        if rows.read("SELECT to_regclass('deemster.migrations')")[0][0] is None:
+        if connection.read("SELECT to_regclass('deemster.migrations')")[0][0] is None:
             return 0
-        return int(rows.read("SELECT COALESCE(max(number), 0) FROM migrations")[0][0])
+        return int(connection.read("SELECT COALESCE(max(number), 0) FROM migrations")[0][0])
 
-    def stamp(self, rows: Rows, version: int) -> None:
+    def stamp(self, connection: Connection, version: int) -> None:
         """Say how many migrations the database has seen."""
-        rows.write("CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY)")
-        rows.write("INSERT INTO migrations VALUES (?)", (version,))
+        connection.write("CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY)")
+        connection.write("INSERT INTO migrations VALUES (?)", (version,))
 
-    def lock(self, rows: Rows) -> None:
+    def lock(self, connection: Connection) -> None:
         """Keep others from migrating until the transaction ends, and make the schema."""
-        rows.read("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-        rows.write("CREATE SCHEMA IF NOT EXISTS deemster")
+        connection.read("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        connection.write("CREATE SCHEMA IF NOT EXISTS deemster")
 
 
 def _shown(url: str) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from deemster.store._insert_run import sweep
-from deemster.store._run_reader import Tell
-from deemster.store.run_facts import RunRow, Status
+from deemster.store._insert_run import delete_abandoned_runs
+from deemster.store._run_reader import OnDamage
+from deemster.store.run_facts import RunRow, RunStatus
 
 if TYPE_CHECKING:
-    from deemster.store._sql_dialect import Rows
+    from deemster.store._database import Connection
     from deemster.store.run_store import Store
 
 _TABLES = "contents, samples, outputs, marks, entries, scorings, runs"
 
 
-class Reclaimed(NamedTuple):
+class ReclaimedSpace(NamedTuple):
     """What was given back.
 
     Attributes:
@@ -28,13 +28,13 @@ class Reclaimed(NamedTuple):
     size: int | None
 
 
-def spent(
+def runs_to_prune(
     store: Store,
     *,
     keep: int | None = None,
     before: str | None = None,
-    status: Status | None = None,
-    tell: Tell | None = None,
+    status: RunStatus | None = None,
+    on_damage: OnDamage = None,
 ) -> list[RunRow]:
     """Runs that fit every condition that is given, the newest first; none where none is.
 
@@ -45,7 +45,7 @@ def spent(
         keep: All but the newest so many of each suite, or of each dataset where there is no suite.
         before: Only those begun before this time, in RFC 3339.
         status: Only those of this status; `keep` counts no others then.
-        tell: Told of runs that are damaged, which are then left out; without it they raise.
+        on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
 
     Raises:
         StoreError: The store cannot be read.
@@ -54,7 +54,7 @@ def spent(
         return []
     found: list[RunRow] = []
     seen: Counter[tuple[str, str | None, str]] = Counter()
-    for run in store.runs(status=status, tell=tell):
+    for run in store.runs(status=status, on_damage=on_damage):
         group = (run.kind, run.suite, "" if run.suite is not None else run.dataset)
         seen[group] += 1
         is_kept = keep is not None and seen[group] <= keep
@@ -66,31 +66,31 @@ def spent(
     return found
 
 
-def reclaim(store: Store) -> Reclaimed:
+def reclaim_space(store: Store) -> ReclaimedSpace:
     """Remove contents of samples that no run uses, and give the space back to the system where that can be done.
 
     Raises:
         StoreError: The store cannot be written.
     """
     pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
-    sweep(pool)
-    is_file = pool.dialect.words["bytes"] == "BLOB"
-    with pool.writing() as rows:
+    delete_abandoned_runs(pool)
+    is_file = pool.database.words["bytes"] == "BLOB"
+    with pool.write_transaction() as connection:
         if not is_file:
             # A run that begins meanwhile must not count on a content that is about to go.
-            rows.write("LOCK TABLE contents IN SHARE ROW EXCLUSIVE MODE")
-        contents = rows.write(
+            connection.write("LOCK TABLE contents IN SHARE ROW EXCLUSIVE MODE")
+        contents = connection.write(
             "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM samples WHERE samples.content = contents.number)"
         )
-    with pool.lent() as rows:
+    with pool.connection() as connection:
         if not is_file:
-            rows.read(f"VACUUM {_TABLES}")
-            return Reclaimed(contents, None)
-        before = _size(rows)
-        rows.read("VACUUM")
-        rows.read("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Reclaimed(contents, before - _size(rows))
+            connection.read(f"VACUUM {_TABLES}")
+            return ReclaimedSpace(contents, None)
+        before = _size(connection)
+        connection.read("VACUUM")
+        connection.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        return ReclaimedSpace(contents, before - _size(connection))
 
 
-def _size(rows: Rows) -> int:
-    return int(rows.read("PRAGMA page_count")[0][0]) * int(rows.read("PRAGMA page_size")[0][0])
+def _size(connection: Connection) -> int:
+    return int(connection.read("PRAGMA page_count")[0][0]) * int(connection.read("PRAGMA page_size")[0][0])

@@ -12,20 +12,20 @@ import msgspec
 from deemster import __version__
 from deemster.errors import Issue, LeaseError, StoreError, visible
 from deemster.formats.atomic_write import write_aside
+from deemster.store._database import Connection, store_error
 from deemster.store._row_encoding import checksum
-from deemster.store._run_rows import number_of, run_rows
-from deemster.store._sql_dialect import Rows, failure
+from deemster.store._run_rows import find_run_number, read_runs
 from deemster.store.run_facts import RunRow
-from deemster.store.run_file_lines import (
+from deemster.store.run_file_format import (
+    IMPORTED_FACT,
     LONGEST,
-    RECEIVED,
     SCHEMA,
     EndLine,
     Header,
     RunLine,
     ScoringLine,
-    card_line,
-    written,
+    card_to_line,
+    encode_line,
 )
 
 if TYPE_CHECKING:
@@ -89,14 +89,14 @@ def run_pieces(store: Store, run_id: str) -> Iterator[bytes]:
         StoreError: There is no such run, or it is damaged.
     """
     digest = hashlib.sha256()
-    with store.reading() as rows:
-        run = next(run_rows(rows, store.where, "WHERE id = ?", (run_id,)), None)
+    with store.read_transaction() as connection:
+        run = next(read_runs(connection, store.where, "WHERE id = ?", (run_id,)), None)
         if run is None:
-            raise failure(store.where, f"The store holds no run `{visible(run_id, limit=80)}`.")
+            raise store_error(store.where, f"The store holds no run `{visible(run_id, limit=80)}`.")
         for line in _heads(run):
             digest.update(line)
             yield line
-        lines = _Lines(rows, run, number_of(rows, store.where, run_id), store.where)
+        lines = _Lines(connection, run, find_run_number(connection, store.where, run_id), store.where)
         counts = dict.fromkeys(("samples", "outputs", "marks", "entries"), 0)
         for kind in counts:
             for line in getattr(lines, kind)():
@@ -105,11 +105,11 @@ def run_pieces(store: Store, run_id: str) -> Iterator[bytes]:
                 yield line
     if counts["samples"] != run.samples or counts["outputs"] + counts["entries"] != run.done:
         raise lines.damage("rows are missing")
-    yield written(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
+    yield encode_line(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
 
 
 def _file(store: Store, header: Header, run_ids: Sequence[str]) -> Iterator[bytes]:
-    yield written(header)
+    yield encode_line(header)
     for run_id in run_ids:
         yield from run_pieces(store, run_id)
 
@@ -117,23 +117,23 @@ def _file(store: Store, header: Header, run_ids: Sequence[str]) -> Iterator[byte
 def _heads(run: RunRow) -> Iterator[bytes]:
     """The lines that say what a run and its scorings are."""
     known: dict[str, Any] = {name: getattr(run, name) for name in RunLine.__struct_fields__}
-    known["facts"] = {name: fact for name, fact in run.facts.items() if name != RECEIVED}
-    yield written(RunLine(**known))
+    known["facts"] = {name: fact for name, fact in run.facts.items() if name != IMPORTED_FACT}
+    yield encode_line(RunLine(**known))
     for scoring in run.scorings:
         known = {name: getattr(scoring, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
-        yield written(ScoringLine(**known, cards=tuple(map(card_line, scoring.cards))))
+        yield encode_line(ScoringLine(**known, cards=tuple(map(card_to_line, scoring.cards))))
 
 
 class _Lines:
     """The rows of one run as lines. Bodies are copied as they are, once their check sums fit."""
 
-    def __init__(self, rows: Rows, run: RunRow, number: int, where: str) -> None:
-        self._rows, self._run, self._number, self._where = rows, run, number, where
+    def __init__(self, connection: Connection, run: RunRow, number: int, where: str) -> None:
+        self._connection, self._run, self._number, self._where = connection, run, number, where
 
     def damage(self, what: str) -> StoreError:
         """An error about the run."""
         message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
-        return failure(self._where, message)
+        return store_error(self._where, message)
 
     def samples(self) -> Iterator[bytes]:
         for position, name, row_hash, labels, total, content, body, body_total in self._stream(_SAMPLES):
@@ -180,7 +180,7 @@ class _Lines:
             yield self._short(line, f"The graded item at position {position}")
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        return self._rows.stream(sql, (self._number,))
+        return self._connection.stream(sql, (self._number,))
 
     def _check(self, total: Any, body: Any, what: str, *key: Any) -> None:
         if not isinstance(body, bytes) or None in key or checksum(body, *key) != total:
@@ -188,7 +188,7 @@ class _Lines:
 
     def _short(self, line: bytes, what: str) -> bytes:
         if len(line) > LONGEST:
-            raise failure(
+            raise store_error(
                 self._where, f"{what} is longer than the {LONGEST // 2**20} MiB that a run file may have in a line."
             )
         return line

@@ -9,8 +9,8 @@ import msgspec
 
 from deemster.records import FrozenDict, MetricCard
 
-Kind: TypeAlias = Literal["run", "grading", "recording"]
-Status: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
+RunKind: TypeAlias = Literal["run", "grading", "recording"]
+RunStatus: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
 
 
 class SampleFacts(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    kind: Kind = "run"
+    kind: RunKind = "run"
     suite: str | None = None
     dataset: str
     fingerprint: str
@@ -85,7 +85,7 @@ class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     cards: tuple[MetricCard, ...]
     identity: Mapping[str, Any]
-    status: Status
+    status: RunStatus
     started_at: str | None
     finished_at: str | None
     done: int
@@ -103,7 +103,7 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
         scorings: Its scorings, the run's own first.
     """
 
-    status: Status
+    status: RunStatus
     reason: str | None
     finished_at: str | None
     duration_s: float | None
@@ -111,19 +111,19 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
     scorings: tuple[ScoringRow, ...]
 
 
-class Owner(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The process that holds a run.
 
     Attributes:
         host: The name of its machine.
         pid: Its process id.
         start: When it started, in the words of its machine; None where that cannot be told.
-        silent_s: Seconds since it was last heard of.
+        heartbeat_age_s: Seconds since its last heartbeat.
         alive: Whether the run is still its own: the process lives, or may live elsewhere and was heard of lately.
     """
 
     host: str
     pid: int
     start: str | None
-    silent_s: float
+    heartbeat_age_s: float
     alive: bool

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from deemster.datasets.fingerprint import row_hash
 from deemster.errors import Issue, StoreError, counted
 from deemster.formats.document import Reading
-from deemster.store.run_file_lines import (
+from deemster.store.run_file_format import (
+    IMPORTED_FACT,
     LONGEST,
-    RECEIVED,
     EndLine,
     EntryLine,
     Line,
@@ -23,8 +23,8 @@ from deemster.store.run_file_lines import (
     RunLine,
     SampleLine,
     ScoringLine,
-    header_of,
-    line_of,
+    parse_header,
+    parse_line,
 )
 
 _FAULTS = 100
@@ -34,7 +34,7 @@ _ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, En
 _PLACES = {kind: place for place, kind in enumerate(_ORDER)}
 
 
-class Received(NamedTuple):
+class CheckedRun(NamedTuple):
     """A run of a file that was checked.
 
     Attributes:
@@ -50,7 +50,7 @@ class Received(NamedTuple):
     outputs: int
 
 
-def raw_lines(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
+def raw_lines(path: Path, read_transaction: Reading) -> Iterator[tuple[int, bytes]]:
     """The lines of a run file without their ends, each with its number.
 
     Raises:
@@ -62,29 +62,29 @@ def raw_lines(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
             while data := file.readline(LONGEST + 1):
                 number += 1
                 if len(data) > LONGEST:
-                    reading.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
+                    read_transaction.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
                 yield number, data.removesuffix(b"\n")
     except FileNotFoundError:
-        reading.refuse("There is no such file.")
+        read_transaction.refuse("There is no such file.")
     except OSError as error:
-        reading.refuse(f"The file cannot be read: {error.strerror}.")
+        read_transaction.refuse(f"The file cannot be read: {error.strerror}.")
 
 
-def received(path: Path) -> list[Received]:
+def check_run_file(path: Path) -> list[CheckedRun]:
     """The runs of a file, every line of which is read strictly.
 
     Raises:
         StoreError: The file cannot be read or is no run file; the issues that were found are told.
     """
-    reading = Reading(str(path), error=StoreError)
-    lines = raw_lines(path, reading)
+    read_transaction = Reading(str(path), error=StoreError)
+    lines = raw_lines(path, read_transaction)
     _, first = next(lines, (0, b""))
     if not first:
-        reading.refuse("The file is empty.")
+        read_transaction.refuse("The file is empty.")
     try:
-        header = header_of(first)
+        header = parse_header(first)
     except ValueError as error:
-        reading.refuse(str(error), line=1)
+        read_transaction.refuse(str(error), line=1)
     issues: list[Issue] = []
     runs = list(_runs(path, lines, issues))
     if not issues and len(runs) != header.runs:
@@ -96,7 +96,7 @@ def received(path: Path) -> list[Received]:
     return runs
 
 
-def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -> Iterator[Received]:
+def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -> Iterator[CheckedRun]:
     """The runs that hold together; what is wrong with the others is added to the issues."""
     check: _Check | None = None
     seen: set[str] = set()
@@ -105,7 +105,7 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
         where = f"{path}:{number}"
         line = None
         try:
-            line = line_of(data)
+            line = parse_line(data)
             check.take(line, data)
         except ValueError as error:
             check.is_whole = False
@@ -116,7 +116,7 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
             if line.id in seen:
                 issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
             elif check.is_whole:
-                yield Received(line.id, line.sha256, line.samples, line.outputs)
+                yield CheckedRun(line.id, line.sha256, line.samples, line.outputs)
             seen.add(line.id)
             check = None
     if check is not None:
@@ -160,8 +160,8 @@ class _Check:
         if self._run is None:
             if not isinstance(line, RunLine):
                 raise _OutOfPlaceError("A run begins with a line `run`; this is another one.")
-            if RECEIVED in line.facts:
-                raise _OutOfPlaceError(f"`{RECEIVED}` is no fact of a run file.")
+            if IMPORTED_FACT in line.facts:
+                raise _OutOfPlaceError(f"`{IMPORTED_FACT}` is no fact of a run file.")
             if line.samples * line.repetitions > _EXECUTIONS:
                 raise _OutOfPlaceError(f"A run of a file has at most {_EXECUTIONS:,} executions.")
             self._run = line

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import Issue, StoreError, TakenError
+from deemster.errors import Issue, RunExistsError, StoreError
 from deemster.formats.document import Reading
-from deemster.store._connection_pool import Pool
-from deemster.store._insert_run import begun, delete, put_samples, sample_rows, sweep
-from deemster.store._row_encoding import Content, Labels, checksum
-from deemster.store._run_rows import count_done, insert_scoring, update_run, update_scoring
-from deemster.store._sql_dialect import Rows
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Connection
+from deemster.store._insert_run import delete_abandoned_runs, delete_run, encode_samples, insert_run, insert_samples
+from deemster.store._row_encoding import SampleContent, SampleLabels, checksum
+from deemster.store._run_rows import add_done, insert_scoring_row, update_run_row, update_scoring_row
 from deemster.store.lease import Lease
 from deemster.store.run_export import digest_of
 from deemster.store.run_facts import RunFacts, SampleFacts, ScoringRow
-from deemster.store.run_file_check import Received, raw_lines, received
-from deemster.store.run_file_lines import RECEIVED, RunLine, ScoringLine, card_of, line_of
+from deemster.store.run_file_check import CheckedRun, check_run_file, raw_lines
+from deemster.store.run_file_format import IMPORTED_FACT, RunLine, ScoringLine, card_from_line, parse_line
 
 if TYPE_CHECKING:
     from deemster.store.run_store import Store
@@ -31,7 +31,7 @@ _CHUNK = 10_000
 _HEAVY = 16 * 1024 * 1024
 
 
-class Taken(NamedTuple):
+class ImportedRun(NamedTuple):
     """What became of a run of a file.
 
     Attributes:
@@ -53,8 +53,8 @@ class _Sample(_Row, tag="sample", gc=False):
     position: int
     id: str
     row_hash: str
-    labels: Labels
-    content: Content | None
+    labels: SampleLabels
+    content: SampleContent | None
 
 
 class _Output(_Row, tag="output", gc=False):
@@ -93,7 +93,7 @@ _row_of = msgspec.json.Decoder(_Run | _Scoring | _Sample | _Output | _Marks | _E
 _NULL = b"null"
 
 
-def import_runs(store: Store, path: Path) -> list[Taken]:
+def import_runs(store: Store, path: Path) -> list[ImportedRun]:
     """Take in every run of a file, or none.
 
     The whole file is checked first. A run is seen by others once all of it is there.
@@ -103,12 +103,12 @@ def import_runs(store: Store, path: Path) -> list[Taken]:
         path: The file.
 
     Raises:
-        TakenError: The store has another run of the same id.
+        RunExistsError: The store has another run of the same id.
         StoreError: The file cannot be read or is no run file, or the store cannot be written.
     """
-    runs = received(path)
+    runs = check_run_file(path)
     pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
-    sweep(pool)
+    delete_abandoned_runs(pool)
     known = {run.id for run in runs if _is_known(store, run)}
     taken: list[Lease] = []
     lines = raw_lines(path, Reading(str(path), error=StoreError))
@@ -128,27 +128,27 @@ def import_runs(store: Store, path: Path) -> list[Taken]:
         failing.pop_all()
     for lease in taken:
         lease.release()
-    return [Taken(run.id, run.samples, run.id in known) for run in runs]
+    return [ImportedRun(run.id, run.samples, run.id in known) for run in runs]
 
 
-def _untaken(pool: Pool, taken: Sequence[Lease]) -> None:
+def _untaken(pool: ConnectionPool, taken: Sequence[Lease]) -> None:
     """Remove what was taken of a file that cannot be taken as a whole."""
     for lease in taken:
         lease.release()
-        delete(pool, lease.number)
+        delete_run(pool, lease.number)
 
 
-def _is_known(store: Store, run: Received) -> bool:
+def _is_known(store: Store, run: CheckedRun) -> bool:
     """Whether the store has the same run already.
 
     Raises:
-        TakenError: It has another one of that id.
+        RunExistsError: It has another one of that id.
     """
-    with store.reading() as rows:
-        if not rows.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
+    with store.read_transaction() as connection:
+        if not connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
             return False
     if digest_of(store, run.id) != run.sha256:
-        raise TakenError(Issue(f"The store has another run `{run.id}` already; nothing was taken in.", store.where))
+        raise RunExistsError(Issue(f"The store has another run `{run.id}` already; nothing was taken in.", store.where))
     return True
 
 
@@ -161,11 +161,11 @@ def _skip(lines: Iterator[tuple[int, bytes]]) -> None:
         pass
 
 
-def _take(pool: Pool, run: Received, lines: Iterator[tuple[int, bytes]], taken: list[Lease]) -> None:
+def _take(pool: ConnectionPool, run: CheckedRun, lines: Iterator[tuple[int, bytes]], taken: list[Lease]) -> None:
     """Write one run, of which nothing is seen before all of it is written."""
     digest = hashlib.sha256()
     first = next(lines)[1]
-    head = line_of(first)
+    head = parse_line(first)
     digest.update(first + b"\n")
     if not isinstance(head, RunLine) or head.id != run.id:
         raise ValueError("another run")
@@ -191,26 +191,26 @@ def _take(pool: Pool, run: Received, lines: Iterator[tuple[int, bytes]], taken: 
 
 def _facts(head: RunLine) -> RunFacts:
     known: dict[str, Any] = {name: getattr(head, name) for name in RunFacts.__struct_fields__}
-    return RunFacts(**{**known, "facts": {**head.facts, RECEIVED: True}})
+    return RunFacts(**{**known, "facts": {**head.facts, IMPORTED_FACT: True}})
 
 
 def _scoring_row(data: bytes) -> ScoringRow:
-    line = line_of(data)
+    line = parse_line(data)
     if not isinstance(line, ScoringLine):
         raise ValueError("no scoring")  # noqa: TRY004 - a file that changed, not a bad call
     known: dict[str, Any] = {name: getattr(line, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
-    return ScoringRow(**known, cards=tuple(map(card_of, line.cards)), done=0)
+    return ScoringRow(**known, cards=tuple(map(card_from_line, line.cards)), done=0)
 
 
-def _begun(pool: Pool, facts: RunFacts, scorings: Sequence[ScoringRow], taken: list[Lease]) -> _Filling:
-    lease = begun(pool, facts, ())
+def _begun(pool: ConnectionPool, facts: RunFacts, scorings: Sequence[ScoringRow], taken: list[Lease]) -> _Filling:
+    lease = insert_run(pool, facts, ())
     taken.append(lease)
-    with pool.writing() as rows:
-        lease.renew(rows)
-        rows.write("DELETE FROM scorings WHERE run = ?", (lease.number,))
+    with pool.write_transaction() as connection:
+        lease.renew(connection)
+        connection.write("DELETE FROM scorings WHERE run = ?", (lease.number,))
         for scoring in scorings:
-            insert_scoring(
-                rows, lease.number, scoring.number, scoring.cards, scoring.identity, started_at=scoring.started_at
+            insert_scoring_row(
+                connection, lease.number, scoring.number, scoring.cards, scoring.identity, started_at=scoring.started_at
             )
     return _Filling(pool, lease)
 
@@ -232,7 +232,7 @@ def _sample(row: _Sample) -> SampleFacts:
 class _Filling:
     """Writes the rows of a run in commits of bounded size."""
 
-    def __init__(self, pool: Pool, lease: Lease) -> None:
+    def __init__(self, pool: ConnectionPool, lease: Lease) -> None:
         self._pool, self._lease, self._run = pool, lease, lease.number
         self._waiting: list[Any] = []
         self._size = 0
@@ -252,42 +252,44 @@ class _Filling:
         """Write what is left and the counts, and let the run be seen."""
         self._write()
         state = {name: getattr(run, name) for name in ("status", "reason", "finished_at", "duration_s")}
-        with self._pool.writing() as rows:
-            self._lease.renew(rows)
-            count_done(rows, self._run, self._done)
+        with self._pool.write_transaction() as connection:
+            self._lease.renew(connection)
+            add_done(connection, self._run, self._done)
             for scoring in scorings:
                 count = self._marked[scoring.number]
-                rows.write(
+                connection.write(
                     "UPDATE scorings SET done = ?, done_mirror = ? WHERE run = ? AND number = ?",
                     (count, -count, self._run, scoring.number),
                 )
-                update_scoring(rows, self._run, scoring, status=scoring.status, finished_at=scoring.finished_at)
-            update_run(rows, self._run, _facts(run), **state)
+                update_scoring_row(
+                    connection, self._run, scoring, status=scoring.status, finished_at=scoring.finished_at
+                )
+            update_run_row(connection, self._run, _facts(run), **state)
 
     def _write(self) -> None:
         waiting, self._waiting, self._size = self._waiting, [], 0
         if not waiting:
             return
         kind = type(waiting[0])
-        with self._pool.writing() as rows:
-            self._lease.renew(rows)
+        with self._pool.write_transaction() as connection:
+            self._lease.renew(connection)
             if kind is _Sample:
-                put_samples(rows, sample_rows(self._run, map(_sample, waiting)))
+                insert_samples(connection, encode_samples(self._run, map(_sample, waiting)))
             elif kind is _Output:
-                self._outputs(rows, waiting)
+                self._outputs(connection, waiting)
             elif kind is _Marks:
-                self._marks(rows, waiting)
+                self._marks(connection, waiting)
             elif kind is _Entry:
-                self._entries(rows, waiting)
+                self._entries(connection, waiting)
 
-    def _outputs(self, rows: Rows, waiting: Sequence[_Output]) -> None:
+    def _outputs(self, connection: Connection, waiting: Sequence[_Output]) -> None:
         # The check sum of an output covers the id of its sample, of which a million would be too many to hold.
         sql = "SELECT position, id FROM samples WHERE run = ? AND position BETWEEN ? AND ?"
         wanted = {row.position for row in waiting}
-        known = rows.stream(sql, (self._run, waiting[0].position, waiting[-1].position))
+        known = connection.stream(sql, (self._run, waiting[0].position, waiting[-1].position))
         names = {position: name for position, name in known if position in wanted}
         found = [(row, bytes(row.body)) for row in waiting]
-        rows.write_many(
+        connection.write_many(
             "INSERT INTO outputs (run, position, repetition, at, body, checksum) VALUES (?, ?, ?, ?, ?, ?)",
             [
                 (
@@ -303,7 +305,7 @@ class _Filling:
         )
         self._done += len(waiting)
 
-    def _marks(self, rows: Rows, waiting: Sequence[_Marks]) -> None:
+    def _marks(self, connection: Connection, waiting: Sequence[_Marks]) -> None:
         values: list[Sequence[Any]] = []
         for row in waiting:
             key = (row.scoring, row.position, row.repetition)
@@ -311,15 +313,15 @@ class _Filling:
             settled = (None, None) if final == _NULL else (final, checksum(final, *key))
             values.append((self._run, *key, body, checksum(body, *key), *settled))
             self._marked[row.scoring] += 1
-        rows.write_many(
+        connection.write_many(
             "INSERT INTO marks (run, scoring, position, repetition, body, checksum, final, final_checksum)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         )
 
-    def _entries(self, rows: Rows, waiting: Sequence[_Entry]) -> None:
+    def _entries(self, connection: Connection, waiting: Sequence[_Entry]) -> None:
         found = [(row.position, bytes(row.body)) for row in waiting]
-        rows.write_many(
+        connection.write_many(
             "INSERT INTO entries (run, position, body, checksum) VALUES (?, ?, ?, ?)",
             [(self._run, position, body, checksum(body, position)) for position, body in found],
         )

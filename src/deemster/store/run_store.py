@@ -13,16 +13,22 @@ import msgspec
 
 from deemster.errors import Issue, LeaseError
 from deemster.records import Execution, MetricCard
-from deemster.store._connection_pool import Pool
-from deemster.store._find_runs import found_run, found_runs
-from deemster.store._insert_run import begun, delete, fill, sweep
-from deemster.store._row_encoding import as_json
-from deemster.store._run_reader import Reader, Told, view_of
-from deemster.store._run_rows import insert_scoring, number_of, recount, update_run, update_scoring
-from deemster.store._sql_dialect import Rows, failure
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Connection, store_error
+from deemster.store._find_runs import find_run, find_runs
+from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_all_samples, insert_run
+from deemster.store._row_encoding import encode_json
+from deemster.store._run_reader import OnDamage, RunReader, select_marks
+from deemster.store._run_rows import (
+    find_run_number,
+    insert_scoring_row,
+    recount_done,
+    update_run_row,
+    update_scoring_row,
+)
 from deemster.store.batched_writer import Writer, settle_marks
-from deemster.store.lease import Lease, owner_of, taken
-from deemster.store.run_facts import Kind, Owner, RunFacts, RunRow, SampleFacts, ScoringRow, Status
+from deemster.store.lease import Lease, acquire_lease, find_owner
+from deemster.store.run_facts import LeaseOwner, RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
 
 _SETTLED = 2000
 _ENDING = ("reason", "finished_at", "duration_s")
@@ -36,8 +42,8 @@ class Store:
         durable: Whether every sample is committed by itself.
     """
 
-    def __init__(self, pool: Pool, *, durable: bool) -> None:
-        self.where, self.durable = pool.dialect.where, durable
+    def __init__(self, pool: ConnectionPool, *, durable: bool) -> None:
+        self.where, self.durable = pool.database.where, durable
         self._pool, self._lock = pool, threading.Lock()
         self._leases: dict[str, Lease] = {}
 
@@ -57,13 +63,13 @@ class Store:
             lease.release()
         self._pool.close()
 
-    def reading(self) -> AbstractContextManager[Rows]:
+    def read_transaction(self) -> AbstractContextManager[Connection]:
         """A connection that sees one state of the store for the time of a block."""
-        return self._pool.reading()
+        return self._pool.read_transaction()
 
-    def writing(self) -> AbstractContextManager[Rows]:
+    def write_transaction(self) -> AbstractContextManager[Connection]:
         """A connection in one transaction, committed at the end of a block and rolled back where it raises."""
-        return self._pool.writing()
+        return self._pool.write_transaction()
 
     def begin(self, run: RunFacts, samples: Iterable[SampleFacts], *, cards: Sequence[MetricCard]) -> Lease:
         """Keep a run and its samples, and lease it. Others see the run once all its samples are there.
@@ -74,14 +80,14 @@ class Store:
             cards: Its metrics, in the order of the marks.
 
         Raises:
-            TakenError: There is a run of that id.
+            RunExistsError: There is a run of that id.
             StoreError: The number of samples is not what the run says, or the database refuses.
         """
-        sweep(self._pool)
-        lease = self._kept(begun(self._pool, run, cards))
+        delete_abandoned_runs(self._pool)
+        lease = self._kept(insert_run(self._pool, run, cards))
         with ExitStack() as failing:
             failing.callback(self._drop, lease)
-            fill(self._pool, lease, run, samples)
+            insert_all_samples(self._pool, lease, run, samples)
             failing.pop_all()
         return lease
 
@@ -89,7 +95,7 @@ class Store:
         with self._lock:
             self._leases.pop(lease.run_id, None)
         lease.release()
-        delete(self._pool, lease.number)
+        delete_run(self._pool, lease.number)
 
     def lease(self, run_id: str) -> Lease:
         """Take the right to write a run: a free one, one of a dead process, or one not heard of for 30 seconds.
@@ -98,21 +104,21 @@ class Store:
             LeaseError: Another process holds it; host and process id are named.
             StoreError: There is no such run, or the database refuses.
         """
-        return self._kept(taken(self._pool, run_id))
+        return self._kept(acquire_lease(self._pool, run_id))
 
     def _kept(self, lease: Lease) -> Lease:
         with self._lock:
             self._leases[lease.run_id] = lease
         return lease
 
-    def owner(self, run_id: str) -> Owner | None:
+    def owner(self, run_id: str) -> LeaseOwner | None:
         """The process that holds a run, or None.
 
         Raises:
             StoreError: There is no such run, or the database refuses.
         """
-        with self._pool.lent() as rows:
-            return owner_of(rows, self._pool, run_id)
+        with self._pool.connection() as connection:
+            return find_owner(connection, self._pool, run_id)
 
     def _held(self, run_id: str) -> Lease:
         with self._lock:
@@ -139,12 +145,12 @@ class Store:
         lease = self._held(run_id)
         row = self.run(run_id)
         for scoring in row.scorings[1:]:
-            if scoring.status == "running" and as_json(scoring.identity) == as_json(identity):
+            if scoring.status == "running" and encode_json(scoring.identity) == encode_json(identity):
                 return scoring.number
         number = len(row.scorings)
-        with self._pool.writing() as rows:
-            lease.renew(rows)
-            insert_scoring(rows, lease.number, number, cards, identity, started_at=started_at)
+        with self._pool.write_transaction() as connection:
+            lease.renew(connection)
+            insert_scoring_row(connection, lease.number, number, cards, identity, started_at=started_at)
         return number
 
     def writer(self, run_id: str, *, scoring: int = 0, outputs: bool = True) -> Writer:
@@ -165,12 +171,12 @@ class Store:
         *,
         suite: str | None = None,
         dataset: str | None = None,
-        kind: Kind | None = None,
-        status: Status | None = None,
+        kind: RunKind | None = None,
+        status: RunStatus | None = None,
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
-        tell: Told = None,
+        on_damage: OnDamage = None,
     ) -> list[RunRow]:
         """Runs, the newest first.
 
@@ -182,7 +188,7 @@ class Store:
             since: Only those begun at this time or later, in RFC 3339.
             until: Only those begun before this time.
             limit: At most so many.
-            tell: Told of runs that are damaged, which are then left out; without it they raise.
+            on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
 
         Raises:
             StoreError: A run is damaged, or the database refuses.
@@ -195,10 +201,10 @@ class Store:
             "started_at >= ?": since,
             "started_at < ?": until,
         }
-        with self._pool.reading() as rows:
-            return found_runs(rows, self.where, asked, limit=limit, tell=tell)
+        with self._pool.read_transaction() as connection:
+            return find_runs(connection, self.where, asked, limit=limit, on_damage=on_damage)
 
-    def run(self, name: str, *, kind: Kind | None = None) -> RunRow:
+    def run(self, name: str, *, kind: RunKind | None = None) -> RunRow:
         """One run.
 
         Args:
@@ -208,8 +214,8 @@ class Store:
         Raises:
             StoreError: There is none, there are several, it is damaged, or the database refuses.
         """
-        with self._pool.reading() as rows:
-            return found_run(rows, self.where, name, kind=kind)
+        with self._pool.read_transaction() as connection:
+            return find_run(connection, self.where, name, kind=kind)
 
     def cards(self, run_id: str) -> tuple[MetricCard, ...]:
         """The metrics of a run's report, in the order of the marks of `executions`.
@@ -217,21 +223,21 @@ class Store:
         Raises:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
-        return view_of(self.run(run_id).scorings).cards
+        return select_marks(self.run(run_id).scorings).cards
 
-    def samples(self, run_id: str, *, tell: Told = None, lean: bool = False) -> Iterator[SampleFacts]:
+    def samples(self, run_id: str, *, on_damage: OnDamage = None, lean: bool = False) -> Iterator[SampleFacts]:
         """The samples of a run, in order.
 
         Args:
             run_id: The run.
-            tell: Told what is damaged, which is then left out; without it, damage raises.
+            on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
             lean: Whether to leave out expected output and input, as where samples are counted.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        return self._reader(row, tell).samples(expected=row.samples, lean=lean)
+        return self._reader(row, on_damage).samples(expected=row.samples, lean=lean)
 
     def executions(
         self,
@@ -239,7 +245,7 @@ class Store:
         *,
         scoring: int | None = None,
         settled: bool = True,
-        tell: Told = None,
+        on_damage: OnDamage = None,
         lean: bool = False,
         since: int = 0,
     ) -> Iterator[Execution]:
@@ -251,7 +257,7 @@ class Store:
                 in the order of `cards`. An output that came after that scoring is `not_run` there. Where one scoring
                 is asked for, an execution it has not marked has no marks.
             settled: Whether marks are shown as they were settled, where they were.
-            tell: Told what is damaged, which is then left out; without it, damage raises.
+            on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
             lean: Whether to leave out texts, details and all else that is shown and not counted.
             since: The position they begin at.
 
@@ -259,39 +265,39 @@ class Store:
             StoreError: There is no such run or scoring, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        reader, done = self._reader(row, tell), 0 if row.kind == "grading" else row.done
-        view = view_of(row.scorings) if scoring is None else view_of([self._scoring(row, scoring)])
+        reader, done = self._reader(row, on_damage), 0 if row.kind == "grading" else row.done
+        view = select_marks(row.scorings) if scoring is None else select_marks([self._scoring(row, scoring)])
         return reader.executions(view, settled=settled, done=done, lean=lean, since=since)
 
-    def entries(self, run_id: str, *, tell: Told = None) -> Iterator[tuple[int, bytes]]:
+    def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.
 
         Args:
             run_id: The run.
-            tell: Told what is damaged, which is then left out; without it, damage raises.
+            on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        return self._reader(row, tell).entries(expected=row.done if row.kind == "grading" else 0)
+        return self._reader(row, on_damage).entries(expected=row.done if row.kind == "grading" else 0)
 
-    def moments(self, run_id: str) -> Iterator[tuple[int, str | None]]:
+    def output_times(self, run_id: str) -> Iterator[tuple[int, str | None]]:
         """When each output of a run came: position and time, in order.
 
         Raises:
             StoreError: There is no such run, or the database refuses.
         """
-        return self._reader(self.run(run_id), None).moments()
+        return self._reader(self.run(run_id), None).output_times()
 
-    def _reader(self, row: RunRow, tell: Told) -> Reader:
-        with self._pool.lent() as rows:
-            number = number_of(rows, self.where, row.id)
-        return Reader(self._pool, row.id, number, tell=tell)
+    def _reader(self, row: RunRow, on_damage: OnDamage) -> RunReader:
+        with self._pool.connection() as connection:
+            number = find_run_number(connection, self.where, row.id)
+        return RunReader(self._pool, row.id, number, on_damage=on_damage)
 
     def _scoring(self, row: RunRow, number: int) -> ScoringRow:
         if not 0 <= number < len(row.scorings):
-            raise failure(self.where, f"The run `{row.id}` has no scoring {number}.")
+            raise store_error(self.where, f"The run `{row.id}` has no scoring {number}.")
         return row.scorings[number]
 
     def settle(self, run_id: str, scoring: int, executions: Iterable[Execution]) -> None:
@@ -302,11 +308,11 @@ class Store:
             StoreError: The database refuses.
         """
         lease, each = self._held(run_id), iter(executions)
-        with self._pool.writing() as rows:
-            lease.renew(rows)
+        with self._pool.write_transaction() as connection:
+            lease.renew(connection)
             while chunk := list(itertools.islice(each, _SETTLED)):
-                settle_marks(rows, lease.number, scoring, chunk)
-            lease.renew(rows)
+                settle_marks(connection, lease.number, scoring, chunk)
+            lease.renew(connection)
 
     def amend(
         self,
@@ -314,7 +320,7 @@ class Store:
         *,
         facts: Mapping[str, Any] | None = None,
         identity: Mapping[str, Any] | None = None,
-        status: Status | None = None,
+        status: RunStatus | None = None,
     ) -> None:
         """Change what is known of a run, at once.
 
@@ -333,20 +339,20 @@ class Store:
         merged = {**row.facts, **(facts or {})}
         changed = msgspec.structs.replace(row, facts=merged, identity=known, status=status or row.status)
         state: dict[str, Any] = {name: None if status == "running" else getattr(row, name) for name in _ENDING}
-        with self._pool.writing() as rows:
-            lease.renew(rows)
-            update_run(rows, lease.number, changed, status=changed.status, **state)
+        with self._pool.write_transaction() as connection:
+            lease.renew(connection)
+            update_run_row(connection, lease.number, changed, status=changed.status, **state)
             if status == "running":
-                recount(rows, lease.number)
+                recount_done(connection, lease.number)
             if status is not None:
                 own = row.scorings[0]
-                update_scoring(rows, lease.number, own, status=status, finished_at=state["finished_at"])
+                update_scoring_row(connection, lease.number, own, status=status, finished_at=state["finished_at"])
 
     def finish(
         self,
         run_id: str,
         *,
-        status: Status,
+        status: RunStatus,
         reason: str | None,
         finished_at: str | None,
         duration_s: float | None,
@@ -376,12 +382,12 @@ class Store:
         state: dict[str, Any] = {name: getattr(row, name) for name in ("status", *_ENDING)}
         if scoring == 0:
             state = {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
-        with self._pool.writing() as rows:
-            lease.renew(rows)
-            update_run(rows, lease.number, changed, **state)
-            update_scoring(rows, lease.number, ended, status=status, finished_at=finished_at)
+        with self._pool.write_transaction() as connection:
+            lease.renew(connection)
+            update_run_row(connection, lease.number, changed, **state)
+            update_scoring_row(connection, lease.number, ended, status=status, finished_at=finished_at)
             if release:
-                lease.give_back(rows)
+                lease.release_within(connection)
         if release:
             lease.end()
 

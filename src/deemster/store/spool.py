@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from deemster.records import Execution
-from deemster.store._row_encoding import execution_body, execution_of, lean_execution_of
+from deemster.store._row_encoding import decode_execution, decode_lean_execution, encode_execution
 
 _IN_MEMORY = 32 * 1024 * 1024
 
@@ -37,7 +37,7 @@ class Spool:
         """
         rows = []
         for execution in executions:
-            row = execution_body(execution)
+            row = encode_execution(execution)
             place = execution.position * self._repetitions + execution.repetition
             self._offsets[place], self._lengths[place] = self._end, len(row)
             self._end += len(row)
@@ -50,11 +50,11 @@ class Spool:
 
     def __iter__(self) -> Iterator[Execution | None]:
         """Every execution in the order of the dataset, then repetition; None where there is none."""
-        return (None if row is None else execution_of(row) for row in self._rows())
+        return (None if row is None else decode_execution(row) for row in self._rows())
 
     def lean(self) -> Iterator[Execution]:
         """Those there are, in order, without what is not counted."""
-        return (lean_execution_of(row) for row in self._rows() if row is not None)
+        return (decode_lean_execution(row) for row in self._rows() if row is not None)
 
     def _rows(self) -> Iterator[bytes | None]:
         for offset, length in zip(self._offsets, self._lengths, strict=True):

@@ -6,52 +6,52 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.errors import StoreError
-from deemster.store._connection_pool import Pool
-from deemster.store._sql_dialect import Dialect, Rows, failure
+from deemster.store._connection_pool import ConnectionPool
+from deemster.store._database import Connection, Database, store_error
 from deemster.store.run_store import Store
 
 _FOLDER = Path(__file__).parent / "migrations"
 
 
-def migrate(dialect: Dialect, rows: Rows) -> None:
+def migrate(database: Database, connection: Connection) -> None:
     """Apply the migrations that a database has not seen, all in one transaction.
 
     Args:
-        dialect: The database.
-        rows: A connection to it.
+        database: The database.
+        connection: A connection to it.
 
     Raises:
         StoreError: The database comes from a newer version, belongs to something else, or refuses.
     """
     files = sorted(_FOLDER.glob("[0-9]*.sql"))
-    if _missing(dialect, rows, len(files)):
-        with rows.transaction():
-            dialect.lock(rows)
+    if _missing(database, connection, len(files)):
+        with connection.transaction():
+            database.lock(connection)
             # Another process may have been faster.
-            missing = _missing(dialect, rows, len(files))
+            missing = _missing(database, connection, len(files))
             for file in files[len(files) - missing :]:
-                for statement in statements(file, dialect):
-                    rows.write(statement)
+                for statement in statements(file, database):
+                    connection.write(statement)
             if missing:
-                dialect.stamp(rows, len(files))
+                database.stamp(connection, len(files))
 
 
-def statements(file: Path, dialect: Dialect) -> list[str]:
+def statements(file: Path, database: Database) -> list[str]:
     """The statements of a migration, in the words of a dialect."""
     text = file.read_text(encoding="utf-8")
-    for word, meaning in dialect.words.items():
+    for word, meaning in database.words.items():
         text = text.replace(f"{{{{{word}}}}}", meaning)
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return [statement.strip() for statement in "\n".join(lines).split(";\n") if statement.strip(";\n ")]
 
 
-def _missing(dialect: Dialect, rows: Rows, known: int) -> int:
-    version = dialect.version(rows)
+def _missing(database: Database, connection: Connection, known: int) -> int:
+    version = database.version(connection)
     if version < 0:
-        raise failure(dialect.where, "The store is damaged: its schema has no number.")
+        raise store_error(database.where, "The store is damaged: its schema has no number.")
     if version > known:
         message = f"This store has schema {version}; this version of deemster reads up to {known}. Update deemster."
-        raise failure(dialect.where, message)
+        raise store_error(database.where, message)
     return known - version
 
 
@@ -70,25 +70,25 @@ def open_store(where: str | Path | None = None, *, durable: bool = False, create
         StoreError: It cannot be opened: not a store, damaged, of a newer version, no permission.
         MissingExtraError: PostgreSQL is named and its client is not installed.
     """
-    pool = Pool(_dialect(where, durable=durable, create=create))
+    pool = ConnectionPool(_find_database(where, durable=durable, create=create))
     with ExitStack() as failing:
         failing.callback(pool.close)
-        with pool.lent() as rows:
-            migrate(pool.dialect, rows)
+        with pool.connection() as connection:
+            migrate(pool.database, connection)
         failing.pop_all()
     return Store(pool, durable=durable)
 
 
-def _dialect(where: str | Path | None, *, durable: bool, create: bool) -> Dialect:
+def _find_database(where: str | Path | None, *, durable: bool, create: bool) -> Database:
     place = str(DEFAULT if where is None else where)
     scheme, mark, _ = place.partition("://")
     if mark and scheme in ("postgresql", "postgres"):
-        from deemster.store.postgres import Postgres  # noqa: PLC0415 - an extra
+        from deemster.store.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
 
-        return Postgres(place, durable=durable)
+        return PostgresDatabase(place, durable=durable)
     if mark:
         message = f"`{scheme}://` is no kind of store. Known: a file, `postgresql://host/database`."
         raise StoreError(message)
-    from deemster.store._sqlite import Sqlite  # noqa: PLC0415 - a run without a store needs no database
+    from deemster.store._sqlite import SqliteDatabase  # noqa: PLC0415 - a run without a store needs no database
 
-    return Sqlite(Path(place), durable=durable, create=create)
+    return SqliteDatabase(Path(place), durable=durable, create=create)

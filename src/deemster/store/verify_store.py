@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import StoreError, counted
 from deemster.store._row_encoding import checksum
-from deemster.store._run_rows import number_of
+from deemster.store._run_rows import find_run_number
 from deemster.store.run_facts import RunRow
 
 if TYPE_CHECKING:
-    from deemster.store._sql_dialect import Rows
+    from deemster.store._database import Connection
     from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
@@ -23,7 +23,7 @@ _UNMARKED = (
 )
 
 
-def damages(store: Store) -> Iterator[str]:
+def find_damage(store: Store) -> Iterator[str]:
     """What is damaged, each said once, in words that name the run and what of it is lost.
 
     Raises:
@@ -39,59 +39,59 @@ def damages(store: Store) -> Iterator[str]:
 
 def _damages(store: Store) -> Iterator[str]:
     told: list[str] = []
-    with store.reading() as rows:
-        yield from _database(store, rows)
-        yield from _orphans(rows)
-        yield from _contents(rows)
-    runs = store.runs(tell=told.append)
+    with store.read_transaction() as connection:
+        yield from _database(store, connection)
+        yield from _orphans(connection)
+        yield from _contents(connection)
+    runs = store.runs(on_damage=told.append)
     yield from told
     for run in runs:
         try:
             yield from _run(store, run)
         except StoreError as error:
             # A run that was removed meanwhile is not damaged.
-            with store.reading() as rows:
-                if rows.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
+            with store.read_transaction() as connection:
+                if connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
                     yield str(error)
 
 
-def _database(store: Store, rows: Rows) -> Iterator[str]:
+def _database(store: Store, connection: Connection) -> Iterator[str]:
     """What SQLite itself finds; PostgreSQL checks its pages whenever it reads them, and references always."""
     pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
-    if pool.dialect.words["bytes"] != "BLOB":
+    if pool.database.words["bytes"] != "BLOB":
         return
     try:
-        for (found,) in rows.read(f"PRAGMA integrity_check({_MANY})"):
+        for (found,) in connection.read(f"PRAGMA integrity_check({_MANY})"):
             if found != "ok":
                 yield f"The database is damaged: {found}."
-        for table, count in _foreign(rows).items():
+        for table, count in _foreign(connection).items():
             refers = "refers" if count == 1 else "refer"
             yield f"{counted(count, 'row')} of `{table}` {refers} to something that is gone."
     except StoreError as error:
         yield str(error)
 
 
-def _foreign(rows: Rows) -> dict[str, int]:
+def _foreign(connection: Connection) -> dict[str, int]:
     found: dict[str, int] = {}
-    for table, *_ in rows.stream("PRAGMA foreign_key_check"):
+    for table, *_ in connection.stream("PRAGMA foreign_key_check"):
         found[table] = found.get(table, 0) + 1
     return found
 
 
-def _orphans(rows: Rows) -> Iterator[str]:
+def _orphans(connection: Connection) -> Iterator[str]:
     for table in _PARTS:
         sql = f"SELECT COUNT(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)"  # noqa: S608 - names only
-        count = _count(rows, sql)
+        count = _count(connection, sql)
         if isinstance(count, str):
             yield count
         elif count:
             yield f"{counted(count, 'row')} of `{table}` {'belongs' if count == 1 else 'belong'} to no run."
 
 
-def _contents(rows: Rows) -> Iterator[str]:
+def _contents(connection: Connection) -> Iterator[str]:
     lost = 0
     try:
-        for row_hash, body, total in rows.stream("SELECT row_hash, body, checksum FROM contents"):
+        for row_hash, body, total in connection.stream("SELECT row_hash, body, checksum FROM contents"):
             try:
                 lost += checksum(body, row_hash) != total
             except TypeError:
@@ -105,40 +105,42 @@ def _contents(rows: Rows) -> Iterator[str]:
 def _run(store: Store, run: RunRow) -> Iterator[str]:
     """What is damaged of a run whose own row is sound."""
     told: list[str] = []
-    for _ in store.samples(run.id, tell=told.append):
+    for _ in store.samples(run.id, on_damage=told.append):
         pass
     if run.kind == "grading":
-        for _ in store.entries(run.id, tell=told.append):
+        for _ in store.entries(run.id, on_damage=told.append):
             pass
     else:
         for scoring in run.scorings:
             for settled in (False, True):
-                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, tell=told.append):
+                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=told.append):
                     pass
     yield from told
     yield from _counts(store, run)
 
 
 def _counts(store: Store, run: RunRow) -> Iterator[str]:
-    with store.reading() as rows:
-        number = number_of(rows, store.where, run.id)
-        stray = _count(rows, _UNMARKED, number)
+    with store.read_transaction() as connection:
+        number = find_run_number(connection, store.where, run.id)
+        stray = _count(connection, _UNMARKED, number)
         if isinstance(stray, str):
             yield stray
             return
         if stray:
             yield f"The run `{run.id}` is damaged: {counted(stray, 'mark row')} without an output."
         # A run may be going on: the counts are those of this moment, not those that were read before.
-        for scoring, done in rows.read("SELECT number, done FROM scorings WHERE run = ? ORDER BY number", (number,)):
-            held = _count(rows, "SELECT COUNT(*) FROM marks WHERE run = ? AND scoring = ?", number, scoring)
+        for scoring, done in connection.read(
+            "SELECT number, done FROM scorings WHERE run = ? ORDER BY number", (number,)
+        ):
+            held = _count(connection, "SELECT COUNT(*) FROM marks WHERE run = ? AND scoring = ?", number, scoring)
             if held != done:
                 text = f"{held} of {counted(done, 'mark row')} of scoring {scoring} are there"
                 yield f"The run `{run.id}` is damaged: {text}."
 
 
-def _count(rows: Rows, sql: str, *values: Any) -> int | str:
+def _count(connection: Connection, sql: str, *values: Any) -> int | str:
     """A count, or why there is none."""
     try:
-        return int(rows.read(sql, values)[0][0])
+        return int(connection.read(sql, values)[0][0])
     except StoreError as error:
         return str(error)

@@ -68,9 +68,9 @@ def main():
         "SET search_path TO deemster",
         "CREATE TABLE migrations (number BIGINT PRIMARY KEY)",
     ]
-    with open_store(sys.argv[2]) as store, store.reading() as rows:
+    with open_store(sys.argv[2]) as store, store.read_transaction() as rows:
         for file in sorted(_FOLDER.glob("*.sql")):
-            lines += statements(file, store._pool.dialect)
+            lines += statements(file, store._pool.database)
         for table in TABLES:
             for row in rows.read(f"SELECT * FROM {table}"):
                 lines.append(f"INSERT INTO {table} VALUES ({', '.join(map(literal, row))})")

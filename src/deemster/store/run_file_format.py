@@ -12,13 +12,13 @@ from deemster.errors import did_you_mean, visible
 from deemster.formats.document import DEPTH
 from deemster.formats.strict_json import json_value
 from deemster.records import Mark, MetricCard
-from deemster.store._row_encoding import Content, Kept, Labels
+from deemster.store._row_encoding import SampleContent, SampleLabels, StoredAnswer
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
 # The longest line that is read, so that what a hostile one can make of memory is bounded.
 LONGEST = 16 * 1024 * 1024
 # The fact by which a store knows a run that came from a file: nothing that such a run names may be asked or loaded.
-RECEIVED = "received"
+IMPORTED_FACT = "received"
 
 # PostgreSQL has no zero bytes in its text.
 Plain: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z")]
@@ -87,8 +87,8 @@ class SampleLine(_Line, frozen=True, kw_only=True, tag="sample"):
     position: Count
     id: Name
     row_hash: Hex
-    labels: Labels
-    content: Content | None
+    labels: SampleLabels
+    content: SampleContent | None
 
 
 class OutputLine(_Line, frozen=True, kw_only=True, tag="output"):
@@ -97,7 +97,7 @@ class OutputLine(_Line, frozen=True, kw_only=True, tag="output"):
     position: Count
     repetition: Count
     at: Plain | None
-    body: Kept
+    body: StoredAnswer
 
 
 class MarksLine(_Line, frozen=True, kw_only=True, tag="marks"):
@@ -145,7 +145,7 @@ _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
 _DEEPEST = DEPTH + 10
 
 
-def written(line: Line | Header) -> bytes:
+def encode_line(line: Line | Header) -> bytes:
     r"""A line as the bytes that stand in a file.
 
     >>> written(Header(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
@@ -154,7 +154,7 @@ def written(line: Line | Header) -> bytes:
     return _encode(line) + b"\n"
 
 
-def header_of(data: bytes) -> Header:
+def parse_header(data: bytes) -> Header:
     """The first line.
 
     Raises:
@@ -171,7 +171,7 @@ def header_of(data: bytes) -> Header:
     return header
 
 
-def line_of(data: bytes) -> Line:
+def parse_line(data: bytes) -> Line:
     """A line after the first one, read strictly: a file may come from anywhere.
 
     Raises:
@@ -198,13 +198,13 @@ def line_of(data: bytes) -> Line:
     return line
 
 
-def card_line(card: MetricCard) -> Card:
+def card_to_line(card: MetricCard) -> Card:
     """A metric as a line has it."""
     quotes = None if card.quotes is None else tuple(sorted(card.quotes))
     return Card(**{**card._asdict(), "quotes": quotes})
 
 
-def card_of(line: Card) -> MetricCard:
+def card_from_line(line: Card) -> MetricCard:
     """A metric as scorings have it."""
     quotes = None if line.quotes is None else frozenset(line.quotes)
     return MetricCard(**{**msgspec.structs.asdict(line), "quotes": quotes})

@@ -11,7 +11,7 @@ from deemster.errors import Issue, StoreError
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Insert(NamedTuple):
+class InsertStatement(NamedTuple):
     """How rows of a table are put in, but for those whose key is there already.
 
     Attributes:
@@ -31,7 +31,7 @@ class Insert(NamedTuple):
         return f"INSERT INTO {self.into} VALUES {', '.join([self.values] * count)} ON CONFLICT DO NOTHING"  # noqa: S608 - names only
 
 
-class Rows(Protocol):
+class Connection(Protocol):
     """One connection. Every failure is a `StoreError` that names the store and the cause."""
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -50,7 +50,7 @@ class Rows(Protocol):
         """Run a statement for each row of values; how many rows all of them changed."""
         ...
 
-    def insert_many(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> int:
+    def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
         """Put in rows, but for those whose key is there already; how many were not."""
         ...
 
@@ -58,7 +58,7 @@ class Rows(Protocol):
         """A writing transaction, committed at the end and rolled back where it raises."""
         ...
 
-    def roomy(self) -> AbstractContextManager[None]:
+    def large_cache(self) -> AbstractContextManager[None]:
         """A block in which much is written all over the store: more memory is used, and given back at its end."""
         ...
 
@@ -71,7 +71,7 @@ class Rows(Protocol):
         ...
 
 
-class Dialect(Protocol):
+class Database(Protocol):
     """A database behind the store.
 
     Attributes:
@@ -84,23 +84,23 @@ class Dialect(Protocol):
     words: Mapping[str, str]
     now: str
 
-    def connect(self) -> Rows:
+    def connect(self) -> Connection:
         """A connection of its own."""
         ...
 
-    def version(self, rows: Rows) -> int:
+    def version(self, connection: Connection) -> int:
         """How many migrations the database has seen; 0 where it is empty."""
         ...
 
-    def stamp(self, rows: Rows, version: int) -> None:
+    def stamp(self, connection: Connection, version: int) -> None:
         """Say how many migrations the database has seen."""
         ...
 
-    def lock(self, rows: Rows) -> None:
+    def lock(self, connection: Connection) -> None:
         """Keep others from migrating until the transaction ends."""
         ...
 
 
-def failure(where: str, message: str) -> StoreError:
+def store_error(where: str, message: str) -> StoreError:
     """An error about a store, in one line."""
     return StoreError(Issue(message, where))
