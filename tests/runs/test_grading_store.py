@@ -19,7 +19,7 @@ from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.runs.grade_dataset import grade, grade_async, run_grading
 from deemster.runs.model_access import build_model_access
-from deemster.runs.run_writer import RunStorage
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
@@ -431,7 +431,7 @@ def test_votes_of_other_judges_are_not_mixed_even_with_permission(place, now):
     fakes = models(now)
     with pytest.raises(ConfigurationError, match="The judges were `a`, and are ") as error:
         kept(items(2), place, judges=now, roles=fakes, resume=True, allow_changed=True)
-    assert "even with `--allow-changed`" in str(error.value)
+    assert "not even `--allow-changed` mixes these" in str(error.value)
     assert [fake.asked for fake in fakes.values()] == [[]] * len(fakes)
     assert rows(place)[0].status == "complete"
 

@@ -167,11 +167,11 @@ def test_progress_that_is_there_is_not_lost_by_mistake(trail):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"seed": 1}, "`seed` has changed"),
-        ({"rounds": 5}, "`rounds` has changed"),
-        ({"items": 201}, "`dataset` has changed"),
-        ({"grader": dm.CriterionGrader(dm.Judge("other", "judge"))}, "`grader` has changed"),
-        ({"writer": "judge"}, "`writer` has changed"),
+        ({"seed": 1}, "seed: was 0, is 1"),
+        ({"rounds": 5}, "rounds: was 3, is 5"),
+        ({"items": 201}, "dataset: was"),
+        ({"grader": dm.CriterionGrader(dm.Judge("other", "judge"))}, "grader.judges.0.id: was j, is other"),
+        ({"writer": "judge"}, "writer: was writer, is judge"),
     ],
 )
 def test_progress_of_other_work_is_refused(trail, changed, message):
@@ -332,5 +332,5 @@ def test_reasons_that_changed_are_other_work(trail):
         return dm.improve_rubric(RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **options)
 
     told("Because.")
-    with pytest.raises(dm.ConfigurationError, match="`reasons` has changed"):
+    with pytest.raises(dm.ConfigurationError, match="reasons: was 77dae2ff8bf9…, is 78e0aac3c678…"):
         told("For another reason.", resume=True)

@@ -14,8 +14,8 @@ from deemster.results import MetricsAggregator
 from deemster.runs import _build_report as deriving
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_run import stored_report
 from deemster.store import open_store

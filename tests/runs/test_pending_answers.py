@@ -17,8 +17,8 @@ from deemster.runs._execution_batch import WorkItem, finish_work
 from deemster.runs._pending_answers import ExecutionHandover, PendingStorage
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_run import stored_report
 from deemster.store import open_store

@@ -16,8 +16,8 @@ from deemster.runs.evaluation_job import build_job
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_run import stored_report
 from deemster.store import RunFacts, SampleFacts, open_store

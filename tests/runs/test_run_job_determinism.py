@@ -17,8 +17,8 @@ from deemster.models import Price, Role
 from deemster.records import Answer, Usage
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.report.runs import CLOCK

@@ -33,8 +33,8 @@ from deemster.runs.grade_dataset import criterion_checks, run_grading
 from deemster.runs.grading_store import grading_status
 from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
 from deemster.runs.play_scripts import script_result
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 
 SCHEMA = "deemster.grading.v1"

@@ -23,7 +23,7 @@ from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redact_re
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess, budget_issues
-from deemster.runs.run_writer import RunStorage
+from deemster.runs.run_lifecycle import RunStorage
 
 if TYPE_CHECKING:
     from deemster.store import Store

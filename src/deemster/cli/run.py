@@ -24,8 +24,8 @@ from deemster.results import Decision
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
 

@@ -41,7 +41,7 @@ class GradingWork:
         checks: The metrics that answer criteria.
         stop: Asks the grading to stop.
         progress: Told how far it is.
-        docket: Where graded items are kept; None where they end with the program.
+        writer: Stores graded items; None where they end with the program.
 
     Attributes:
         stop: Asks the grading to stop.
@@ -59,10 +59,10 @@ class GradingWork:
         *,
         stop: Stop,
         progress: Callable[[Progress], None] | None,
-        docket: GradingWriter | None = None,
+        writer: GradingWriter | None = None,
     ) -> None:
         self._dataset, self._grader, self._checks, self._progress = dataset, grader, checks, progress
-        self._docket, self.stop = docket, stop
+        self._writer, self.stop = writer, stop
         self._pages = GradingBuffer(len(dataset))
         self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
         self._left: Iterable[int] = iter(range(len(dataset)))
@@ -85,7 +85,7 @@ class GradingWork:
         return self._grader.seed
 
     def restore(self, tell: Callable[[str], None]) -> None:
-        """Take what was graded before from the docket.
+        """Take what was graded before from the store.
 
         Args:
             tell: Told what is damaged.
@@ -93,11 +93,11 @@ class GradingWork:
         Raises:
             StoreError: The store fails.
         """
-        if self._docket is None:
+        if self._writer is None:
             return
         done: set[int] = set()
         payments, tokens, usd = vote_payments(), 0, Decimal(0)
-        for position, item, known in self._docket.stored(tell):
+        for position, item, known in self._writer.stored(tell):
             paid = paid_amount(vote.usage for vote in item.settle(payments).votes)
             tokens, usd = tokens + paid[0], usd + paid[1]
             if known is None:
@@ -163,9 +163,9 @@ class GradingWork:
         """Keep a graded item; what the store cannot take stops the grading."""
         if position in self._known:
             item = carry_over_calls(self._pages.whole(position), item)
-        if self._docket is not None and self._trouble is None:
+        if self._writer is not None and self._trouble is None:
             try:
-                await asyncio.to_thread(self._docket.add, position, item)
+                await asyncio.to_thread(self._writer.add, position, item)
             except StoreError as error:
                 self._trouble = error
                 self.stop.request("the store failed")
@@ -243,8 +243,8 @@ class GradingWork:
             halted=self._halted if self._not_run else None,
             n_failed_items=self._errors,
             n_undecided=self._undecided,
-            run=None if self._docket is None else self._docket.run_id,
-            mixed=() if self._docket is None else self._docket.mixed,
+            run=None if self._writer is None else self._writer.run.id,
+            mixed=() if self._writer is None else self._writer.mixed,
         )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Issue, visible
+from deemster.errors import ConfigurationError, Issue
 from deemster.formats.atomic_write import write_aside
-from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
 from deemster.records.shared_call_cost import Spending
+from deemster.runs._run_identity import identity_differences, plain_json
+from deemster.runs.run_lifecycle import new_token, refuse_changes
 
 SCHEMA = "deemster.improvement-progress.v1"
 
@@ -105,8 +105,8 @@ class ImprovementLog:
         self.token: str | None = None
         if path is None:
             return
-        self.token = secrets.token_hex(8)
-        plain = msgspec.json.decode(canonical(dict(identity)))
+        self.token = new_token()
+        plain = plain_json(identity)
         head = LogHeader(schema_version=SCHEMA, identity=plain, token=self.token)
         try:
             if path.exists():
@@ -180,17 +180,11 @@ class ImprovementLog:
         first, *rest = facts
         if not isinstance(first, LogHeader):
             raise ConfigurationError(Issue("This is no progress file of `rubric improve`.", str(path)))
-        changed = [
-            Issue(
-                f"`{key}` has changed since: it was {_told(first.identity.get(key))}, and is {_told(value)}.", str(path)
-            )
-            for key, value in head.identity.items()
-            if first.identity.get(key) != value
-        ]
         if first.schema_version != SCHEMA:
-            changed.insert(0, Issue(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
-        if changed:
-            raise ConfigurationError(changed)
+            raise ConfigurationError(Issue(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
+        if changes := identity_differences(first.identity, head.identity):
+            way_out = "Remove the file to start anew, or go on with what it was begun with."
+            raise refuse_changes("The improvement", changes, where=str(path), way_out=way_out)
         self.token = first.token
         for fact in rest:
             if not isinstance(fact, LogHeader):
@@ -210,7 +204,3 @@ class ImprovementLog:
 
 def _line(fact: LogHeader | LoggedVerdicts | LoggedProposal) -> bytes:
     return msgspec.json.encode(fact) + b"\n"
-
-
-def _told(value: Any) -> str:
-    return f"`{visible(canonical(value).decode(), limit=80)}`"

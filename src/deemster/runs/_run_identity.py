@@ -1,4 +1,4 @@
-"""What makes a run the same run: everything that could change its marks, as plain JSON."""
+"""The identity of a run of any kind: everything that could change its results, as plain JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import visible
+from deemster.formats.canonical_json import canonical
+from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models import Role
 from deemster.records import MetricCard
 from deemster.results import aggregator_name
+from deemster.runs import metric_catalog as catalog
 from deemster.runs.evaluation_job import Job
 from deemster.runs.metric_catalog import AdjustedMetric
+from deemster.runs.model_access import ModelAccess
 from deemster.runs.run_plan import Plan
 
 _SHOWN = 80
@@ -32,7 +39,7 @@ def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) ->
         order: A digest of the samples' ids in their order, which the dataset's fingerprint does not see.
     """
     plan = job.plan
-    return {
+    identity = {
         "dataset": plan.dataset.fingerprint,
         "order": order,
         "target": dict(getattr(plan.target, "identity", None) or {"kind": type(plan.target).__name__}),
@@ -41,6 +48,7 @@ def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) ->
         "repetitions": plan.repetitions,
         "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
     }
+    return plain_json(identity)
 
 
 def scoring_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
@@ -57,19 +65,58 @@ def scoring_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
     }
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def grading_identity(
+    dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[Any, Any], access: ModelAccess
+) -> dict[str, Any]:
+    """The identity of a grading: items, rubrics, settings with prompts, checks and models; labels do not count.
+
+    Where judges see no examples of an item's own cluster, the clusters count too.
+
+    Args:
+        dataset: What is graded.
+        grader: Who judges, and how.
+        checks: The metrics that answer criteria.
+        access: The models.
+    """
+    rubrics = {id(rubric): rubric for rubric in dataset.rubrics}.values()
+    roles = sorted({role for each in (grader, *checks.values()) for role in each.roles})
+    identity = {
+        "items": digest([[item.id, dataset.grading_fingerprint(item)] for item in dataset.items]),
+        "rubric": digest([rubric.to_dict() for rubric in rubrics]),
+        "settings": grader.settings,
+        "checks": {criterion.name: _check_identity(check) for criterion, check in checks.items()},
+        "models": {role: model_identity(access.roles[role]) for role in roles},
+    }
+    few = grader.few_shot
+    if few is not None and few.cluster is not None:
+        identity["clusters"] = digest([few.cluster_of(str(item.id), item.metadata) for item in dataset.items])
+    return plain_json(identity)
+
+
+def digest(value: Any) -> str:
+    """The SHA-256 of a JSON value, in hex."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def plain_json(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity as it looks once it is stored and read again."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(identity))
+    return found
+
+
+def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """How two identities differ, one sentence for each part: what it was, what it is.
 
-    >>> differences({"seed": 1, "metrics": {"a": "a v1"}}, {"seed": 2, "metrics": {"a": "a v1"}})
+    >>> identity_differences({"seed": 1, "metrics": {"a": "a v1"}}, {"seed": 2, "metrics": {"a": "a v1"}})
     ['seed: was 1, is 2']
-    >>> differences({"judges": [{"id": "ada"}]}, {"judges": [{"id": "ada"}, {"id": "bert"}]})
+    >>> identity_differences({"judges": [{"id": "ada"}]}, {"judges": [{"id": "ada"}, {"id": "bert"}]})
     ['judges.1: was not there, is bert']
     """
     return [f"{visible(name)}: was {_told(old)}, is {_told(new)}" for name, old, new in _compared(before, now, path="")]
 
 
-def run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
-    """A run's id: when it started, and a digest of what it was.
+def evaluation_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
+    """The id of an evaluation: when it started, and a digest of what it runs.
 
     Args:
         started: When it started.
@@ -84,15 +131,24 @@ def run_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
         format_time(started),
     )
     further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
-    digest = hashlib.sha256(repr(facts + further).encode()).hexdigest()
-    return f"{started:%Y%m%dT%H%M%SZ}-{digest[:6]}"
+    return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
+
+
+def run_id(started: datetime, distinction: str) -> str:
+    """The id of a run: when it started, and the first six characters of what tells it from others.
+
+    >>> from datetime import UTC
+    >>> run_id(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "bf6474aa")
+    '20260102T030405Z-bf6474'
+    """
+    return f"{started:%Y%m%dT%H%M%SZ}-{distinction[:6]}"
 
 
 def format_time(at: datetime) -> str:
     """A time as reports write it: RFC 3339, UTC, milliseconds.
 
     >>> from datetime import UTC
-    >>> moment(datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC))
+    >>> format_time(datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC))
     '2026-01-02T03:04:05.678Z'
     """
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
@@ -104,6 +160,12 @@ def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
         # A user's metric may change without anybody giving it another version.
         found["source"] = source
     return found
+
+
+def _check_identity(check: Any) -> Any:
+    """The identity of a metric that answers a criterion; users change their own without a new version."""
+    source = source_digest(check.metric) if catalog.family(check.metric) == "custom" else None
+    return check.identity if source is None else {"identity": check.identity, "source": source}
 
 
 def source_digest(metric: Any) -> str | None:

@@ -17,8 +17,8 @@ from deemster.report import Report, redact_report
 from deemster.results import Aggregator
 from deemster.runs.evaluation_job import DELTA, build_job
 from deemster.runs.run_job import run_job
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync, with_parameters_of
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store, open_store
 from deemster.targets.saved_outputs import SavedOutputs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +17,13 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._criterion_metrics import build_criterion_checks
 from deemster.runs._grading_pool import GradingWork
+from deemster.runs._run_identity import grading_identity
 from deemster.runs.evaluate_dataset import warner
-from deemster.runs.grading_store import grading_identity, open_grading_writer
+from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync, with_parameters_of
-from deemster.runs.run_writer import RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import Store, open_store
 
@@ -159,17 +159,16 @@ async def run_grading(
     if storage is None:
         work = GradingWork(known, grader, checks, stop=stop, progress=progress)
         return await _graded(work, access, clock=clock, warn=warn)
-    terms = grading_identity(known, grader, checks, access)
-    with open_grading_writer(
-        terms, storage, name=name or _name(known, dataset), seed=grader.seed, clock=clock
-    ) as docket:
-        work = GradingWork(known, grader, checks, stop=stop, progress=progress, docket=docket)
+    identity = grading_identity(known, grader, checks, access)
+    name = name or _name(known, dataset)
+    with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, clock=clock) as writer:
+        work = GradingWork(known, grader, checks, stop=stop, progress=progress, writer=writer)
         work.restore(warn)
         if work.before or work.again:
             again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
-            storage.tell(f"Resuming the grading {docket.run_id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, access, clock=clock, warn=warn, token=docket.token)
-        docket.close(grading)
+            storage.tell(f"Resuming the grading {writer.run.id}: {work.before:,} of {len(known):,} are done{again}.")
+        grading = await _graded(work, access, clock=clock, warn=warn, token=writer.run.token)
+        writer.close(grading)
         return grading
 
 
@@ -179,12 +178,9 @@ async def _graded(
     """Do the work, and say what a person should know."""
     stop, spent = work.stop, work.spent
     async with open_gateway(
-        access, clock=clock, seed=work.seed, on_stop=stop.request, run=token, spent=spent
+        access, clock=clock, seed=work.seed, stop=stop, warn=warn, run=token, spent=spent
     ) as gateway:
-        stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         await work.done(gateway)
-        for note in gateway.notes:
-            warn(note)
     grading = work.grading()
     if grading.halted is not None:
         missing = sum(judge.not_run for judge in grading.judges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs.play_scripts import Ask, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan
+from deemster.runs.stop_request import Stop
 
 BATCH = 256
 
@@ -128,7 +130,8 @@ async def open_gateway(
     *,
     clock: Clock | None,
     seed: int,
-    on_stop: Callable[[str], None] | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None] | None = None,
     dry_run: bool = False,
     run: str | None = None,
     spent: Spending = NOTHING_SPENT,
@@ -139,7 +142,8 @@ async def open_gateway(
         access: How the run may ask.
         clock: The time.
         seed: For everything that draws.
-        on_stop: Told when no more requests can be made, and why.
+        stop: Asks the run to stop: the gateway then asks nothing more, and says so itself where its budget is spent.
+        warn: Told at the end what a person should know about the models.
         dry_run: Whether requests are only counted.
         run: The run that asks, where it can be resumed.
         spent: What that run has used already.
@@ -162,12 +166,17 @@ async def open_gateway(
             seed=seed,
             offline=access.offline,
             dry_run=dry_run,
-            on_stop=on_stop,
+            on_stop=None if stop is None else stop.request,
             run=run,
             paid=spent.call_ids,
         )
         async with gateway:
+            if stop is not None:
+                stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
             yield gateway
+            if warn is not None:
+                for note in gateway.notes:
+                    warn(note)
         if gateway.configuration_error is not None:
             raise gateway.configuration_error
     finally:

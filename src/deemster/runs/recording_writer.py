@@ -1,4 +1,4 @@
-"""Where a recorder puts its records: one recording in a store, opened again where it fails."""
+"""Stores the records of a recorder: one recording after the other, opened again where the store fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
-from deemster.store import Lease, RunFacts, SampleFacts, Store, Writer, open_store
+from deemster.runs._run_identity import format_time, run_id
+from deemster.runs.run_lifecycle import RunDefinition, StoredRun, begin_run
+from deemster.store import RunFacts, SampleFacts, open_store
 from deemster.targets.python_target import as_output
 
 RETRY_S = 30.0
@@ -51,10 +53,10 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class RecordingWriter:
-    """Stores records, and says how many it could store; what it cannot do never raises.
+    """Stores records, and says how many it could store; it never raises.
 
     Args:
-        dataset: What they belong to.
+        dataset: What the records belong to.
         store: The store's file or URL.
         clock: The time of day.
         rate: The share of calls that is recorded, which the recording says.
@@ -63,32 +65,31 @@ class RecordingWriter:
 
     def __init__(self, dataset: str, *, store: str | Path | None, clock: Clock, rate: float, records: int) -> None:
         self._dataset, self._where, self._clock, self._rate, self._records = dataset, store, clock, rate, records
-        self._open: tuple[Store, Lease, Writer] | None = None
-        self._run = ""
+        self._run: StoredRun | None = None
         self._position = 0
         self._began = self._closed_until = 0.0
 
     def put(self, records: Sequence[Record]) -> int:
         """Store records; how many are stored: those that can be, or none where the store fails.
 
-        A recording that is full, or older than an hour, is ended.
+        A recording that is full, or older than an hour, is closed.
         """
-        if self._open is not None and time.monotonic() - self._began > LASTS_S:
+        if self._run is not None and time.monotonic() - self._began > LASTS_S:
             self.close()
-        if not records or (self._open is None and time.monotonic() < self._closed_until):
+        if not records or (self._run is None and time.monotonic() < self._closed_until):
             return 0
         with Caught() as caught:
-            _, _, writer = self._open = self._open or self._opened()
+            run = self._run = self._run or self._begin()
             stored = 0
             for record in records:
                 with Caught() as unfit:
-                    sample, execution = self._facts(record)
+                    sample, execution = self._facts(run.id, record)
                 if unfit.error is None:
-                    writer.add_samples([sample])
-                    writer.add([execution], at=record.at)
+                    run.writer.add_samples([sample])
+                    run.writer.add([execution], at=record.at)
                     self._position += 1
                     stored += 1
-            writer.flush()
+            run.writer.flush()
         if caught.error is None:
             if self._position >= self._records:
                 self.close()
@@ -98,50 +99,37 @@ class RecordingWriter:
 
     def close(self) -> None:
         """End the recording."""
-        if self._open is None:
+        if self._run is None:
             return
-        store, lease, writer = self._open
+        run, self._run = self._run, None
         with Caught() as caught:
-            writer.close()
-            store.finish(
-                self._run, status="complete", reason=None, finished_at=self._now(), duration_s=None, release=True
-            )
-        with Caught():
-            lease.release()
-            store.close()
-        self._open = None
+            run.close("complete", None, duration_s=None)
+        _release(run)
         if caught.error is not None:
-            _log.warning("The recording %s could not be ended: %s", self._run, caught.message)
+            _log.warning("The recording %s could not be ended: %s", run.id, caught.message)
 
-    def _opened(self) -> tuple[Store, Lease, Writer]:
+    def _begin(self) -> StoredRun:
         store = open_store(self._where)
         with Caught() as caught:
-            # Two processes of one application may start in the same second.
-            self._run = f"{self._clock.now():%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+            started = self._clock.now()
             self._position, self._began = 0, time.monotonic()
-            lease = store.begin(self._facts_of_run(), [], cards=[])
-            return store, lease, store.writer(self._run)
+            facts = RunFacts(
+                # Two processes of one application may start in the same second.
+                id=run_id(started, secrets.token_hex(3)),
+                kind="recording",
+                dataset=self._dataset,
+                fingerprint="",
+                samples=0,
+                started_at=format_time(started),
+                tool_version=__version__,
+                facts={"rate": self._rate},
+            )
+            return begin_run(RunDefinition(facts, tuple), store, clock=self._clock)
         store.close()
         raise caught.error or RuntimeError
 
-    def _facts_of_run(self) -> RunFacts:
-        return RunFacts(
-            id=self._run,
-            kind="recording",
-            suite=None,
-            dataset=self._dataset,
-            fingerprint="",
-            seed=0,
-            repetitions=1,
-            samples=0,
-            started_at=self._now(),
-            tool_version=__version__,
-            identity={},
-            facts={"rate": self._rate},
-        )
-
-    def _facts(self, record: Record) -> tuple[SampleFacts, Execution]:
-        name = f"{self._run}-{self._position + 1}"
+    def _facts(self, run_id: str, record: Record) -> tuple[SampleFacts, Execution]:
+        name = f"{run_id}-{self._position + 1}"
         sample = SampleFacts(
             position=self._position,
             id=name,
@@ -160,15 +148,17 @@ class RecordingWriter:
         return sample, Execution(self._position, name, 0, answer, ())
 
     def _give_up(self, why: str) -> None:
-        """Let go of the store for a while; the application goes on."""
+        """Leave the store alone for a while; the application goes on."""
         _log.warning("Records of %s cannot be stored: %s; trying again in %.0f s", self._dataset, why, RETRY_S)
-        held: tuple[Any, ...] = self._open or ()
-        self._open = None
-        for part in reversed(held):
-            with Caught():
-                (part.release if isinstance(part, Lease) else part.close)()
+        run, self._run = self._run, None
+        if run is not None:
+            _release(run)
         self._closed_until = time.monotonic() + RETRY_S
 
-    def _now(self) -> str:
-        moment = self._clock.now()
-        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+def _release(run: StoredRun) -> None:
+    """Close the writer, the lease and the store, whatever fails."""
+    with Caught(), run:
+        pass
+    with Caught():
+        run.store.close()

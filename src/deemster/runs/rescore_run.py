@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,14 +10,15 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.runs._engine import execute_plan
 from deemster.runs._execution_batch import WorkItem
 from deemster.runs._final_marks import needs_settling, settle_marks
-from deemster.runs._run_identity import format_time, scoring_identity
+from deemster.runs._run_identity import scoring_identity
 from deemster.runs.evaluation_job import Job, with_secrets
-from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
+from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.progress import Counter, Progress
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
+from deemster.runs.run_job import execute_job
+from deemster.runs.run_lifecycle import StoredRun, open_scoring
 from deemster.runs.run_plan import Plan, survey
 from deemster.runs.run_writer import metric_cards
 from deemster.runs.stop_request import Stop
@@ -71,102 +71,74 @@ async def rescore(
         ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
     """
     clock, stop = clock or clock_from_environment(), stop or Stop()
-    with store.lease(_markable(store, run).id):
-        row = store.run(run)
+    with store.lease(_scorable(store, run).id) as lease:
+        row = store.run(lease.run_id)
         job = _job(store, row, metrics, access or ModelAccess())
         for warning in survey(job.plan, note=lambda _position, _sample: None):
             warn(warning)
         cards = metric_cards(job)
-        identity = scoring_identity(job, cards)
-        number = store.open_scoring(row.id, cards, identity=identity, started_at=format_time(clock.now()))
-        marking = _Marking(store, row, number, job, progress)
-        began = clock.elapsed_s()
-        with store.writer(row.id, scoring=number, outputs=False) as writer:
-            await marking.perform(writer.add, clock=clock, stop=stop, warn=warn)
-        marking.settle()
-        missing = marking.missing(stop)
-        ended = clock.elapsed_s()
-        if missing is None:
-            # What is left unfinished is gone on with when the same is asked for again.
-            store.finish(
-                row.id,
-                scoring=number,
-                status="complete",
-                reason=None,
-                finished_at=format_time(clock.now()),
-                duration_s=0.0 if began is None or ended is None else round(ended - began, 3),
-                release=True,
-            )
+        with open_scoring(store, lease, cards, identity=scoring_identity(job, cards), clock=clock) as scoring:
+            work = _ScoringWork(scoring, job, progress)
+            await work.execute(stop=stop, warn=warn)
+            work.settle()
+            missing = work.missing(stop)
+            if missing is None:
+                # Otherwise the scoring stays open, and the same rescoring continues it.
+                scoring.close("complete", None, duration_s=None)
     return Rescoring(stored_report(store, row.id, warn=warn), missing)
 
 
-class _Marking:
+class _ScoringWork:
     """Marks the outputs that one scoring still lacks."""
 
-    def __init__(
-        self, store: Store, row: RunRow, number: int, job: Job, progress: Callable[[Progress], None] | None
-    ) -> None:
-        self.store, self.row, self.number, self.job = store, row, number, job
-        done = next(scoring.done for scoring in store.run(row.id).scorings if scoring.number == number)
-        self.counter = Counter(row.done, progress, done=done)
+    def __init__(self, scoring: StoredRun, job: Job, progress: Callable[[Progress], None] | None) -> None:
+        self._run, self._job = scoring, job
+        self._counter = Counter(scoring.row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
 
-    async def perform(
-        self, add: Callable[[Sequence[Execution]], None], *, clock: Clock, stop: Stop, warn: Callable[[str], None]
-    ) -> None:
-        """Make the marks, and hand them on."""
-        job, counter = self.job, self.counter
-
-        def sink(executions: Sequence[Execution]) -> None:
-            add(executions)
-            counter.add(executions)
-
-        if not job.plan.scorers:
-            await execute_plan(job.plan, sink=sink, clock=clock, stop=stop, works=self._works())
-            return
-        run = f"{self.row.facts.get('token', self.row.id)}/{self.number}"
-        async with open_gateway(
-            job.access, clock=clock, seed=job.seed, on_stop=stop.request, run=run, spent=sum_spending(self._marked())
-        ) as gateway:
-            counter.gateway = gateway
-            stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
-            await execute_plan(
-                job.plan,
-                sink=sink,
-                clock=clock,
-                stop=stop,
-                ask=gateway.answers,
-                works=self._works(),
-                pools=gateway.pools,
-            )
-            for note in gateway.notes:
-                warn(note)
+    async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
+        """Make the marks, and store them."""
+        run = self._run
+        await execute_job(
+            self._job,
+            run.writer.add,
+            counter=self._counter,
+            clock=run.clock,
+            stop=stop,
+            warn=warn,
+            works=self._works(),
+            token=f"{run.token}/{run.scoring}",
+            spent=sum_spending(self._marked()),
+        )
 
     def settle(self) -> None:
-        """Make the marks final that need all of them."""
-        metrics, row = self.job.plan.metrics, self.row
+        """Make the marks final that need the whole run."""
+        self._run.writer.flush()
+        metrics, row = self._job.plan.metrics, self._run.row
         if needs_settling(metrics):
             marked = ExecutionSlots(self._marked, samples=row.samples, repetitions=row.repetitions)
-            self.store.settle(row.id, self.number, settle_marks(metrics, marked))
+            self._run.store.settle(row.id, self._run.scoring, settle_marks(metrics, marked))
 
     def missing(self, stop: Stop) -> str | None:
         """Why marks are missing, where some are."""
-        kept = self.store.executions(self.row.id, scoring=self.number, settled=False)
-        count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in kept)
+        count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in self._executions())
         if not count:
             return None
-        why = stop.reason or self.counter.held_back
+        why = stop.reason or self._counter.held_back
         told = "" if why is None else f" ({why.rstrip('.')})"
-        return f"{count} of {self.row.done} outputs are not marked{told}"
+        return f"{count} of {self._run.row.done} outputs are not marked{told}"
 
     def _marked(self) -> Iterator[Execution]:
-        kept = self.store.executions(self.row.id, scoring=self.number, settled=False)
-        return (execution for execution in kept if execution.marks)
+        return (execution for execution in self._executions() if execution.marks)
+
+    def _executions(self) -> Iterator[Execution]:
+        run = self._run
+        return run.store.executions(run.id, scoring=run.scoring, settled=False)
 
     def _works(self) -> Iterator[WorkItem]:
-        samples = iter(enumerate(self.job.plan.dataset))
+        samples = iter(enumerate(self._job.plan.dataset))
         at, sample = next(samples)
-        nothing = (_CUT,) * len(self.job.plan.metrics)
-        for execution in self.store.executions(self.row.id, scoring=self.number, settled=False):
+        nothing = (_CUT,) * len(self._job.plan.metrics)
+        for execution in self._executions():
             answer = execution.answer
             while at < execution.position:
                 at, sample = next(samples)
@@ -185,7 +157,7 @@ def _is_not_run(mark: Mark) -> bool:
     return isinstance(mark, Unscored) and mark.cause == "not_run"
 
 
-def _markable(store: Store, run: str) -> RunRow:
+def _scorable(store: Store, run: str) -> RunRow:
     row = store.run(run)
     if row.kind == "grading":
         raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
-from deemster.records.shared_call_cost import sum_spending
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._execution_batch import WorkItem
 
 # What may come out otherwise when it is tried again.
@@ -19,6 +19,20 @@ _PATIENCE = 2000
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
 Read: TypeAlias = Callable[..., Iterator[Execution]]
+
+
+class PriorProgress(NamedTuple):
+    """How far a run was before it went on.
+
+    Attributes:
+        done: Executions that are finished.
+        unscored: Their marks that are no score.
+        spent: What the models used.
+    """
+
+    done: int = 0
+    unscored: int = 0
+    spent: Spending = NOTHING_SPENT
 
 
 class ResumeBacklog:
@@ -59,6 +73,11 @@ class ResumeBacklog:
     def __len__(self) -> int:
         """How much is left to do."""
         return self._samples * self._repetitions - self.done
+
+    @property
+    def progress(self) -> PriorProgress:
+        """How far the run was."""
+        return PriorProgress(self.done, self.unscored, self.spent)
 
     def told(self, run_id: str) -> str:
         """What to say of a run that is gone on with.

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Sample
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Report
 from deemster.results import Tally, unknown_names
 from deemster.results.mark_columns import Outcomes
 from deemster.runs._build_report import build_report
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink, execute_plan
+from deemster.runs._execution_batch import WorkItem
 from deemster.runs._final_marks import needs_settling
 from deemster.runs._live_tally import LiveTally
+from deemster.runs._pending_answers import PendingStorage
 from deemster.runs._run_settings import card_spellings, report_settings
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import open_gateway
 from deemster.runs.progress import Counter, Progress
+from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_plan import survey
-from deemster.runs.run_writer import RunStorage, RunWriter, metric_cards, open_run_writer
+from deemster.runs.run_writer import metric_cards, open_run_writer
 from deemster.runs.stop_request import Stop
 
 
@@ -53,22 +57,39 @@ async def run_job(
     job = with_secrets(job)
     tally, order = _surveyed(job, warn)
     live = LiveTally(tally, job.plan)
-    with open_run_writer(job, storage, order=order, live=live, clock=clock, warn=warn) as ledger:
-        job, before = ledger.job, ledger.before
+    with open_run_writer(job, storage, order=order, live=live, clock=clock, warn=warn) as writer:
+        job, before = writer.job, writer.before
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = Counter(total, progress, done=before.done, unscored=before.unscored)
-        await _performed(job, ledger, live, clock=clock, stop=stop, counter=counter, warn=warn)
-        ledger.settle()
+        check = live.add if live.counts else _check(job)
+
+        def sink(executions: Sequence[Execution]) -> None:
+            writer.add(executions)
+            check(executions)
+
+        await execute_job(
+            job,
+            sink,
+            counter=counter,
+            clock=clock,
+            stop=stop,
+            warn=warn,
+            works=writer.works,
+            hold=writer.hold,
+            token=writer.token,
+            spent=before.spent,
+        )
+        writer.settle()
         stopped = stop.reason or counter.held_back or getattr(job.plan.target, "held_back", None)
-        remains = ledger.remains(stopped=stopped, budget=counter.budget)
+        record = writer.record(stopped=stopped, budget=counter.budget)
         sameness = ConstantJudgeWatch(job.plan)
         # A run that was resumed with changes is told by the samples that are kept of it.
-        fits = remains.samples is job.plan.dataset and tally.cards == tuple(remains.cards)
+        fits = record.samples is job.plan.dataset and tally.cards == tuple(record.cards)
         watch = sameness.add if job.plan.scorers else None
-        report = build_report(remains, report_settings(job), tally=live.tally() if fits else None, watch=watch)
+        report = build_report(record, report_settings(job), tally=live.tally() if fits else None, watch=watch)
         for warning in sameness.warnings():
             warn(warning)
-        return ledger.close(report, stopped=stopped)
+        return writer.close(report, stopped=stopped)
 
 
 def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
@@ -92,49 +113,59 @@ def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
     return tally, order.hexdigest()
 
 
-async def _performed(
+async def execute_job(
     job: Job,
-    ledger: RunWriter,
-    live: LiveTally,
+    sink: Sink,
     *,
+    counter: Counter,
     clock: Clock,
     stop: Stop,
-    counter: Counter,
     warn: Callable[[str], None],
+    works: Iterable[WorkItem] | None = None,
+    hold: PendingStorage | None = None,
+    token: str | None = None,
+    spent: Spending = NOTHING_SPENT,
 ) -> None:
-    """Do the work that is left, and keep every execution."""
-    check = live.add if live.counts else _check(job)
+    """Execute the plan of a job, with its models open where a metric asks one.
 
-    def sink(executions: Sequence[Execution]) -> None:
-        ledger.add(executions)
-        check(executions)
+    Args:
+        job: What is run.
+        sink: Takes finished executions.
+        counter: Counts them.
+        clock: The time.
+        stop: Asks it to stop.
+        warn: Told each warning.
+        works: What is left to do; everything unless given.
+        hold: Stores answers that wait for their marks.
+        token: Tells its model calls from those of other runs.
+        spent: What it has used already.
+    """
+
+    def count(executions: Sequence[Execution]) -> None:
+        sink(executions)
         counter.add(executions)
 
     if not job.plan.scorers:
-        await execute_plan(job.plan, sink=sink, clock=clock, stop=stop, works=ledger.works, hold=ledger.hold)
+        await execute_plan(job.plan, sink=count, clock=clock, stop=stop, works=works, hold=hold)
         return
-    token, spent = ledger.token, ledger.before.spent
     async with open_gateway(
-        job.access, clock=clock, seed=job.seed, on_stop=stop.request, run=token, spent=spent
+        job.access, clock=clock, seed=job.seed, stop=stop, warn=warn, run=token, spent=spent
     ) as gateway:
         counter.gateway = gateway
-        stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
         telling = asyncio.create_task(counter.tell_regularly())
         try:
             await execute_plan(
                 job.plan,
-                sink=sink,
+                sink=count,
                 clock=clock,
                 stop=stop,
                 ask=gateway.answers,
-                works=ledger.works,
+                works=works,
                 pools=gateway.pools,
-                hold=ledger.hold,
+                hold=hold,
             )
         finally:
             telling.cancel()
-        for note in gateway.notes:
-            warn(note)
 
 
 def _check(job: Job) -> Sink:

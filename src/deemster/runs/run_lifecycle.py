@@ -1,0 +1,307 @@
+"""The life-cycle of every stored run: begin, resume, write, give up, close, under one lease."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
+from deemster.models.clock import Clock
+from deemster.records import MetricCard
+from deemster.runs._run_identity import format_time, identity_differences
+from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store
+from deemster.store.run_facts import RunStatus
+
+_MOST_RUNS_OF_ONE_ID = 10_000
+_UNFINISHED = ("running", "incomplete")
+# The command that resumes a run of each kind.
+_COMMANDS = {"run": "run", "grading": "grade"}
+
+
+class RunStorage(NamedTuple):
+    """Where a run is stored, and whether it resumes an earlier one.
+
+    Attributes:
+        store: The store.
+        resume: The id of the run to resume; True for the last unfinished one of its suite or dataset; None for a new
+            run.
+        allow_changed: Whether a run may be resumed although its identity changed.
+        tell: Told which run is resumed, and how much of it is left.
+    """
+
+    store: Store
+    resume: str | bool | None = None
+    allow_changed: bool = False
+    tell: Callable[[str], None] = lambda _: None
+
+
+class RunDefinition(NamedTuple):
+    """A run as its kind defines it: what a new one begins with, and what a resumed one must still be.
+
+    Attributes:
+        facts: What the store keeps of it, its kind and identity included.
+        samples: Gives its samples, in order.
+        cards: Its metrics, in the order of the marks.
+        shape_changes: Given the stored run, says what no permission can mix, such as other samples.
+    """
+
+    facts: RunFacts
+    samples: Callable[[], Iterable[SampleFacts]]
+    cards: Sequence[MetricCard] = ()
+    shape_changes: Callable[[RunRow], list[str]] = lambda _: []
+
+
+class StoredRun:
+    """A run in a store that this process has the lease of, and writes.
+
+    As a context it gives the run up where an error of the set-up ends the block; it always closes the writer and
+    releases the lease.
+
+    Args:
+        store: The store.
+        lease: The right to write the run.
+        row: The run as the store had it when its lease was taken.
+        clock: Says when it ended, and how long it took.
+        scoring: Which scoring is written; 0 is the run's own.
+        is_new: Whether nothing was stored of it before.
+        changes: How its identity differs from the stored one, where that was allowed.
+
+    Attributes:
+        writer: Writes its executions or graded items.
+        token: Tells the run's own model calls from those of other runs.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        row: RunRow,
+        *,
+        clock: Clock,
+        scoring: int = 0,
+        is_new: bool = False,
+        changes: Sequence[str] = (),
+    ) -> None:
+        self.store, self.row, self.clock, self.scoring = store, row, clock, scoring
+        self.is_new, self.changes = is_new, changes
+        self._lease = lease
+        self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
+        self.token = str(row.facts.get("token", row.id))
+        self._began = clock.elapsed_s()
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.row.id
+
+    def mark_running(self, identity: Mapping[str, Any]) -> None:
+        """Note that a resumed run goes on, with what changed since.
+
+        Args:
+            identity: Its identity, which replaces the stored one where that changed.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        if not self.changes:
+            self.store.amend(self.id, status="running")
+            return
+        mixed = {"mixed": [*self.row.facts.get("mixed", ()), *self.changes]}
+        self.store.amend(self.id, status="running", facts=mixed, identity=identity)
+        self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
+
+    def now(self) -> str:
+        """The time, as stores and reports write it."""
+        return format_time(self.clock.now())
+
+    def duration_s(self) -> float:
+        """How long the run took so far, without the time between its parts."""
+        return round((self.row.duration_s or 0.0) + seconds_since(self._began, self.clock), 3)
+
+    def close(
+        self,
+        status: RunStatus,
+        reason: str | None,
+        *,
+        finished_at: str | None = None,
+        duration_s: float | None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Commit what was written, note how the run ended, and release the lease.
+
+        Args:
+            status: How it ended.
+            reason: Why it is not complete.
+            finished_at: When it ended; now unless given.
+            duration_s: How long it took; None where that is not measured.
+            facts: Added to the run's facts.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        self.writer.flush()
+        self.store.finish(
+            self.id,
+            scoring=self.scoring,
+            status=status,
+            reason=reason,
+            finished_at=finished_at or self.now(),
+            duration_s=duration_s,
+            facts=facts,
+            release=True,
+        )
+
+    def give_up(self, error: DeemsterError) -> None:
+        """Note that the run cannot go on as it is set up.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        reason = str(error).partition("\n")[0]
+        self.close("incomplete", reason, duration_s=self.duration_s(), facts={"stopped": reason})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            # A rescoring that ends early stays open: the same rescoring continues it.
+            if isinstance(error, DeemsterError) and not isinstance(error, StoreError) and not self.scoring:
+                self.give_up(error)
+        finally:
+            try:
+                self.writer.__exit__(kind, error, trace)
+            finally:
+                self._lease.release()
+
+
+def open_run(definition: RunDefinition, storage: RunStorage, *, clock: Clock) -> StoredRun:
+    """Begin a run, or resume the stored one that was asked for.
+
+    Args:
+        definition: The run.
+        storage: Where it is stored, and what it resumes.
+        clock: The time.
+
+    Raises:
+        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        ConfigurationError: The run that is to be resumed is another one; every difference is listed.
+    """
+    if storage.resume:
+        row = _choose_run(definition.facts, storage.store, storage.resume)
+        if row is not None:
+            return _resume_run(definition, storage, row, clock=clock)
+        kind = definition.facts.kind
+        storage.tell(f"There is no {kind} to resume; this is a new one.")
+    return begin_run(definition, storage.store, clock=clock)
+
+
+def begin_run(definition: RunDefinition, store: Store, *, clock: Clock) -> StoredRun:
+    """Begin a run; one that would have the id of another gets a number after it.
+
+    Args:
+        definition: The run.
+        store: Where it is stored.
+        clock: The time.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    facts = definition.facts
+    for number in range(1, _MOST_RUNS_OF_ONE_ID):
+        numbered = facts if number == 1 else msgspec.structs.replace(facts, id=f"{facts.id}-{number}")
+        try:
+            lease = store.begin(numbered, definition.samples(), cards=definition.cards)
+        except RunExistsError:
+            continue
+        return StoredRun(store, lease, store.run(lease.run_id), clock=clock, is_new=True)
+    raise StoreError(Issue(f"There are {_MOST_RUNS_OF_ONE_ID:,} runs that would be called `{facts.id}`.", store.where))
+
+
+def open_scoring(
+    store: Store, lease: Lease, cards: Sequence[MetricCard], *, identity: Mapping[str, Any], clock: Clock
+) -> StoredRun:
+    """Begin a further scoring of a stored run, or continue an unfinished one of the same identity.
+
+    Args:
+        store: Where the run is stored.
+        lease: The right to write the run.
+        cards: The metrics, in the order of the marks.
+        identity: The identity of the scoring.
+        clock: The time.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    run = lease.run_id
+    number = store.open_scoring(run, cards, identity=identity, started_at=format_time(clock.now()))
+    return StoredRun(store, lease, store.run(run), clock=clock, scoring=number)
+
+
+def new_token() -> str:
+    """A random token; runs that start at one time of a frozen clock share an id, and must not share their calls."""
+    return secrets.token_hex(8)
+
+
+def seconds_since(began: float | None, clock: Clock) -> float:
+    """The seconds since a reading of a clock, to the millisecond; 0 where the clock measures no time."""
+    now = clock.elapsed_s()
+    return 0.0 if began is None or now is None else round(now - began, 3)
+
+
+def refuse_changes(
+    name: str, changes: Sequence[str], *, shape: Sequence[str] = (), where: str | None = None, way_out: str
+) -> ConfigurationError:
+    """The error that says why a run cannot be resumed.
+
+    Args:
+        name: What was to be resumed, as messages call it.
+        changes: How its identity changed.
+        shape: What changed that cannot be mixed.
+        where: The file it is in, where it is not in a store.
+        way_out: What the user can do.
+    """
+    refusal = Issue(f"{name} cannot be resumed: it is not the same any more.", where)
+    return ConfigurationError([refusal, *map(Issue, [*changes, *shape, way_out])])
+
+
+def _choose_run(facts: RunFacts, store: Store, wanted: str | bool) -> RunRow | None:  # noqa: FBT001 - what `resume` says
+    """The run to resume: by its id, else the last unfinished one of the suite or dataset, else its last; or None."""
+    if isinstance(wanted, str):
+        row = store.run(wanted, kind=facts.kind)
+        if row.kind != facts.kind:
+            message = f"`{row.id}` is a {row.kind}, which `{_COMMANDS[facts.kind]}` cannot resume."
+            raise StoreError(Issue(message, store.where))
+        return row
+    alike = store.runs(suite=facts.suite, dataset=None if facts.suite else facts.dataset, kind=facts.kind)
+    own = [row for row in alike if row.suite == facts.suite]
+    return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
+
+
+def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, clock: Clock) -> StoredRun:
+    """Take the lease of a stored run, and check that it is the one that is defined."""
+    store = storage.store
+    with ExitStack() as failing:
+        lease = failing.enter_context(store.lease(row.id))
+        # The process that had the lease before may have written until it was ours.
+        row = store.run(row.id)
+        changes = identity_differences(row.identity, definition.facts.identity)
+        shape = definition.shape_changes(row) if changes else []
+        kind = definition.facts.kind
+        if shape:
+            way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."
+            raise refuse_changes(f"The {kind} `{row.id}`", changes, shape=shape, way_out=way_out)
+        if changes and not storage.allow_changed:
+            marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
+            way_out = f"Start a new {kind}, or go on with `--allow-changed`: {marked}."
+            raise refuse_changes(f"The {kind} `{row.id}`", changes, way_out=way_out)
+        run = StoredRun(store, lease, row, clock=clock, changes=changes)
+        failing.pop_all()
+        return run
