@@ -9,7 +9,7 @@ import pytest
 
 from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import case_of
+from deemster.judges.grading_case import make_case
 from deemster.judges.judge_panel import Judge
 from deemster.records import NoAnswer
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
@@ -100,7 +100,7 @@ def compare(peer: Peer, value: dict) -> None:
     )
     for place, theirs in enumerate(peer.answer(value, [])["items"]):
         ours, asks = answered(
-            panel.script(case_of(data, place)), cast(value["items"][place], value["rubric"]["criteria"])
+            panel.script(make_case(data, place)), cast(value["items"][place], value["rubric"]["criteria"])
         )
         assert len(asks) == len(judges) * len(data.rubrics[0].criteria)
         assert ours.score == approx(theirs["score"])

@@ -15,10 +15,17 @@ import msgspec
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import ConfigurationError, DeemsterError, InputError
-from deemster.judges._grading_prompt import Exhibit
-from deemster.judges._grading_replies import CriterionReply, Question, ask_questions
+from deemster.judges._grading_prompt import CriterionView
+from deemster.judges._grading_questions import CriterionReply, Question, ask_questions
 from deemster.judges.judge_panel import Seat
-from deemster.judges.reply_parser import UnreadableReplyError, choice, entries_of, number, whole_number, words
+from deemster.judges.reply_parser import (
+    UnreadableReplyError,
+    choice_entry,
+    integer_entry,
+    number_entry,
+    reply_entries,
+    text_entry,
+)
 from deemster.metrics.regex_match import Regex
 from deemster.models._record_replay import Recording
 from deemster.models._retry_after import LONGEST_S, retry_after_s
@@ -181,16 +188,16 @@ def _reply(_: Path, data: bytes) -> bool:
         ("verdicts",),
     ):
         try:
-            entries = entries_of(answer, keys)
+            entries = reply_entries(answer, keys)
             readable = True
         except UnreadableReplyError as error:
             _is_plain(error.message)
             continue
         for read in (
-            lambda key, entries=entries: number(entries, key, low=0, high=1),
-            lambda key, entries=entries: whole_number(entries, key, low=1, high=5),
-            lambda key, entries=entries: words(entries, key),
-            lambda key, entries=entries: choice(entries, key, ("MET", "UNMET")),
+            lambda key, entries=entries: number_entry(entries, key, low=0, high=1),
+            lambda key, entries=entries: integer_entry(entries, key, low=1, high=5),
+            lambda key, entries=entries: text_entry(entries, key),
+            lambda key, entries=entries: choice_entry(entries, key, ("MET", "UNMET")),
         ):
             for key in keys:
                 try:
@@ -201,7 +208,7 @@ def _reply(_: Path, data: bytes) -> bool:
 
 
 def _hearing(_: Path, data: bytes) -> bool:
-    binary, option = Exhibit(0, _CRITERIA[0], ()), Exhibit(1, _CRITERIA[1], (1, 0))
+    binary, option = CriterionView(0, _CRITERIA[0], ()), CriterionView(1, _CRITERIA[1], (1, 0))
     answer = Answer(text=data.decode("utf-8", "surrogateescape"), thinking=data[:9].decode("latin-1"))
     questions = [
         Question(_ASK, Seat("a", "a"), (binary,), False),

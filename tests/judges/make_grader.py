@@ -7,7 +7,7 @@ import re
 
 from deemster.datasets import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import case_of
+from deemster.judges.grading_case import make_case
 from deemster.judges.judge_panel import Judge
 from deemster.records import Answer, Usage
 from tests.judges.play import answered
@@ -43,7 +43,7 @@ def dataset(*items, rubric=RUBRIC, **facts):
 
 def case(submission="Paris.", rubric=RUBRIC, **facts):
     item = submission if isinstance(submission, dict) else {"submission": submission}
-    return case_of(dataset(item, rubric=rubric, **facts), 0)
+    return make_case(dataset(item, rubric=rubric, **facts), 0)
 
 
 def grader(judges="a", **options):

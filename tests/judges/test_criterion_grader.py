@@ -13,7 +13,7 @@ from deemster.datasets import derive
 from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
-from deemster.judges.grading_case import case_of
+from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading, JudgeGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.vote import vote_failure
@@ -587,7 +587,7 @@ def test_verdicts_and_scores_are_those_that_the_votes_come_to(rules, data):
         said = data.draw(st.one_of(st.sampled_from(LABELS[subject(ask)]), st.sampled_from(NO_ANSWERS)))
         return reply(ask, said) if isinstance(said, str) else said
 
-    found = [answered(panel.script(case_of(items, place)), answer)[0] for place in range(2)]
+    found = [answered(panel.script(make_case(items, place)), answer)[0] for place in range(2)]
     cast = Grading(
         items=found,
         judges=tuple(JudgeGrading(id=judge.id, model=judge.model, weight=judge.weight) for judge in judges),

@@ -4,8 +4,8 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.judges.geval import GEval
-from deemster.judges.geval_definition import preset, presets
-from deemster.judges.metric_groups import GROUPS, group
+from deemster.judges.geval_definition import load_preset, preset_names
+from deemster.judges.metric_groups import GROUPS, metric_group
 from deemster.metrics.metric_spec import parse_spec
 from deemster.records import Output, Sample
 from deemster.results.aggregator_section import aggregator_of
@@ -31,11 +31,11 @@ OF_THE_SPEC = {
 
 
 def test_every_preset_has_an_alias_and_none_of_the_spec_is_missing():
-    assert set(PRESETS) == set(presets())
-    assert set(presets()) >= OF_THE_SPEC
+    assert set(PRESETS) == set(preset_names())
+    assert set(preset_names()) >= OF_THE_SPEC
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", preset_names())
 def test_a_preset_is_a_metric_of_its_name_and_its_spec(name):
     metric = parse_metric(name)
     assert isinstance(metric, GEval)
@@ -45,20 +45,20 @@ def test_a_preset_is_a_metric_of_its_name_and_its_spec(name):
     assert parse_metric(str(metric)) == metric
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", preset_names())
 def test_a_preset_has_steps_a_rubric_a_pass_mark_and_a_polarity(name):
-    found = preset(name)
+    found = load_preset(name)
     assert 3 <= len(found.steps) <= 6
     assert 0 < found.threshold <= 1
     assert found.higher_is_better is (name not in LOWER)
     assert found.about.endswith(".")
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", preset_names())
 def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_text(name):
     (ask,) = next(parse_metric(name).script(SAMPLE, OUTPUT))
     system, user = (message.content for message in ask.messages)
-    found = preset(name)
+    found = load_preset(name)
     for place, step in enumerate(found.steps, start=1):
         assert f"\n{place}. {step}\n" in system
     for band in found.rubric:
@@ -69,7 +69,7 @@ def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_t
             assert (f"\n{text}\n>>> " in user) is (field in found.fields)
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", preset_names())
 def test_the_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
     metric = parse_metric(name)
     low, high = metric.quality.low, metric.quality.high
@@ -80,7 +80,7 @@ def test_the_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
 
 
 def test_no_two_presets_have_the_same_identity():
-    assert len({parse_metric(name).version for name in presets()}) == len(presets())
+    assert len({parse_metric(name).version for name in preset_names()}) == len(preset_names())
 
 
 def test_a_preset_takes_no_other_preset():
@@ -91,12 +91,12 @@ def test_a_preset_takes_no_other_preset():
 
 def test_an_unknown_preset_names_the_nearest():
     with pytest.raises(ConfigurationError, match="Did you mean `faithfulness`"):
-        preset("faithfullness")
+        load_preset("faithfullness")
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_is_metrics_and_an_aggregator_that_fits_them(name):
-    found = group(name)
+    found = metric_group(name)
     metrics = resolve_all(found.metrics)
     names = {metric.name: metric.name for metric in metrics}
     best = {
@@ -114,7 +114,7 @@ def test_a_group_is_metrics_and_an_aggregator_that_fits_them(name):
 
 @pytest.mark.parametrize(("values", "score"), [((3, 3, 1), 1.0), ((2, 3, 1), 0.8), ((3, 3, 2), 0.85), ((1, 1, 3), 0.0)])
 def test_query_transformation_gives_the_numbers_of_the_spec(values, score):
-    found = group("query-transformation")
+    found = metric_group("query-transformation")
     metrics = resolve_all(found.metrics)
     names = ("completeness", "groundedness", "redundancy")
     assert tuple(metric.name for metric in metrics) == names
@@ -131,7 +131,7 @@ def test_query_transformation_gives_the_numbers_of_the_spec(values, score):
 
 
 def test_in_generation_only_groundedness_looks_whether_the_reference_declines():
-    metrics = resolve_all(group("generation").metrics)
+    metrics = resolve_all(metric_group("generation").metrics)
     assert [(metric.name, metric.refusal_check) for metric in metrics] == [
         ("completeness", False),
         ("redundancy", False),
@@ -141,4 +141,4 @@ def test_in_generation_only_groundedness_looks_whether_the_reference_declines():
 
 def test_an_unknown_group_names_the_nearest():
     with pytest.raises(ConfigurationError, match="Did you mean `summarisation`"):
-        group("summarization")
+        metric_group("summarization")

@@ -12,7 +12,7 @@ from scipy import stats
 
 from deemster.errors import ConfigurationError
 from deemster.judges.few_shot import FewShot
-from deemster.judges.grading_case import case_of
+from deemster.judges.grading_case import make_case
 from deemster.records import Answer
 from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import Chat
@@ -395,7 +395,7 @@ def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
 
 
 def test_the_same_question_is_asked_the_same_way_again():
-    its = case_of(dataset("Paris.", "Rome."), 1)
+    its = make_case(dataset("Paris.", "Rome."), 1)
     assert next(grader("ab").script(its)) == next(grader("ab").script(its))
     assert FLUFF["requirement"] in text(next(grader().script(its))[1])
 

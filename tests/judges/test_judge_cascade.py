@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.judges._grading_prompt import Exhibit
+from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._log_probabilities import VerdictProbabilities
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.judge_cascade import Cascade, probability
+from deemster.judges.judge_cascade import Cascade, verdict_probability
 from deemster.judges.judge_panel import Judge
 from deemster.judges.vote import Vote
 from deemster.records import Answer, NoAnswer, Token
@@ -57,19 +57,19 @@ def told(*parts):
     ],
 )
 def test_the_probability_of_met_is_its_share_of_what_might_have_been_written(parts, code, p):
-    (found,) = VerdictProbabilities(told(*parts)).probabilities(Exhibit(0, BINARY, ()), code)
+    (found,) = VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code)
     assert found == pytest.approx(p)
 
 
 def test_options_are_weighed_in_the_order_of_the_rubric_and_an_abstention_weighs_nothing():
-    shown = Exhibit(0, SCALE, (2, 0, 1, 3))
+    shown = CriterionView(0, SCALE, (2, 0, 1, 3))
     parts = ['{"reason":"r","option":', [("2", 0.5), ("1", 0.3), ("4", 0.2)], "}"]
     assert VerdictProbabilities(told(*parts)).probabilities(shown, 0) == pytest.approx((0.625, 0, 0.375))
 
 
 def test_numbers_of_several_digits_are_followed_token_by_token():
     many = Criterion("Which?", name="x", options=[Option(f"o{at}", at / 11) for at in range(12)])
-    shown = Exhibit(0, many, tuple(range(12)))
+    shown = CriterionView(0, many, tuple(range(12)))
     parts = ['{"option": ', [("1", 0.8), ("3", 0.2)], [("}", 0.5), ("0", 0.25), ("2", 0.25)]]
     found = VerdictProbabilities(told(*parts)).probabilities(shown, 0)
     expected = {0: 0.4, 9: 0.2, 11: 0.2, 2: 0.2}
@@ -88,14 +88,16 @@ def test_numbers_of_several_digits_are_followed_token_by_token():
     ],
 )
 def test_what_cannot_be_told_is_none(parts, code):
-    assert VerdictProbabilities(told(*parts)).probabilities(Exhibit(0, BINARY, ()), code) is None
-    assert VerdictProbabilities(Answer(text='{"verdict":"MET"}')).probabilities(Exhibit(0, BINARY, ()), code) is None
+    assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code) is None
+    assert (
+        VerdictProbabilities(Answer(text='{"verdict":"MET"}')).probabilities(CriterionView(0, BINARY, ()), code) is None
+    )
 
 
 def test_a_reason_that_quotes_a_verdict_is_not_taken_for_one():
     quoted = json.dumps({"reason": 'It says "verdict": "UNMET".'})[:-1]
     parts = [quoted, ', "verdict": "', [("MET", 0.9), ("UN", 0.1)], '"}']
-    assert VerdictProbabilities(told(*parts)).probabilities(Exhibit(0, BINARY, ()), 0) == pytest.approx((0.9,))
+    assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), 0) == pytest.approx((0.9,))
 
 
 def weighed(ask, label, p):
@@ -247,9 +249,9 @@ def test_calls_for_a_whole_rubric_ask_the_strong_panel_for_what_is_unsure_alone(
 
 def test_the_mean_probability_of_several_answers_counts():
     votes = [Vote(judge="c", verdict="MET", probabilities=(0.9,)), Vote(judge="c", verdict="MET", probabilities=(0.6,))]
-    assert probability(BINARY, votes, 0) == pytest.approx(0.75)
-    assert probability(BINARY, votes, 1) == pytest.approx(0.25)
-    assert probability(BINARY, [Vote(judge="c", verdict="MET")], 0) is None
+    assert verdict_probability(BINARY, votes, 0) == pytest.approx(0.75)
+    assert verdict_probability(BINARY, votes, 1) == pytest.approx(0.25)
+    assert verdict_probability(BINARY, [Vote(judge="c", verdict="MET")], 0) is None
 
 
 def test_settings_tell_a_cascade_from_a_panel():

@@ -2,7 +2,14 @@
 
 import pytest
 
-from deemster.judges.judge_script import NoAnswerError, ParsedReply, ask_all, ask_model, ask_with_retry, unreadable
+from deemster.judges.judge_script import (
+    NoAnswerError,
+    ParsedReply,
+    ask_all,
+    ask_model,
+    ask_with_retry,
+    unreadable_reply,
+)
 from deemster.judges.reply_parser import UnreadableReplyError
 from deemster.records import Ask, Message, NoAnswer, Vectors
 from tests.judges.play import DOWN, play, said, used
@@ -39,7 +46,7 @@ def test_both_replies_to_a_question_that_was_asked_twice_are_paid():
 
 def test_a_part_that_was_read_in_the_first_reply_stands():
     def read(_, answer):
-        return [int(word) if word.isdigit() else unreadable(word) for word in answer.text.split()]
+        return [int(word) if word.isdigit() else unreadable_reply(word) for word in answer.text.split()]
 
     (outcome,), _ = play(ask_with_retry(ASKS[:1], read, parts=[3]), [said("1 ? ?")], [said("9 2 !")])
     assert outcome.parts[:2] == [1, 2]

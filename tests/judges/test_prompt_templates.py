@@ -7,7 +7,7 @@ import pytest
 from deemster.errors import ConfigurationError
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
-from deemster.judges.prompt_templates import filled, places, prompt
+from deemster.judges.prompt_templates import fill_template, load_prompt, template_places
 from deemster.judges.refusal_quality import RefusalQuality
 from tests.judges.play import OUTPUT, SAMPLE
 
@@ -17,7 +17,7 @@ NAMES = ["llm-as-judge", "llm-as-judge-tenths", "refusal-quality", "pairwise"]
 
 def test_what_is_put_in_is_never_expanded_again():
     values = {"a": "{{b}}", "b": "{{a}}", "c": r"\1 \g<0> {{a}}"}
-    assert filled("{{a}}|{{b}}|{{c}}|{{d}}", values) == r"{{b}}|{{a}}|\1 \g<0> {{a}}|{{d}}"
+    assert fill_template("{{a}}|{{b}}|{{c}}|{{d}}", values) == r"{{b}}|{{a}}|\1 \g<0> {{a}}|{{d}}"
 
 
 @pytest.mark.parametrize("judge", JUDGES, ids=NAMES)
@@ -40,7 +40,7 @@ def test_a_prompt_has_no_place_that_nothing_fills(name):
         "answer_b",
         "criteria",
     }
-    assert set(places(prompt(name).text)) <= known | {"nonce"}
+    assert set(template_places(load_prompt(name).text)) <= known | {"nonce"}
 
 
 def test_every_prompt_file_ends_with_one_line_end_and_has_two_parts():
@@ -52,7 +52,7 @@ def test_every_prompt_file_ends_with_one_line_end_and_has_two_parts():
 
 
 def test_the_bands_of_the_two_answer_prompts_differ_only_by_their_scale():
-    one, tenths = prompt("llm-as-judge").text, prompt("llm-as-judge-tenths").text
+    one, tenths = load_prompt("llm-as-judge").text, load_prompt("llm-as-judge-tenths").text
     for written, whole in [("a number from 0 to 1", "a whole number from 0 to 10"), ("1.0:", "10:")]:
         one = one.replace(written, whole)
     for low, high in [(7, 9), (3, 6)]:

@@ -6,7 +6,7 @@ from deemster.judges import llm_as_judge as answer
 from deemster.judges import pairwise
 from deemster.judges import refusal_quality as refusal
 from deemster.judges.llm_as_judge import LlmAsJudge
-from deemster.judges.reply_parser import UnreadableReplyError, json_object, number, whole_number
+from deemster.judges.reply_parser import UnreadableReplyError, integer_entry, number_entry, parse_json_object
 from tests.judges.play import said
 
 READ = LlmAsJudge().read_reply
@@ -137,19 +137,19 @@ def test_a_message_about_an_unreadable_reply_holds_no_control_characters():
 
 
 def test_nesting_is_bounded_wherever_it_stands():
-    assert json_object('{"a": [[[[[[[1]]]]]]]}') == {"a": [[[[[[[1]]]]]]]}
+    assert parse_json_object('{"a": [[[[[[[1]]]]]]]}') == {"a": [[[[[[[1]]]]]]]}
     with pytest.raises(UnreadableReplyError, match="deeper than 8"):
-        json_object('{"a": [[[[[[[[1]]]]]]]]}')
+        parse_json_object('{"a": [[[[[[[[1]]]]]]]]}')
 
 
 @pytest.mark.parametrize("value", [7.5, 11, -1, "7", True, None, 1e300, 10**400])
 def test_a_whole_number_off_the_scale_is_unreadable(value):
     with pytest.raises(UnreadableReplyError):
-        whole_number({"score": value}, "score", low=0, high=10)
+        integer_entry({"score": value}, "score", low=0, high=10)
 
 
 def test_a_whole_number_may_be_written_with_a_point():
-    assert whole_number({"score": 7.0}, "score", low=0, high=10) == 7
+    assert integer_entry({"score": 7.0}, "score", low=0, high=10) == 7
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
 
 @pytest.mark.parametrize("written", ["true", "null", '"0.9"', "7", '["a"]'])
 def test_what_is_no_score_is_told_as_the_judge_wrote_it(written):
-    entries = json_object(f'{{"score": {written}}}')
+    entries = parse_json_object(f'{{"score": {written}}}')
     with pytest.raises(UnreadableReplyError) as raised:
-        number(entries, "score", low=0, high=1)
+        number_entry(entries, "score", low=0, high=1)
     assert raised.value.message == f"`score` is a number from 0 to 1, not {written}."

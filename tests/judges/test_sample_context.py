@@ -2,13 +2,13 @@
 
 import pytest
 
-from deemster.judges.sample_context import passages_of, sample_passages
+from deemster.judges.sample_context import context_passages, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError
 from deemster.records import Output, Sample
 
 
 def found(*, given=None, metadata=None, retrieved=None):
-    return passages_of(Sample("s", given or {}, None, metadata or {}), Output("o", retrieved=retrieved))
+    return context_passages(Sample("s", given or {}, None, metadata or {}), Output("o", retrieved=retrieved))
 
 
 def test_what_was_retrieved_comes_before_the_input_and_the_input_before_the_metadata():

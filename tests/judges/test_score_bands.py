@@ -3,7 +3,7 @@
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.judges._score_bands import HIGHEST, TENTHS, Band, bands, written
+from deemster.judges._score_bands import HIGHEST, TENTHS, Band, format_bands, parse_bands
 
 
 def band(low, high, outcome="o"):
@@ -11,21 +11,24 @@ def band(low, high, outcome="o"):
 
 
 def test_bands_are_put_in_order_and_their_outcomes_trimmed():
-    assert bands([band(4, 5, " good "), band(1, 3, "bad")], metric="m") == (Band((1, 3), "bad"), Band((4, 5), "good"))
+    assert parse_bands([band(4, 5, " good "), band(1, 3, "bad")], metric="m") == (
+        Band((1, 3), "bad"),
+        Band((4, 5), "good"),
+    )
 
 
 def test_bands_that_were_read_are_read_again_as_they_are():
-    found = bands([band(0, 1), band(2, 2)], metric="m")
-    assert bands(found, metric="m") == found
+    found = parse_bands([band(0, 1), band(2, 2)], metric="m")
+    assert parse_bands(found, metric="m") == found
 
 
 def test_the_default_rubric_covers_zero_to_ten_without_a_gap():
-    assert bands(TENTHS, metric="m") == TENTHS
+    assert parse_bands(TENTHS, metric="m") == TENTHS
     assert (TENTHS[0].range[0], TENTHS[-1].range[1]) == (0, 10)
 
 
 def test_a_judge_reads_one_band_on_a_line():
-    assert written([Band((0, 0), "none"), Band((1, 9), "some")]) == "- 0: none\n- 1 to 9: some"
+    assert format_bands([Band((0, 0), "none"), Band((1, 9), "some")]) == "- 0: none\n- 1 to 9: some"
 
 
 @pytest.mark.parametrize(
@@ -56,5 +59,5 @@ def test_a_judge_reads_one_band_on_a_line():
 )
 def test_a_rubric_that_cannot_be_used_is_refused_with_the_reason(rubric, message):
     with pytest.raises(ConfigurationError) as error:
-        bands(rubric, metric="m")
+        parse_bands(rubric, metric="m")
     assert message in str(error.value)

@@ -6,26 +6,26 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.judges._untrusted_text import block, blocks, nonce_of
+from deemster.judges._untrusted_text import make_nonce, wrap_text, wrap_texts
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(st.lists(texts, max_size=4))
 def test_a_nonce_is_sixteen_hexadecimal_digits_that_no_text_holds(every):
-    nonce = nonce_of(every)
+    nonce = make_nonce(every)
     assert re.fullmatch("[0-9a-f]{16}", nonce)
     assert not any(nonce in text for text in every)
-    assert nonce == nonce_of(every)
+    assert nonce == make_nonce(every)
 
 
 def test_a_nonce_depends_on_where_one_text_ends_and_the_next_begins():
-    made = [nonce_of(every) for every in (["ab"], ["a", "b"], ["", "ab"], ["ab", ""], ["b", "a"], [])]
+    made = [make_nonce(every) for every in (["ab"], ["a", "b"], ["", "ab"], ["ab", ""], ["b", "a"], [])]
     assert len(set(made)) == len(made)
 
 
 def test_a_nonce_depends_on_what_the_call_is_about():
-    made = [nonce_of(["a"], about=about) for about in ((), ("a",), (1,), (1, "judge"), ("1judge",))]
+    made = [make_nonce(["a"], about=about) for about in ((), ("a",), (1,), (1, "judge"), ("1judge",))]
     assert len(set(made)) == len(made)
 
 
@@ -46,11 +46,11 @@ def test_a_text_that_holds_the_first_nonce_gets_another(monkeypatch):
             return "ab" * 32 if self.data.endswith((b"#0", b"#1")) else "cd" * 32
 
     monkeypatch.setattr(hashlib, "sha256", Stuck)
-    assert nonce_of(["nothing"]) == "ab" * 8
-    assert nonce_of(["x", f">>> answer {'ab' * 8}"]) == "cd" * 8
+    assert make_nonce(["nothing"]) == "ab" * 8
+    assert make_nonce(["x", f">>> answer {'ab' * 8}"]) == "cd" * 8
 
 
 def test_all_blocks_of_a_call_share_one_nonce():
-    made, nonce = blocks({"question": "q", "answer": "a\nb"})
+    made, nonce = wrap_texts({"question": "q", "answer": "a\nb"})
     assert made["question"] == f"<<< question {nonce}\nq\n>>> question {nonce}"
-    assert made["answer"] == block("answer", "a\nb", nonce=nonce) == f"<<< answer {nonce}\na\nb\n>>> answer {nonce}"
+    assert made["answer"] == wrap_text("answer", "a\nb", nonce=nonce) == f"<<< answer {nonce}\na\nb\n>>> answer {nonce}"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from deemster.judges._untrusted_text import blocks
+from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
@@ -111,7 +111,7 @@ def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(name, spot):
 
 
 def test_sixty_payloads_would_be_obeyed_if_they_stood_outside_a_block():
-    made, _ = blocks({"actual_output": "fine"})
+    made, _ = wrap_texts({"actual_output": "fine"})
 
     def is_obeyed(payload):
         model = ObedientModel()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.judges._score_bands import bands
+from deemster.judges._score_bands import parse_bands
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
-from deemster.judges.geval_definition import presets
+from deemster.judges.geval_definition import preset_names
 from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Sample, Token, Unscored
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")
@@ -29,7 +29,7 @@ no_answers = st.builds(
     NoAnswer, cause=st.sampled_from(["model_failed", "rate_limited", "not_run"]), message=st.just("m")
 )
 METRICS = {
-    **{name: GEval(preset=name) for name in presets()},
+    **{name: GEval(preset=name) for name in preset_names()},
     "criteria": GEval(criteria="c"),
     "panel": GEval(steps=["s"], models=["a", "b", "c"]),
     "samples": GEval(steps=["s"], scoring="samples", samples=3),
@@ -113,6 +113,6 @@ def test_neighbouring_bands_are_accepted_in_any_order_and_a_gap_never(ends):
     rubric = [{"range": [low, high - 1], "outcome": "o"} for low, high in pairwise(marks)] + [
         {"range": [marks[-1], marks[-1]], "outcome": "o"}
     ]
-    found = bands(rubric[::-1], metric="m")
+    found = parse_bands(rubric[::-1], metric="m")
     assert [band.range[0] for band in found] == marks
     assert isinstance(played(GEval(steps=["s"], rubric=rubric), lambda _: scored(marks[0])), MetricScore)

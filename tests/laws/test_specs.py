@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deemster.judges._score_bands import TENTHS
-from deemster.judges.geval_definition import FIELDS, preset, presets
+from deemster.judges.geval_definition import FIELDS, load_preset, preset_names
 from deemster.judges.judge_panel import COMBINATIONS
 from deemster.runs import metric_catalog as catalog
 
@@ -97,7 +97,7 @@ def qualities(draw, name=None):
 
 
 def examples(told):
-    given_by = preset(told["preset"]) if "preset" in told else None
+    given_by = load_preset(told["preset"]) if "preset" in told else None
     fields = told.get("fields", ("input", "actual_output") if given_by is None else given_by.fields)
     bands = [band["range"] for band in told["rubric"]] if "rubric" in told else None
     if bands is None:
@@ -169,7 +169,7 @@ JUDGED = {
         required=("rubric",),
     ),
     "g-eval": qualities(),
-    **{name: qualities(name) for name in presets()},
+    **{name: qualities(name) for name in preset_names()},
 }
 
 

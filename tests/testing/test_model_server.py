@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
-from deemster.judges.geval_definition import presets
+from deemster.judges.geval_definition import preset_names
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
@@ -286,7 +286,7 @@ def test_an_obedient_model_keeps_to_the_scale_it_is_asked_for():
 
 
 JUDGES = [LlmAsJudge(), RefusalQuality(), Pairwise(), ClaimFaithfulness(), GEval(criteria="How polite it is.")]
-JUDGES += [GEval(preset=name) for name in presets()]
+JUDGES += [GEval(preset=name) for name in preset_names()]
 
 
 @pytest.mark.parametrize("judge", JUDGES, ids=[judge.name for judge in JUDGES])

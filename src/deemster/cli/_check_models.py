@@ -12,7 +12,7 @@ import msgspec
 
 from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
 from deemster.errors import DeemsterError, visible
-from deemster.judges.reply_parser import UnreadableReplyError, json_object
+from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
@@ -133,7 +133,7 @@ async def _chatted(gateway: Gateway, ask: Ask) -> Reply:
 
 def _read(finding: Finding, answer: Answer, client: Any) -> Finding:
     try:
-        json_object(answer.text)
+        parse_json_object(answer.text)
     except UnreadableReplyError as error:
         why = f" (it stopped because of `{answer.finish}`)" if answer.finish not in (None, "stop") else ""
         return finding._replace(

@@ -20,7 +20,7 @@ from deemster.cli.run import interruptible
 from deemster.datasets import RubricDataset
 from deemster.errors import DeemsterError, ExitCode, InputError, Issue, ReportError, visible
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import case_of
+from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading
 from deemster.models.call_context import PlannedCalls
 from deemster.report import Destination
@@ -202,5 +202,5 @@ async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: Mode
     checks = criterion_checks(dataset)
     async with open_gateway(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
         for position in range(len(dataset)):
-            await script_result(grader.script(case_of(dataset, position), checks=checks), gateway.answers, [])
+            await script_result(grader.script(make_case(dataset, position), checks=checks), gateway.answers, [])
         return gateway.planned

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from deemster.formats.canonical_json import json_text
-from deemster.judges.metric_groups import GROUPS, Group
+from deemster.judges.metric_groups import GROUPS, MetricGroup
 from deemster.runs.metric_catalog import CatalogEntry, describe, entries
 
 _LONGEST = 60
@@ -52,7 +52,7 @@ def _listed(chosen: tuple[CatalogEntry, ...]) -> str:
     return "\n".join(lines)
 
 
-def _grouped(group: Group) -> str:
+def _grouped(group: MetricGroup) -> str:
     lines = [f"{group.name}, a group: `group: {group.name}` in a suite", "", group.about, "", "Metrics:"]
     lines += [f"  - {entry if isinstance(entry, str) else json_text(entry)}" for entry in group.metrics]
     return "\n".join([*lines, "", f"Aggregator: {json_text(group.aggregator)}"])

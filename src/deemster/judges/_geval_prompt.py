@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.judges._score_bands import Band, written
-from deemster.judges._untrusted_text import blocks
-from deemster.judges.geval_definition import FIELDS, SHOWN, Example
-from deemster.judges.prompt_templates import DIVIDER, file_text, filled, prompt
+from deemster.judges._score_bands import Band, format_bands
+from deemster.judges._untrusted_text import wrap_texts
+from deemster.judges.geval_definition import FIELDS, SHOWN, GEvalExample
+from deemster.judges.prompt_templates import DIVIDER, fill_template, load_prompt, prompt_file_text
 from deemster.records import Message, freeze
 
 _SLACK = 1e-9
@@ -35,7 +35,7 @@ STEPS_SCHEMA: Any = freeze(
 )
 
 
-class Quality(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
     """One quality, as a judge is told of it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     higher_is_better: bool = True
     info: str | None = None
-    examples: tuple[Example, ...] = ()
+    examples: tuple[GEvalExample, ...] = ()
 
     @property
     def low(self) -> int:
@@ -80,7 +80,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
         return math.floor(self.value(score) + 0.5 + _SLACK)
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """One text of a case: its title, the label of its block, and itself."""
 
     title: str
@@ -88,7 +88,7 @@ class Part(NamedTuple):
     text: str
 
 
-def parts_of(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -> Iterator[Part]:
+def split_parts(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -> Iterator[PromptPart]:
     """The texts of a case, by field, with their titles and labels; each passage of a context is one.
 
     Args:
@@ -100,14 +100,14 @@ def parts_of(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -> I
         if text is None:
             continue
         if isinstance(text, str):
-            yield Part(TITLES[field], before + LABELS.get(field, field), text)
+            yield PromptPart(TITLES[field], before + LABELS.get(field, field), text)
             continue
         for place, passage in enumerate(text, start=1):
-            yield Part(f"{TITLES[field]}, passage {place}", f"{before}passage_{place}", passage)
+            yield PromptPart(f"{TITLES[field]}, passage {place}", f"{before}passage_{place}", passage)
 
 
-def messages_of(
-    quality: Quality, steps: tuple[str, ...], texts: Mapping[str, str | Sequence[str]]
+def geval_messages(
+    quality: JudgedQuality, steps: tuple[str, ...], texts: Mapping[str, str | Sequence[str]]
 ) -> tuple[Message, Message]:
     """The two messages in which a judge is told of a quality and given a case.
 
@@ -117,11 +117,11 @@ def messages_of(
         texts: The text of each field that is shown; the passages of a context as a list.
     """
     system, examples = _fixed(quality, steps)
-    case = list(parts_of(texts))
+    case = list(split_parts(texts))
     every = {part.label: part.text for part in case}
     for parts, _ in examples:
         every |= {part.label: part.text for part in parts}
-    found, nonce = blocks(every)
+    found, nonce = wrap_texts(every)
     told = [
         f"Example {place}:\n\n{_laid_out(parts, found)}\n\nThe right reply:\n{reply}\n\n"
         for place, (parts, reply) in enumerate(examples, start=1)
@@ -129,45 +129,45 @@ def messages_of(
     shown = _laid_out(case, found)
     if "context" in texts and not texts["context"]:
         shown = f"{shown}\n\n{NOTHING}" if shown else NOTHING
-    user = filled(prompt("g-eval").user, {"examples": "".join(told), "case": shown})
+    user = fill_template(load_prompt("g-eval").user, {"examples": "".join(told), "case": shown})
     return Message("system", nonce.join(system)), Message("user", user)
 
 
 @lru_cache(maxsize=64)
-def steps_messages(quality: Quality) -> tuple[Message, Message]:
+def steps_messages(quality: JudgedQuality) -> tuple[Message, Message]:
     """The two messages that ask for the steps of a quality; they hold nothing of any case."""
     values = {
         "criteria": quality.about,
         "shown": ", ".join(SHOWN[field] for field in quality.fields),
         "low": str(quality.low),
         "high": str(quality.high),
-        "rubric": written(quality.rubric),
+        "rubric": format_bands(quality.rubric),
     }
-    system, _, user = file_text("g-eval-steps").strip().partition(DIVIDER)
-    return Message("system", filled(system, values)), Message("user", filled(user, values))
+    system, _, user = prompt_file_text("g-eval-steps").strip().partition(DIVIDER)
+    return Message("system", fill_template(system, values)), Message("user", fill_template(user, values))
 
 
-def prompt_of_steps(quality: Quality) -> str:
+def steps_prompt(quality: JudgedQuality) -> str:
     """What asks for the steps of a quality, as a person reads it."""
     return DIVIDER.join(message.content for message in steps_messages(quality))
 
 
 @lru_cache(maxsize=64)
-def prompt_of(quality: Quality) -> str:
+def quality_prompt(quality: JudgedQuality) -> str:
     """What a judge is told of a quality, as a person reads it: with places for what a case brings."""
     values = dict(_told(quality))
     if quality.steps is not None:
-        values["steps"] = numbered(quality.steps)
+        values["steps"] = format_steps(quality.steps)
     values["examples"] = "".join(
         f"Example {place}:\n\n{json.dumps(msgspec.to_builtins(example), ensure_ascii=False)}\n\n"
         for place, example in enumerate(quality.examples, start=1)
     )
     values["case"] = "\n\n".join(f"{TITLES[field]}:\n{{{{{field}}}}}" for field in quality.fields)
-    return filled(prompt("g-eval").text, values)
+    return fill_template(load_prompt("g-eval").text, values)
 
 
 @lru_cache(maxsize=64)
-def numbered(steps: tuple[str, ...]) -> str:
+def format_steps(steps: tuple[str, ...]) -> str:
     r"""Steps as a judge reads them.
 
     >>> numbered(("Read.", "Decide."))
@@ -198,12 +198,12 @@ def verdict_schema(low: int, high: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _told(quality: Quality) -> dict[str, str]:
+def _told(quality: JudgedQuality) -> dict[str, str]:
     return {
         "quality": f"The quality: {quality.about}",
         "low": str(quality.low),
         "high": str(quality.high),
-        "rubric": written(quality.rubric),
+        "rubric": format_bands(quality.rubric),
         "direction": "a better case" if quality.higher_is_better else "a worse case",
         "info": "" if quality.info is None else f"\n\nWhat you should know beside:\n{quality.info}",
     }
@@ -211,27 +211,27 @@ def _told(quality: Quality) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _fixed(
-    quality: Quality, steps: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[tuple[tuple[Part, ...], str], ...]]:
+    quality: JudgedQuality, steps: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[tuple[tuple[PromptPart, ...], str], ...]]:
     """What is the same for every case: what the system says, divided where the nonce stands, and the examples."""
-    values = {**_told(quality), "steps": numbered(steps)}
+    values = {**_told(quality), "steps": format_steps(steps)}
     # Filled piece by piece, so that a place named within the steps is not taken for the nonce's.
-    system = tuple(filled(piece, values) for piece in prompt("g-eval").system.split("{{nonce}}"))
+    system = tuple(fill_template(piece, values) for piece in load_prompt("g-eval").system.split("{{nonce}}"))
     examples = tuple(
-        (tuple(parts_of(_example_texts(example), before=f"example_{place}_")), _reply(example))
+        (tuple(split_parts(_example_texts(example), before=f"example_{place}_")), _reply(example))
         for place, example in enumerate(quality.examples, start=1)
     )
     return system, examples
 
 
-def _laid_out(parts: Sequence[Part], found: Mapping[str, str]) -> str:
+def _laid_out(parts: Sequence[PromptPart], found: Mapping[str, str]) -> str:
     return "\n\n".join(f"{part.title}:\n{found[part.label]}" for part in parts)
 
 
-def _example_texts(example: Example) -> dict[str, str]:
+def _example_texts(example: GEvalExample) -> dict[str, str]:
     texts = {field: getattr(example, field) for field in FIELDS}
     return {field: text for field, text in texts.items() if text is not None}
 
 
-def _reply(example: Example) -> str:
+def _reply(example: GEvalExample) -> str:
     return json.dumps({"reason": example.reason, "score": example.score}, ensure_ascii=False)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from deemster.judges._untrusted_text import block, nonce_of
-from deemster.judges.few_shot import Shown
-from deemster.judges.grading_case import Case, place_digest
+from deemster.judges._untrusted_text import make_nonce, wrap_text
+from deemster.judges.few_shot import FewShotExample
+from deemster.judges.grading_case import GradingCase, parts_digest
 from deemster.judges.judge_panel import Seat
-from deemster.judges.prompt_templates import DIVIDER, Prompt, file_text, filled, places
+from deemster.judges.prompt_templates import DIVIDER, Prompt, fill_template, prompt_file_text, template_places
 from deemster.records import FrozenDict, Message, freeze
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.verdicts import VERDICTS
@@ -21,7 +21,7 @@ KINDS = ("binary", "ordinal", "nominal", RUBRIC)
 _TEXT = {"type": "string"}
 
 
-class Exhibit(NamedTuple):
+class CriterionView(NamedTuple):
     """A criterion as one judge sees it.
 
     Attributes:
@@ -35,7 +35,7 @@ class Exhibit(NamedTuple):
     order: tuple[int, ...]
 
 
-class Style(NamedTuple):
+class QuestionStyle(NamedTuple):
     """How a grader words its questions.
 
     Attributes:
@@ -54,46 +54,54 @@ class Style(NamedTuple):
         """The prompt for a kind of criterion, or for a whole rubric."""
         return _prompt(kind, self.system.get(kind))
 
-    def exhibit(self, case: Case, place: int, seat: Seat) -> Exhibit:
+    def view_criterion(self, case: GradingCase, place: int, seat: Seat) -> CriterionView:
         """A criterion of a case, with the order in which this judge sees its options this time."""
         criterion = case.rubric.criteria[place]
         if not criterion.options:
-            return Exhibit(place, criterion, ())
+            return CriterionView(place, criterion, ())
         scored = list(criterion.scored)
         if self.shuffle:
             about = (self.seed, case.hash, criterion.name, seat.judge, seat.repeat)
-            scored.sort(key=lambda code: place_digest(*about, criterion.labels[code]))
+            scored.sort(key=lambda code: parts_digest(*about, criterion.labels[code]))
         offered = len(criterion.labels) if self.auto_na else len(criterion.options)
-        return Exhibit(place, criterion, (*scored, *sorted(code for code in criterion.abstentions if code < offered)))
+        return CriterionView(
+            place, criterion, (*scored, *sorted(code for code in criterion.abstentions if code < offered))
+        )
 
     def messages(
-        self, case: Case, exhibits: Sequence[Exhibit], examples: Sequence[Shown], *, kind: str, seat: Seat
+        self,
+        case: GradingCase,
+        views: Sequence[CriterionView],
+        examples: Sequence[FewShotExample],
+        *,
+        kind: str,
+        seat: Seat,
     ) -> tuple[Message, Message]:
         """The two messages of one question.
 
         Args:
             case: What is judged.
-            exhibits: What it is judged by: one criterion, or all of a rubric.
+            views: What it is judged by: one criterion, or all of a rubric.
             examples: What people said of others.
             kind: The criterion's kind, or `rubric`.
             seat: Who is asked, and how often before.
         """
         texts = _untrusted(case, examples)
-        criterion = "" if kind == RUBRIC else exhibits[0].criterion.name
-        nonce = nonce_of(texts.values(), about=(self.seed, case.hash, criterion, seat.judge, seat.repeat))
-        blocks = {label: block(label, text, nonce=nonce) for label, text in texts.items()}
+        criterion = "" if kind == RUBRIC else views[0].criterion.name
+        nonce = make_nonce(texts.values(), about=(self.seed, case.hash, criterion, seat.judge, seat.repeat))
+        blocks = {label: wrap_text(label, text, nonce=nonce) for label, text in texts.items()}
         values: dict[str, str] = {
             label: blocks[label] for label in ("prompt", "reference", "submission") if label in blocks
         }
         if case.rubric.guidelines is not None:
             values["guidelines"] = case.rubric.guidelines
         if kind == RUBRIC:
-            values["criteria"] = "\n\n".join(_entry(exhibit) for exhibit in exhibits)
+            values["criteria"] = "\n\n".join(_entry(view) for view in views)
         else:
-            values |= _described(exhibits[0])
+            values |= _described(views[0])
         if examples:
             values["examples"] = "\n\n".join(
-                _example(number, example, exhibits, blocks, whole=kind == RUBRIC)
+                _example(number, example, views, blocks, whole=kind == RUBRIC)
                 for number, example in enumerate(examples, 1)
             )
         prompt = self.prompt(kind)
@@ -103,8 +111,10 @@ class Style(NamedTuple):
 @lru_cache(maxsize=64)
 def _prompt(kind: str, task: str | None) -> Prompt:
     """A prompt of this package; the form of the reply and the rule about data blocks stay with any task."""
-    built_in, form, user = file_text(f"grade-{kind}").split(DIVIDER)
-    system = "\n\n".join(part.strip() for part in (built_in if task is None else task, form, file_text("blocks")))
+    built_in, form, user = prompt_file_text(f"grade-{kind}").split(DIVIDER)
+    system = "\n\n".join(
+        part.strip() for part in (built_in if task is None else task, form, prompt_file_text("blocks"))
+    )
     return Prompt(system, user.strip())
 
 
@@ -125,13 +135,13 @@ def _kept(template: str, known: frozenset[str]) -> str:
         if paragraph.endswith(":"):
             heading.append(paragraph)
             continue
-        if known.issuperset(places(paragraph)):
+        if known.issuperset(template_places(paragraph)):
             kept += [*heading, paragraph]
         heading = []
     return "\n\n".join(kept)
 
 
-def _untrusted(case: Case, examples: Sequence[Shown]) -> dict[str, str]:
+def _untrusted(case: GradingCase, examples: Sequence[FewShotExample]) -> dict[str, str]:
     """Every text in a question that is not the rubric's author's, by label."""
     texts = {}
     for number, example in enumerate(examples, 1):
@@ -147,47 +157,47 @@ def _untrusted(case: Case, examples: Sequence[Shown]) -> dict[str, str]:
     return texts
 
 
-def _described(exhibit: Exhibit) -> dict[str, str]:
+def _described(view: CriterionView) -> dict[str, str]:
     """What a question says of a criterion, by place."""
-    criterion = exhibit.criterion
+    criterion = view.criterion
     values = {"requirement": criterion.requirement}
     if criterion.weight:
         values["fault" if criterion.weight < 0 else "gain"] = ""
-    if exhibit.order:
-        lines = [f"{number}. {criterion.labels[code]}" for number, code in enumerate(exhibit.order, 1)]
+    if view.order:
+        lines = [f"{number}. {criterion.labels[code]}" for number, code in enumerate(view.order, 1)]
         values["options"] = "\n".join(lines)
-        if exhibit.order[-1] in criterion.abstentions:
+        if view.order[-1] in criterion.abstentions:
             values["na"] = ""
     return values
 
 
-def _entry(exhibit: Exhibit) -> str:
-    values = {**_described(exhibit), "name": _quoted(exhibit.criterion.name)}
-    return filled(_kept(file_text("grade-entry"), frozenset(values)), values)
+def _entry(view: CriterionView) -> str:
+    values = {**_described(view), "name": _quoted(view.criterion.name)}
+    return fill_template(_kept(prompt_file_text("grade-entry"), frozenset(values)), values)
 
 
 def _example(
-    number: int, example: Shown, exhibits: Sequence[Exhibit], blocks: Mapping[str, str], *, whole: bool
+    number: int, example: FewShotExample, views: Sequence[CriterionView], blocks: Mapping[str, str], *, whole: bool
 ) -> str:
     said, why = [], []
-    for place, (exhibit, code) in enumerate(zip(exhibits, example.codes, strict=True)):
+    for place, (view, code) in enumerate(zip(views, example.codes, strict=True)):
         if code == MISSING:
             continue
-        name = f"{_quoted(exhibit.criterion.name)} " if whole else ""
-        said.append(f"{name}{_answer(exhibit, code)}")
+        name = f"{_quoted(view.criterion.name)} " if whole else ""
+        said.append(f"{name}{_answer(view, code)}")
         if (reason := blocks.get(f"reason_{number}_{place + 1}")) is not None:
             why.append(f"{name.strip()}\n{reason}".strip())
     values = {"number": str(number), "example": blocks[f"example_{number}"], "said": ", ".join(said)}
     if why:
         values["why"] = "\n".join(why)
-    return filled(_kept(file_text("grade-example"), frozenset(values)), values)
+    return fill_template(_kept(prompt_file_text("grade-example"), frozenset(values)), values)
 
 
-def _answer(exhibit: Exhibit, code: int) -> str:
+def _answer(view: CriterionView, code: int) -> str:
     """A label as a reply would give it."""
-    if not exhibit.order:
+    if not view.order:
         return VERDICTS[code]
-    return f"option {exhibit.order.index(code) + 1}"
+    return f"option {view.order.index(code) + 1}"
 
 
 def _quoted(name: str) -> str:
@@ -195,7 +205,7 @@ def _quoted(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def schema_of(options: int) -> FrozenDict:
+def criterion_schema(options: int) -> FrozenDict:
     """The JSON schema of a reply about one criterion.
 
     Args:

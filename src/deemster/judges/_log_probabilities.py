@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import msgspec
 
-from deemster.judges._grading_prompt import Exhibit
+from deemster.judges._grading_prompt import CriterionView
 from deemster.judges.judge_panel import ScoreReply
-from deemster.judges.reply_parser import entries_of, whole_number, words
+from deemster.judges.reply_parser import integer_entry, reply_entries, text_entry
 from deemster.records import Answer, Token
 from deemster.rubrics.verdicts import VERDICTS
 
@@ -34,9 +34,9 @@ def read_integer_score(answer: Answer, *, low: int, high: int, logprobs: bool) -
     Raises:
         UnreadableReplyError: The reply is not a reason and an allowed number.
     """
-    entries = entries_of(answer, ("reason", "score"))
-    reason = words(entries, "reason")
-    value = whole_number(entries, "score", low=low, high=high)
+    entries = reply_entries(answer, ("reason", "score"))
+    reason = text_entry(entries, "reason")
+    value = integer_entry(entries, "score", low=low, high=high)
     if not logprobs:
         return ScoreReply(value, reason)
     expected = expected_score(answer, low=low, high=high)
@@ -147,24 +147,24 @@ class VerdictProbabilities:
         self._text = "".join(token.text for token in self._tokens)
 
     def probabilities(
-        self, exhibit: Exhibit, code: int, *, entry: int = 0, entries: int = 1
+        self, view: CriterionView, code: int, *, entry: int = 0, entries: int = 1
     ) -> tuple[float, ...] | None:
         """P(MET), or one for every scored option; None where it cannot be told.
 
         Args:
-            exhibit: What was judged.
+            view: What was judged.
             code: The verdict that was read.
             entry: Which entry of the reply it stands in, from 0.
             entries: How many entries the reply has.
         """
-        criterion = exhibit.criterion
+        criterion = view.criterion
         if not self._tokens or code not in criterion.scored:
             return None
         places = [found.end() for found in _key("verdict|option").finditer(self._text)]
         if len(places) != entries:
             return None
-        spellings = _numbers(len(exhibit.order)) if exhibit.order else _QUOTED
-        codes = exhibit.order or range(len(VERDICTS))
+        spellings = _numbers(len(view.order)) if view.order else _QUOTED
+        codes = view.order or range(len(VERDICTS))
         shares = dict.fromkeys(codes, 0.0)
         written = None
         for place, share, is_written in _possible_spellings(self._tokens, places[entry], spellings):
@@ -175,7 +175,7 @@ class VerdictProbabilities:
         if written != code or not 0.0 < mass <= 1.0 + _SLACK:
             return None
         found = tuple(shares[each] / mass for each in criterion.scored)
-        return found if exhibit.order else found[:1]
+        return found if view.order else found[:1]
 
     def entry_of(self, name: str, names: Sequence[str]) -> int | None:
         """Which entry of a reply about a whole rubric is about a criterion; None where it cannot be told.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.errors import ConfigurationError
-from deemster.judges.grading_case import Case
+from deemster.judges.grading_case import GradingCase
 from deemster.judges.judge_script import Asking
 from deemster.judges.vote import MODEL_CAUSES, Vote, verdict_fields, vote_failure
 from deemster.records import Call, MetricScore, Reply, Unscored
@@ -15,7 +15,7 @@ from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import CHECK
 
 
-def checked(criterion: Criterion, case: Case, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
+def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
     """The vote of the metric that answers a criterion; where it has no score, an abstention.
 
     Where a model that it asks gave no usable answer, the vote is a failure, as that of a judge would be.

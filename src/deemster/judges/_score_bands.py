@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean, show_value
-from deemster.judges.prompt_templates import checked_unicode
+from deemster.judges.prompt_templates import check_unicode
 
 HIGHEST = 1000
 KEYS = ("range", "outcome")
@@ -48,7 +48,7 @@ TENTHS = (
 )
 
 
-def bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
+def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     """The bands of a rubric, lowest first.
 
     Args:
@@ -78,7 +78,7 @@ def bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     return tuple(found)
 
 
-def written(rubric: Sequence[Band]) -> str:
+def format_bands(rubric: Sequence[Band]) -> str:
     r"""Bands as a judge reads them, one on a line.
 
     >>> written([Band((0, 1), "bad"), Band((2, 2), "good")])
@@ -105,4 +105,4 @@ def _band(entry: Any, place: int, metric: str) -> Band:
     outcome = entry.get("outcome")
     if not isinstance(outcome, str) or not outcome.strip():
         raise ConfigurationError(f"`outcome` of {called} is text that is not blank, not {show_value(outcome)}.")
-    return Band((ends[0], ends[1]), checked_unicode(outcome, called=f"`outcome` of {called}").strip())
+    return Band((ends[0], ends[1]), check_unicode(outcome, called=f"`outcome` of {called}").strip())

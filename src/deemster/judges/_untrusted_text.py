@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 DIGITS = 16
 
 
-def nonce_of(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
+def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     """Sixteen hexadecimal digits that follow from the texts and occur in none of them.
 
     A text that tries to hold its own nonce changes it by doing so, and the counter is raised until no text holds it.
@@ -35,7 +35,7 @@ def nonce_of(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     return nonce
 
 
-def block(label: str, text: str, *, nonce: str) -> str:
+def wrap_text(label: str, text: str, *, nonce: str) -> str:
     r"""A text between its two marker lines.
 
     >>> block("answer", "Paris.", nonce="00ff00ff00ff00ff")
@@ -44,7 +44,7 @@ def block(label: str, text: str, *, nonce: str) -> str:
     return f"<<< {label} {nonce}\n{text}\n>>> {label} {nonce}"
 
 
-def blocks(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tuple[dict[str, str], str]:
+def wrap_texts(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tuple[dict[str, str], str]:
     """Every text in a block of its own, by label, and the nonce they share.
 
     Args:
@@ -54,5 +54,5 @@ def blocks(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tupl
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.
     """
-    nonce = nonce_of(texts.values(), about=about)
-    return {label: block(label, text, nonce=nonce) for label, text in texts.items()}, nonce
+    nonce = make_nonce(texts.values(), about=about)
+    return {label: wrap_text(label, text, nonce=nonce) for label, text in texts.items()}, nonce

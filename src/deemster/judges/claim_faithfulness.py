@@ -6,12 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from deemster.errors import ConfigurationError, show_value
 from deemster.judges._geval_prompt import NOTHING
-from deemster.judges._untrusted_text import blocks
+from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import SEED
 from deemster.judges.judge_script import JudgeMetric, NoAnswerError, ask_all, ask_model
-from deemster.judges.prompt_templates import Prompt, prompt
-from deemster.judges.reply_parser import UnreadableReplyError, choice, cut, entries_of, words
-from deemster.judges.sample_context import passages_of, question_of, sample_passages
+from deemster.judges.prompt_templates import Prompt, load_prompt
+from deemster.judges.reply_parser import UnreadableReplyError, choice_entry, reply_entries, text_entry, truncate_text
+from deemster.judges.sample_context import context_passages, question_text, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError, output_text
 from deemster.metrics.option_checks import check_choice, check_whole_number
 from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script, freeze
@@ -38,7 +38,7 @@ SUPPORT_SCHEMA: Any = freeze(
 )
 
 
-class Finding(NamedTuple):
+class ClaimVerdict(NamedTuple):
     """Whether the context supports a claim, and why."""
 
     verdict: str
@@ -93,7 +93,7 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
 
     def prompt_text(self) -> str:
         """Both prompts, as a person reads them."""
-        return f"{prompt('claims').text}\n\n{prompt('claim-support').text}"
+        return f"{load_prompt('claims').text}\n\n{load_prompt('claim-support').text}"
 
     def expect(self, sample: Sample) -> str:
         """The question.
@@ -102,7 +102,7 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
             UnscoredError: It is not valid Unicode, or the sample's context cannot be read.
         """
         sample_passages(sample)
-        return question_of(sample)
+        return question_text(sample)
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask for the claims, then for each whether it is supported, and mark.
@@ -111,32 +111,36 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
             UnscoredError: The sample or output cannot be read, or makes no claim, or too many.
             Silent: A request had no usable answer.
         """
-        texts = {"question": question_of(sample), "actual_output": output_text(output)}
-        passages = passages_of(sample, output)
-        values, nonce = blocks(texts)
-        told = yield from ask_model(self._ask(prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), claims_of)
-        claims = told.value
+        texts = {"question": question_text(sample), "actual_output": output_text(output)}
+        passages = context_passages(sample, output)
+        values, nonce = wrap_texts(texts)
+        reply = yield from ask_model(
+            self._ask(load_prompt("claims").messages(values, nonce=nonce), CLAIMS_SCHEMA), parse_claims
+        )
+        claims = reply.value
         if len(claims) > self.max_claims:
             raise UnscoredError(
                 "too_large",
                 f"The answer makes {len(claims)} claims; at most {self.max_claims} are checked. Raise `max_claims`.",
             )
-        beside = {"model": told.answer.model, "prompt_hash": self.prompt_hash}
+        beside = {"model": reply.answer.model, "prompt_hash": self.prompt_hash}
         if not claims:
             if self.without_claims == "unscored":
                 raise UnscoredError(
                     "bad_output", "The answer makes no claim, so that there is no share of supported ones."
                 )
             return self.mark(1.0, {**dict.fromkeys(("claims", *VERDICTS), 0), **beside, "findings": []})
-        ask, layout = self._ask, prompt("claim-support")
+        ask, layout = self._ask, load_prompt("claim-support")
         heard = yield from ask_all(
-            [ask(support_messages(layout, passages, claim), SUPPORT_SCHEMA) for claim in claims], finding_of
+            [ask(support_messages(layout, passages, claim), SUPPORT_SCHEMA) for claim in claims], parse_claim_verdict
         )
         findings = []
         for claim, found in zip(claims, heard, strict=True):
             if isinstance(found, NoAnswer):
                 raise NoAnswerError(found)
-            findings.append({"claim": cut(claim), "verdict": found.value.verdict, "reason": found.value.reason})
+            findings.append(
+                {"claim": truncate_text(claim), "verdict": found.value.verdict, "reason": found.value.reason}
+            )
         counts = {verdict: sum(entry["verdict"] == verdict for entry in findings) for verdict in VERDICTS}
         findings.sort(key=lambda entry: entry["verdict"] == "supported")
         listed: dict[str, Any] = {"findings": findings[:LISTED]}
@@ -157,18 +161,18 @@ def support_messages(layout: Prompt, passages: tuple[str, ...], claim: str) -> t
         claim: The claim, which is as little to be trusted as the answer it comes from.
     """
     labels = [f"passage_{place}" for place in range(1, len(passages) + 1)]
-    found, nonce = blocks({**dict(zip(labels, passages, strict=True)), "claim": claim})
+    found, nonce = wrap_texts({**dict(zip(labels, passages, strict=True)), "claim": claim})
     context = "\n\n".join(found[label] for label in labels) or NOTHING
     return layout.messages({"context": context, "claim": found["claim"]}, nonce=nonce)
 
 
-def claims_of(answer: Answer) -> list[str]:
+def parse_claims(answer: Answer) -> list[str]:
     """The distinct claims that a reply lists, in its order.
 
     Raises:
         Unreadable: It is no list of texts.
     """
-    claims = entries_of(answer, ("claims",))["claims"]
+    claims = reply_entries(answer, ("claims",))["claims"]
     if type(claims) is not list or not all(type(claim) is str and claim.strip() for claim in claims):
         raise UnreadableReplyError("`claims` is a list of texts that are not blank.")
     distinct = list(dict.fromkeys(claim.strip() for claim in claims))
@@ -179,11 +183,11 @@ def claims_of(answer: Answer) -> list[str]:
     return distinct
 
 
-def finding_of(answer: Answer) -> Finding:
+def parse_claim_verdict(answer: Answer) -> ClaimVerdict:
     """What a reply says of one claim.
 
     Raises:
         Unreadable: It is not a reason and a known verdict.
     """
-    entries = entries_of(answer, ("reason", "verdict"))
-    return Finding(choice(entries, "verdict", VERDICTS), words(entries, "reason"))
+    entries = reply_entries(answer, ("reason", "verdict"))
+    return ClaimVerdict(choice_entry(entries, "verdict", VERDICTS), text_entry(entries, "reason"))

@@ -15,17 +15,24 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.formats.canonical_json import canonical
 from deemster.formats.json_values import SURROGATE
-from deemster.judges._grading_prompt import KINDS, RUBRIC, Exhibit, Style, rubric_schema, schema_of
-from deemster.judges._grading_replies import CriterionReply, Question, Tries, ask_questions, count_tries
-from deemster.judges._metric_criteria import checked
-from deemster.judges._panel_verdict import Settling
-from deemster.judges.few_shot import FewShot, Selection, Shown
-from deemster.judges.grading_case import Case
+from deemster.judges._grading_prompt import (
+    KINDS,
+    RUBRIC,
+    CriterionView,
+    QuestionStyle,
+    criterion_schema,
+    rubric_schema,
+)
+from deemster.judges._grading_questions import CriterionReply, Question, Tries, ask_questions, count_tries
+from deemster.judges._item_aggregation import ItemAggregator
+from deemster.judges._metric_criteria import metric_vote
+from deemster.judges.few_shot import ExampleSelector, FewShot, FewShotExample
+from deemster.judges.grading_case import GradingCase
 from deemster.judges.grading_result import ItemGrading
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import ALTERNATIVES, Judge, Seat, check_judges, judge_temperature
 from deemster.judges.judge_script import QuestionOutcome
-from deemster.judges.prompt_templates import file_text, text_hash
+from deemster.judges.prompt_templates import prompt_file_text, text_hash
 from deemster.judges.vote import Vote, verdict_fields, vote_failure
 from deemster.records import Reply, Request
 from deemster.records.shared_call_cost import split_calls
@@ -37,7 +44,7 @@ from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules
 
 
-def penalty_terms(penalty: LengthPenalty | None) -> dict[str, Any] | None:
+def penalty_settings(penalty: LengthPenalty | None) -> dict[str, Any] | None:
     """A length penalty; a function that counts by its name and its text, where that can be read.
 
     Args:
@@ -56,7 +63,7 @@ def penalty_terms(penalty: LengthPenalty | None) -> dict[str, Any] | None:
     return fields
 
 
-def example_terms(few: FewShot | None) -> dict[str, Any] | None:
+def example_settings(few: FewShot | None) -> dict[str, Any] | None:
     """Where examples come from, and all that judges see of them.
 
     Args:
@@ -74,7 +81,7 @@ def example_terms(few: FewShot | None) -> dict[str, Any] | None:
     return found
 
 
-def prompt_terms(style: Style, kinds: Iterable[str], *, whole: bool, examples: bool) -> dict[str, str]:
+def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, whole: bool, examples: bool) -> dict[str, str]:
     """A hash of every prompt, and of the texts that it is put together from.
 
     Args:
@@ -85,9 +92,9 @@ def prompt_terms(style: Style, kinds: Iterable[str], *, whole: bool, examples: b
     """
     found = {kind: style.prompt(kind).hash for kind in kinds}
     if whole:
-        found["entry"] = text_hash(file_text("grade-entry"))
+        found["entry"] = text_hash(prompt_file_text("grade-entry"))
     if examples:
-        found["example"] = text_hash(file_text("grade-example"))
+        found["example"] = text_hash(prompt_file_text("grade-example"))
     return found
 
 
@@ -233,11 +240,11 @@ class CriterionGrader:
         return Scoring(self.abstention, self.partial_credit, self.normalize)
 
     @cached_property
-    def style(self) -> Style:
+    def style(self) -> QuestionStyle:
         """How it words its questions."""
         given = self.system_prompt
         prompts = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
-        return Style(dict(prompts), self.shuffle_options, self.auto_na, self.seed)
+        return QuestionStyle(dict(prompts), self.shuffle_options, self.auto_na, self.seed)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -252,17 +259,17 @@ class CriterionGrader:
             "abstention": self.abstention,
             "partial_credit": self.partial_credit,
             "normalize": self.normalize,
-            "length_penalty": penalty_terms(self.length_penalty),
+            "length_penalty": penalty_settings(self.length_penalty),
             "shuffle_options": self.shuffle_options,
             "auto_na": self.auto_na,
-            "few_shot": example_terms(self.few_shot),
+            "few_shot": example_settings(self.few_shot),
             "repeats": self.repeats,
             "seed": self.seed,
             "temperature": judge_temperature(self.temperature, repeats=self.repeats),
             "max_tokens": self.max_tokens,
             "probabilities": self.probabilities,
             "cascade": None if self.cascade is None else self.cascade.settings,
-            "prompts": prompt_terms(self.style, self._kinds, whole=whole, examples=shows),
+            "prompts": prompt_settings(self.style, self._kinds, whole=whole, examples=shows),
         }
 
     @property
@@ -270,11 +277,11 @@ class CriterionGrader:
         return (RUBRIC,) if self.calls == "per_item" else tuple(kind for kind in KINDS if kind != RUBRIC)
 
     @cached_property
-    def _selection(self) -> Selection | None:
-        return None if self.few_shot is None else Selection(self.few_shot, auto_na=self.auto_na)
+    def _selection(self) -> ExampleSelector | None:
+        return None if self.few_shot is None else ExampleSelector(self.few_shot, auto_na=self.auto_na)
 
     @cached_property
-    def _settlings(self) -> dict[Rubric, Settling]:
+    def _aggregators(self) -> dict[Rubric, ItemAggregator]:
         return {}
 
     def requests(self, rubric: Rubric) -> int:
@@ -288,7 +295,7 @@ class CriterionGrader:
         return self.repeats if number or self.cascade is None else self.cascade.asks
 
     def script(
-        self, case: Case, *, checks: Mapping[Criterion, Any] | None = None, known: Sequence[Sequence[Vote]] = ()
+        self, case: GradingCase, *, checks: Mapping[Criterion, Any] | None = None, known: Sequence[Sequence[Vote]] = ()
     ) -> GradingScript:
         """Grade one item, asking as it goes.
 
@@ -306,20 +313,20 @@ class CriterionGrader:
         votes = [[vote for vote in each if vote.failure is None] for each in known or [()] * len(case.rubric.criteria)]
         for place, criterion in enumerate(case.rubric.criteria):
             if criterion.check is not None and not votes[place]:
-                votes[place].append((yield from checked(criterion, case, checks or {})))
+                votes[place].append((yield from metric_vote(criterion, case, checks or {})))
         places = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
-        settling, tries = self._settling(case.rubric), count_tries(known)
+        aggregator, tries = self._aggregator(case.rubric), count_tries(known)
         if self.cascade is None:
             yield from self._collect_votes(case, places, range(len(self.judges)), votes, tries)
         else:
             yield from self._collect_votes(case, places, (0,), votes, tries)
-            unsure = [place for place in places if not settling.stands(place, votes[place])]
+            unsure = [place for place in places if not aggregator.stands(place, votes[place])]
             yield from self._collect_votes(case, unsure, range(1, len(self.judges)), votes, tries)
-        return settling.graded(case.id, votes, penalty=penalty)
+        return aggregator.grade_item(case.id, votes, penalty=penalty)
 
     def _collect_votes(
         self,
-        case: Case,
+        case: GradingCase,
         places: Sequence[int],
         judges: Sequence[int],
         votes: Sequence[list[Vote]],
@@ -335,7 +342,7 @@ class CriterionGrader:
             for place in places:
                 votes[place].sort(key=lambda vote: (order[vote.judge], vote.repeat))
 
-    def unasked(self, case: Case, message: str) -> ItemGrading:
+    def unasked(self, case: GradingCase, message: str) -> ItemGrading:
         """The grading of an item that nobody was asked about.
 
         Args:
@@ -353,25 +360,27 @@ class CriterionGrader:
             ]
             for criterion in case.rubric.criteria
         ]
-        return self._settling(case.rubric).graded(case.id, votes, penalty=0.0)
+        return self._aggregator(case.rubric).grade_item(case.id, votes, penalty=0.0)
 
-    def _settling(self, rubric: Rubric) -> Settling:
-        if rubric not in self._settlings:
-            made = Settling(rubric, judges=self.judges, rules=self.rules, scoring=self.scoring, cascade=self.cascade)
-            self._settlings[rubric] = made
-        return self._settlings[rubric]
+    def _aggregator(self, rubric: Rubric) -> ItemAggregator:
+        if rubric not in self._aggregators:
+            made = ItemAggregator(
+                rubric, judges=self.judges, rules=self.rules, scoring=self.scoring, cascade=self.cascade
+            )
+            self._aggregators[rubric] = made
+        return self._aggregators[rubric]
 
-    def _questions(self, case: Case, places: Sequence[int], judges: Sequence[int]) -> Iterator[Question]:
+    def _questions(self, case: GradingCase, places: Sequence[int], judges: Sequence[int]) -> Iterator[Question]:
         groups: Iterable[Sequence[int]] = [places] if self.calls == "per_item" else [[place] for place in places]
         for group in groups if places else ():
             for number in judges:
                 judge = self.judges[number]
                 examples = self._examples(case, group, judge.id)
                 for seat in self._seats(number):
-                    exhibits = tuple(self.style.exhibit(case, place, seat) for place in group)
-                    yield self._question(case, exhibits, examples, number, seat)
+                    views = tuple(self.style.view_criterion(case, place, seat) for place in group)
+                    yield self._question(case, views, examples, number, seat)
 
-    def _examples(self, case: Case, group: Sequence[int], judge: str) -> list[Shown]:
+    def _examples(self, case: GradingCase, group: Sequence[int], judge: str) -> list[FewShotExample]:
         if self._selection is None:
             return []
         if self.calls == "per_item":
@@ -386,21 +395,26 @@ class CriterionGrader:
         return [Seat(judge.id, judge.model, repeat, judge.weight) for repeat in range(self._repeats(number))]
 
     def _question(
-        self, case: Case, exhibits: tuple[Exhibit, ...], examples: Sequence[Shown], number: int, seat: Seat
+        self,
+        case: GradingCase,
+        views: tuple[CriterionView, ...],
+        examples: Sequence[FewShotExample],
+        number: int,
+        seat: Seat,
     ) -> Question:
         per_item = self.calls == "per_item"
         if per_item:
-            kind, schema = RUBRIC, rubric_schema(tuple((each.criterion.name, len(each.order)) for each in exhibits))
+            kind, schema = RUBRIC, rubric_schema(tuple((each.criterion.name, len(each.order)) for each in views))
         else:
-            kind, schema = exhibits[0].criterion.kind, schema_of(len(exhibits[0].order))
+            kind, schema = views[0].criterion.kind, criterion_schema(len(views[0].order))
         ask = seat.ask(
-            self.style.messages(case, exhibits, examples, kind=kind, seat=seat),
+            self.style.messages(case, views, examples, kind=kind, seat=seat),
             schema=schema,
             temperature=judge_temperature(self.temperature, repeats=self._repeats(number)),
-            max_tokens=self.max_tokens or MAX_TOKENS + PER_CRITERION * (len(exhibits) - 1),
+            max_tokens=self.max_tokens or MAX_TOKENS + PER_CRITERION * (len(views) - 1),
             logprobs=ALTERNATIVES if self._weighs(number) else 0,
         )
-        return Question(ask, seat, exhibits, per_item)
+        return Question(ask, seat, views, per_item)
 
     def _weighs(self, number: int) -> bool:
         """Whether a judge is asked how likely its verdicts are."""
@@ -413,13 +427,13 @@ def _has_vote(votes: Iterable[Vote], seat: Seat) -> bool:
 
 def _is_open(question: Question, votes: Sequence[Sequence[Vote]]) -> bool:
     """Whether a vote is missing that the answer to a question would bring."""
-    return not all(_has_vote(votes[exhibit.place], question.seat) for exhibit in question.exhibits)
+    return not all(_has_vote(votes[view.place], question.seat) for view in question.views)
 
 
 def _repeated(question: Question, tries: Tries) -> Question:
     """A question numbered by how often its replies could not be read, so that no cache has an answer to it."""
     seat = question.seat
-    again = max((tries.get((each.place, seat.judge, seat.repeat), 0) for each in question.exhibits), default=0)
+    again = max((tries.get((each.place, seat.judge, seat.repeat), 0) for each in question.views), default=0)
     return question._replace(ask=msgspec.structs.replace(question.ask, again=again)) if again else question
 
 
@@ -430,16 +444,16 @@ def _cast_votes(question: Question, outcome: QuestionOutcome[CriterionReply], vo
     """
     cast: list[Vote] = []
     places: list[int] = []
-    for exhibit, part in zip(question.exhibits, outcome.parts, strict=True):
-        if _has_vote(votes[exhibit.place], question.seat):
+    for view, part in zip(question.views, outcome.parts, strict=True):
+        if _has_vote(votes[view.place], question.seat):
             continue
-        places.append(exhibit.place)
+        places.append(view.place)
         if isinstance(part, CriterionReply):
-            fields = {**verdict_fields(exhibit.criterion, part.code), **part._asdict()}
+            fields = {**verdict_fields(view.criterion, part.code), **part._asdict()}
             del fields["code"]
-            cast.append(question.seat.vote(**fields, shown_order=exhibit.order))
+            cast.append(question.seat.vote(**fields, shown_order=view.order))
         else:
             tries = question.ask.again + 2 if part.cause == UNREADABLE else 0
-            cast.append(question.seat.failed_vote(part, tries=tries, shown_order=exhibit.order))
+            cast.append(question.seat.failed_vote(part, tries=tries, shown_order=view.order))
     for place, vote in zip(places, split_calls(cast, outcome.calls), strict=True):
         votes[place].append(vote)

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from deemster.errors import visible
 from deemster.formats.json_values import SURROGATE
-from deemster.judges._untrusted_text import block, nonce_of
+from deemster.judges._untrusted_text import make_nonce, wrap_text
 from deemster.judges.judge_script import Asking, ParsedReply, ask_model
-from deemster.judges.prompt_templates import prompt
-from deemster.judges.reply_parser import UnreadableReplyError, entries_of, words
+from deemster.judges.prompt_templates import load_prompt
+from deemster.judges.reply_parser import UnreadableReplyError, reply_entries, text_entry
 from deemster.records import Answer, Ask, FrozenDict, Message, freeze
 from deemster.rubrics.criterion import Criterion
 
@@ -32,7 +32,7 @@ _SCHEMA: Final[FrozenDict] = freeze(
 )
 
 
-class Exemplar(NamedTuple):
+class Disagreement(NamedTuple):
     """A submission about which judge and people disagree.
 
     Attributes:
@@ -62,9 +62,9 @@ class Proposal(NamedTuple):
     requirement: str
 
 
-def rewording(
+def ask_rewording(
     criterion: Criterion,
-    exemplars: Sequence[Exemplar],
+    exemplars: Sequence[Disagreement],
     *,
     role: str,
     guidelines: str | None = None,
@@ -94,10 +94,10 @@ def rewording(
         max_tokens=2048,
     )
     outputs = [exemplar.output for exemplar in exemplars]
-    return (yield from ask_model(ask, lambda answer: proposal_of(answer, criterion, tried=tried, outputs=outputs)))
+    return (yield from ask_model(ask, lambda answer: parse_proposal(answer, criterion, tried=tried, outputs=outputs)))
 
 
-def proposal_of(answer: Answer, criterion: Criterion, *, tried: Sequence[str], outputs: Sequence[str]) -> Proposal:
+def parse_proposal(answer: Answer, criterion: Criterion, *, tried: Sequence[str], outputs: Sequence[str]) -> Proposal:
     """The proposal that a reply holds.
 
     Args:
@@ -109,8 +109,8 @@ def proposal_of(answer: Answer, criterion: Criterion, *, tried: Sequence[str], o
     Raises:
         Unreadable: It holds more than a wording, one that was tried or is too long, or one that copies a submission.
     """
-    entries = entries_of(answer, KEYS)
-    diagnosis, requirement = words(entries, "diagnosis"), " ".join(words(entries, "requirement").split())
+    entries = reply_entries(answer, KEYS)
+    diagnosis, requirement = text_entry(entries, "diagnosis"), " ".join(text_entry(entries, "requirement").split())
     if visible(requirement) != requirement or SURROGATE.search(diagnosis):
         raise UnreadableReplyError("The reply holds characters that cannot be seen, such as control characters.")
     many = len(requirement.split())
@@ -146,7 +146,7 @@ def _copied(requirement: str, outputs: Sequence[str]) -> str | None:
 
 def _messages(
     criterion: Criterion,
-    exemplars: Sequence[Exemplar],
+    exemplars: Sequence[Disagreement],
     *,
     guidelines: str | None,
     task: str | None,
@@ -156,8 +156,8 @@ def _messages(
     texts = _untrusted(exemplars, task)
     # Wordings that were tried come from a model that has read submissions.
     texts |= {f"tried_{number}": text for number, text in enumerate(tried, 1)}
-    nonce = nonce_of(texts.values(), about=(seed, criterion.name, criterion.requirement))
-    blocks = {label: block(label, text, nonce=nonce) for label, text in texts.items()}
+    nonce = make_nonce(texts.values(), about=(seed, criterion.name, criterion.requirement))
+    blocks = {label: wrap_text(label, text, nonce=nonce) for label, text in texts.items()}
     options = [f"- {option.label}" for option in criterion.options]
     values = {
         "name": f'The criterion "{criterion.name}"',
@@ -171,10 +171,10 @@ def _messages(
         "exemplars": "\n\n".join(_shown(number, each, blocks) for number, each in enumerate(exemplars, 1)),
         "longest": str(LONGEST),
     }
-    return prompt("reword").messages(values, nonce=nonce)
+    return load_prompt("reword").messages(values, nonce=nonce)
 
 
-def _untrusted(exemplars: Sequence[Exemplar], task: str | None) -> dict[str, str]:
+def _untrusted(exemplars: Sequence[Disagreement], task: str | None) -> dict[str, str]:
     """Every text that is not the rubric's author's, by label; a judge's reason may repeat what a submission says."""
     texts = {} if task is None else {"prompt": task}
     for number, exemplar in enumerate(exemplars, 1):
@@ -186,7 +186,7 @@ def _untrusted(exemplars: Sequence[Exemplar], task: str | None) -> dict[str, str
     return texts
 
 
-def _shown(number: int, exemplar: Exemplar, blocks: Mapping[str, str]) -> str:
+def _shown(number: int, exemplar: Disagreement, blocks: Mapping[str, str]) -> str:
     lines = [
         f"Submission {number}. The people say {exemplar.truth}; the grader said {exemplar.said}.",
         blocks[f"submission_{number}"],

@@ -10,7 +10,7 @@ import msgspec
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, Issue, show_value
-from deemster.judges.grading_case import Case, output_of, place_digest, text_digest
+from deemster.judges.grading_case import GradingCase, parts_digest, submission_output, text_digest
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -65,7 +65,7 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
         return metadata.get(self.cluster) if isinstance(self.cluster, str) else self.cluster.get(name)
 
 
-class Example(NamedTuple):
+class LabelledSubmission(NamedTuple):
     """A labelled submission.
 
     Attributes:
@@ -87,7 +87,7 @@ class Example(NamedTuple):
     reasons: tuple[str | None, ...]
 
 
-class Shown(NamedTuple):
+class FewShotExample(NamedTuple):
     """An example with the labels that a question is about.
 
     Attributes:
@@ -100,13 +100,13 @@ class Shown(NamedTuple):
     codes: tuple[int, ...]
     reasons: tuple[str | None, ...]
 
-    def about(self, places: Iterable[int]) -> Shown:
+    def about(self, places: Iterable[int]) -> FewShotExample:
         """The same example with the labels of some of the criteria."""
         kept = tuple(places)
-        return Shown(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
+        return FewShotExample(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
 
 
-class Selection:
+class ExampleSelector:
     """Chooses examples, the same ones for the same item whatever else is graded.
 
     Args:
@@ -120,7 +120,7 @@ class Selection:
         self._queues: dict[tuple[Criterion, str], list[list[_Ranked]]] = {}
         self._wholes: dict[tuple[Rubric, str], tuple[list[_Ranked], list[_Ranked]]] = {}
 
-    def of_criterion(self, case: Case, criterion: Criterion, judge: str) -> list[Shown]:
+    def of_criterion(self, case: GradingCase, criterion: Criterion, judge: str) -> list[FewShotExample]:
         """The examples for one criterion, in the order they are shown.
 
         Args:
@@ -144,7 +144,7 @@ class Selection:
             queues = left
         return [each.shown for each in sorted(chosen[: self._settings.n], key=_by_rank)]
 
-    def of_rubric(self, case: Case, judge: str) -> list[Shown]:
+    def of_rubric(self, case: GradingCase, judge: str) -> list[FewShotExample]:
         """The examples for all criteria that judges answer: each adds as many labels as it can that none before it has.
 
         Args:
@@ -168,7 +168,7 @@ class Selection:
         for example in self._examples:
             place = _place_of(criterion, example.rubric)
             if place is not None and self._is_offered(criterion, example.codes[place]):
-                rank = place_digest(self._settings.seed, criterion.name, judge, example.id)
+                rank = parts_digest(self._settings.seed, criterion.name, judge, example.id)
                 ranked.append(_Ranked(rank, example, _shown(example, [place], reasons=self._settings.reasons)))
         for each in sorted(ranked, key=_by_rank):
             queues.setdefault(each.shown.codes[0] if self._settings.balance else 0, []).append(each)
@@ -187,7 +187,7 @@ class Selection:
                 for criterion, code in zip(criteria, found.codes, strict=True)
             )
             if any(code != MISSING for code in offered):
-                rank = place_digest(self._settings.seed, "", judge, example.id)
+                rank = parts_digest(self._settings.seed, "", judge, example.id)
                 ranked.append(_Ranked(rank, example, found._replace(codes=offered)))
         return sorted(ranked, key=_by_rank)
 
@@ -196,7 +196,7 @@ class Selection:
             return False
         return self._auto_na or not criterion.options or code < len(criterion.options)
 
-    def _is_of(self, case: Case, example: Example) -> bool:
+    def _is_of(self, case: GradingCase, example: LabelledSubmission) -> bool:
         """Whether an example is the item itself, its copy, or of its cluster."""
         if example.id == case.id or example.hash == case.hash:
             return True
@@ -207,15 +207,15 @@ class _Ranked(NamedTuple):
     """An example at its hashed place."""
 
     rank: bytes
-    example: Example
-    shown: Shown
+    example: LabelledSubmission
+    shown: FewShotExample
 
 
 def _by_rank(ranked: _Ranked) -> bytes:
     return ranked.rank
 
 
-def _examples(settings: FewShot) -> Iterator[Example]:
+def _examples(settings: FewShot) -> Iterator[LabelledSubmission]:
     train = settings.train
     books: dict[int, Codebook] = {}
     for item, rubric, truth in zip(train.items, train.rubrics, train.truths, strict=True):
@@ -223,10 +223,10 @@ def _examples(settings: FewShot) -> Iterator[Example]:
             continue
         book = books.setdefault(id(rubric), Codebook(rubric))
         codes = tuple(MISSING if label is None else book.code(at, label) for at, label in enumerate(truth))
-        output = output_of(item)
+        output = submission_output(item)
         reasons = item.ground_truth_reasons or (None,) * len(codes)
         cluster = settings.cluster_of(str(item.id), item.metadata)
-        yield Example(str(item.id), output, text_digest(output), cluster, rubric, codes, reasons)
+        yield LabelledSubmission(str(item.id), output, text_digest(output), cluster, rubric, codes, reasons)
 
 
 def _place_of(criterion: Criterion, rubric: Rubric) -> int | None:
@@ -239,10 +239,10 @@ def _place_of(criterion: Criterion, rubric: Rubric) -> int | None:
     return None
 
 
-def _shown(example: Example, places: Sequence[int | None], *, reasons: bool) -> Shown:
+def _shown(example: LabelledSubmission, places: Sequence[int | None], *, reasons: bool) -> FewShotExample:
     codes = tuple(MISSING if place is None else example.codes[place] for place in places)
     why = tuple(None if place is None or not reasons else example.reasons[place] for place in places)
-    return Shown(example.output, codes, why)
+    return FewShotExample(example.output, codes, why)
 
 
 def _covering(ranked: Iterable[_Ranked], settings: FewShot) -> list[_Ranked]:

@@ -10,30 +10,30 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.judges._geval_prompt import (
     STEPS_SCHEMA,
-    Quality,
-    messages_of,
-    prompt_of,
-    prompt_of_steps,
+    JudgedQuality,
+    geval_messages,
+    quality_prompt,
     steps_messages,
+    steps_prompt,
     verdict_schema,
 )
 from deemster.judges._log_probabilities import read_integer_score
-from deemster.judges._score_bands import TENTHS, bands
+from deemster.judges._score_bands import TENTHS, parse_bands
 from deemster.judges.geval_definition import (
     MOST_STEPS,
     Preset,
-    checked_examples,
-    checked_fields,
-    checked_steps,
-    listed_examples,
-    preset,
+    check_example_list,
+    check_examples,
+    check_fields,
+    check_steps,
+    load_preset,
 )
 from deemster.judges.judge_panel import ALTERNATIVES, SEED, PanelMetric, reweigh_marks, vote_spread
 from deemster.judges.judge_script import Asking, ParsedReply, ask_model
-from deemster.judges.prompt_templates import checked_text
-from deemster.judges.refusal_quality import reference_declines, reference_prompt
-from deemster.judges.reply_parser import UnreadableReplyError, cut, entries_of
-from deemster.judges.sample_context import passages_of, question_of, reference_of, sample_passages
+from deemster.judges.prompt_templates import check_text
+from deemster.judges.refusal_quality import load_reference_prompt, reference_declines
+from deemster.judges.reply_parser import UnreadableReplyError, reply_entries, truncate_text
+from deemster.judges.sample_context import context_passages, question_text, reference_text, sample_passages
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script
@@ -110,7 +110,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     @property
     def given(self) -> Preset | None:
         """The ready-made quality this one begins with."""
-        return None if self.preset is None else preset(self.preset)
+        return None if self.preset is None else load_preset(self.preset)
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -129,16 +129,16 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             raise ConfigurationError(f"{called} needs a `preset`, `criteria` or `steps`: it says what is judged.")
         for option in ("criteria", "info"):
             if getattr(self, option) is not None:
-                put(self, option, checked_text(getattr(self, option), option=option, metric=called))
+                put(self, option, check_text(getattr(self, option), option=option, metric=called))
         if self.steps is not None:
-            put(self, "steps", checked_steps(self.steps, metric=called))
+            put(self, "steps", check_steps(self.steps, metric=called))
         if self.fields is not None:
-            put(self, "fields", checked_fields(self.fields, metric=called))
+            put(self, "fields", check_fields(self.fields, metric=called))
         if self.rubric is not None:
-            put(self, "rubric", bands(self.rubric, metric=called))
-        put(self, "few_shot", listed_examples(self.few_shot, metric=called))
+            put(self, "rubric", parse_bands(self.rubric, metric=called))
+        put(self, "few_shot", check_example_list(self.few_shot, metric=called))
         quality = self.quality
-        examples = checked_examples(
+        examples = check_examples(
             self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=called
         )
         put(self, "few_shot", examples)
@@ -162,7 +162,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def _check_refusal(self) -> None:
         if not self.refusal_check:
             return
-        mine, other = self.quality, preset(REFUSAL)
+        mine, other = self.quality, load_preset(REFUSAL)
         ends = other.rubric[0].range[0], other.rubric[-1].range[1]
         if (mine.low, mine.high) != ends or not self.higher_is_better:
             raise ConfigurationError(
@@ -171,7 +171,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             )
 
     @property
-    def quality(self) -> Quality:
+    def quality(self) -> JudgedQuality:
         """What is judged, with the preset's part in it."""
         given = self.given
         steps = self.steps
@@ -179,7 +179,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             steps = given.steps
         rubric = self.rubric if self.rubric is not None else given.rubric if given else TENTHS
         fields = self.fields if self.fields is not None else given.fields if given else DEFAULT_FIELDS
-        return Quality(
+        return JudgedQuality(
             about=self.criteria or (given.about if given else self._called()),
             steps=None if steps is None else tuple(steps),
             rubric=tuple(rubric),
@@ -192,11 +192,11 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def prompt_text(self) -> str:
         """The whole prompt, as a person reads it; the prompts of its other requests follow."""
         quality = self.quality
-        texts = [prompt_of(quality)]
+        texts = [quality_prompt(quality)]
         if quality.steps is None:
-            texts.append(prompt_of_steps(quality))
+            texts.append(steps_prompt(quality))
         if self.refusal_check:
-            texts += [reference_prompt().text, prompt_of(refusal_quality(quality))]
+            texts += [load_reference_prompt().text, quality_prompt(refusal_alignment_quality(quality))]
         return "\n\n".join(texts)
 
     def expect(self, sample: Sample) -> dict[str, str]:
@@ -211,8 +211,8 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         return self._shown(sample)
 
     def _shown(self, sample: Sample) -> dict[str, str]:
-        fields = {*self.quality.fields, *(preset(REFUSAL).fields if self.refusal_check else ())}
-        readers = {"input": question_of, "expected_output": reference_of}
+        fields = {*self.quality.fields, *(load_preset(REFUSAL).fields if self.refusal_check else ())}
+        readers = {"input": question_text, "expected_output": reference_text}
         return {field: read(sample) for field, read in readers.items() if field in fields}
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
@@ -229,16 +229,16 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
             beside["reference_refuses"] = refuses
             if refuses:
-                quality = refusal_quality(quality)
+                quality = refusal_alignment_quality(quality)
                 beside["judged_as"] = REFUSAL
         if "context" in quality.fields:
-            texts["context"] = passages_of(sample, output)
+            texts["context"] = context_passages(sample, output)
         steps = quality.steps
         if steps is None:
             steps = (yield from self._steps(quality)).value
-            beside["steps"] = [cut(step) for step in steps]
+            beside["steps"] = [truncate_text(step) for step in steps]
         panel = yield from self.ask_panel(
-            messages_of(quality, steps, {field: texts[field] for field in quality.fields}),
+            geval_messages(quality, steps, {field: texts[field] for field in quality.fields}),
             schema=verdict_schema(quality.low, quality.high),
             read=lambda answer: read_integer_score(
                 answer, low=quality.low, high=quality.high, logprobs=self.scoring == "logprobs"
@@ -273,7 +273,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         weighed = reweigh_marks([_unit_votes(mark, quality) for mark in marks], label=quality.native)
         return [self._resettled(mark, other, quality) for mark, other in zip(marks, weighed, strict=True)]
 
-    def _resettled(self, mark: Mark, weighed: Mark, quality: Quality) -> Mark:
+    def _resettled(self, mark: Mark, weighed: Mark, quality: JudgedQuality) -> Mark:
         if not isinstance(mark, MetricScore) or not isinstance(weighed, MetricScore):
             return mark
         if "weights" not in weighed.details:
@@ -286,7 +286,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def _called(self) -> str:
         return self.name if self.name not in ("", self.alias) else "what the steps look at."
 
-    def _steps(self, quality: Quality) -> Asking[ParsedReply[tuple[str, ...]]]:
+    def _steps(self, quality: JudgedQuality) -> Asking[ParsedReply[tuple[str, ...]]]:
         ask = Ask(
             messages=steps_messages(quality),
             schema=STEPS_SCHEMA,
@@ -295,9 +295,9 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             max_tokens=self.max_tokens,
             once=True,
         )
-        return (yield from ask_model(ask, steps_of))
+        return (yield from ask_model(ask, parse_steps))
 
-    def _marked(self, value: float, details: Mapping[str, Any], quality: Quality) -> MetricScore:
+    def _marked(self, value: float, details: Mapping[str, Any], quality: JudgedQuality) -> MetricScore:
         score = quality.placed(value)
         native = quality.native(score)
         if self.strict:
@@ -313,13 +313,13 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         )
 
 
-def steps_of(answer: Answer) -> tuple[str, ...]:
+def parse_steps(answer: Answer) -> tuple[str, ...]:
     """The steps that a model wrote.
 
     Raises:
         Unreadable: They are no list of texts, or too many.
     """
-    steps = entries_of(answer, ("steps",))["steps"]
+    steps = reply_entries(answer, ("steps",))["steps"]
     if type(steps) is not list or not 1 <= len(steps) <= MOST_STEPS:
         raise UnreadableReplyError(f"`steps` are 1 to {MOST_STEPS} texts.")
     if not all(type(step) is str and step.strip() for step in steps):
@@ -327,13 +327,15 @@ def steps_of(answer: Answer) -> tuple[str, ...]:
     return tuple(step.strip() for step in steps)
 
 
-def refusal_quality(quality: Quality) -> Quality:
+def refusal_alignment_quality(quality: JudgedQuality) -> JudgedQuality:
     """The quality that takes another's place where the reference declines to answer."""
-    given = preset(REFUSAL)
-    return Quality(about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info)
+    given = load_preset(REFUSAL)
+    return JudgedQuality(
+        about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info
+    )
 
 
-def _unit_votes(mark: Mark, quality: Quality) -> Mark:
+def _unit_votes(mark: Mark, quality: JudgedQuality) -> Mark:
     """A mark whose votes lie between 0 and 1, as they are weighed."""
     if not isinstance(mark, MetricScore):
         return mark

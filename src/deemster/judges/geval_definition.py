@@ -12,8 +12,8 @@ import msgspec
 from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 from deemster.formats.document import Reading
 from deemster.formats.strict_yaml import yaml_document
-from deemster.judges._score_bands import Band, bands
-from deemster.judges.prompt_templates import checked_text, checked_unicode
+from deemster.judges._score_bands import Band, parse_bands
+from deemster.judges.prompt_templates import check_text, check_unicode
 
 FIELDS = ("input", "context", "expected_output", "actual_output")
 SHOWN = {
@@ -49,7 +49,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float
 
 
-class Example(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A case with the score it deserves, shown to the judge before its own.
 
     Attributes:
@@ -70,13 +70,13 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @cache
-def presets() -> tuple[str, ...]:
+def preset_names() -> tuple[str, ...]:
     """The names of the ready-made qualities, in the order of the alphabet."""
     room = files(__package__).joinpath("prompts", "presets")
     return tuple(sorted(entry.name.removesuffix(".yml") for entry in room.iterdir() if entry.name.endswith(".yml")))
 
 
-def preset(name: Any, *, metric: str = "g-eval") -> Preset:
+def load_preset(name: Any, *, metric: str = "g-eval") -> Preset:
     """A ready-made quality.
 
     Args:
@@ -88,8 +88,8 @@ def preset(name: Any, *, metric: str = "g-eval") -> Preset:
     """
     if not isinstance(name, str):
         raise ConfigurationError(f"`preset` of {metric} is a name, not {show_value(name)}.")
-    if name not in presets():
-        raise ConfigurationError(f"`preset` of {metric} knows no `{name}`. {did_you_mean(name, presets())}")
+    if name not in preset_names():
+        raise ConfigurationError(f"`preset` of {metric} knows no `{name}`. {did_you_mean(name, preset_names())}")
     return _read(name)
 
 
@@ -103,15 +103,15 @@ def _read(name: str) -> Preset:
     return Preset(
         name=name,
         about=entries["about"],
-        steps=checked_steps(entries["steps"], metric=name),
-        rubric=bands(entries["rubric"], metric=name),
-        fields=checked_fields(entries["fields"], metric=name),
+        steps=check_steps(entries["steps"], metric=name),
+        rubric=parse_bands(entries["rubric"], metric=name),
+        fields=check_fields(entries["fields"], metric=name),
         higher_is_better=entries["higher_is_better"],
         threshold=entries["threshold"],
     )
 
 
-def checked_steps(steps: Any, *, metric: str) -> tuple[str, ...]:
+def check_steps(steps: Any, *, metric: str) -> tuple[str, ...]:
     """The steps of a judge, each a text.
 
     Raises:
@@ -120,10 +120,10 @@ def checked_steps(steps: Any, *, metric: str) -> tuple[str, ...]:
     example = "Write a list, such as `[Read the answer., Compare it with the context.]`."
     if not isinstance(steps, (list, tuple)) or not 1 <= len(steps) <= MOST_STEPS:
         raise ConfigurationError(f"`steps` of {metric} are 1 to {MOST_STEPS} texts, not {show_value(steps)}. {example}")
-    return tuple(checked_text(step, option=f"steps[{place}]", metric=metric) for place, step in enumerate(steps))
+    return tuple(check_text(step, option=f"steps[{place}]", metric=metric) for place, step in enumerate(steps))
 
 
-def checked_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
+def check_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
     """What a judge is shown, in the order in which it is shown.
 
     Raises:
@@ -141,7 +141,7 @@ def checked_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
     return tuple(field for field in FIELDS if field in fields)
 
 
-def listed_examples(examples: Any, *, metric: str) -> tuple[Any, ...]:
+def check_example_list(examples: Any, *, metric: str) -> tuple[Any, ...]:
     """Cases as they were given, before they are looked at one by one.
 
     Raises:
@@ -152,9 +152,9 @@ def listed_examples(examples: Any, *, metric: str) -> tuple[Any, ...]:
     return tuple(examples)
 
 
-def checked_examples(
+def check_examples(
     examples: Sequence[Any], *, fields: Sequence[str], low: int, high: int, metric: str
-) -> tuple[Example, ...]:
+) -> tuple[GEvalExample, ...]:
     """Cases with the scores they deserve.
 
     Args:
@@ -172,8 +172,8 @@ def checked_examples(
     )
 
 
-def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: str) -> Example:
-    if isinstance(entry, Example):
+def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: str) -> GEvalExample:
+    if isinstance(entry, GEvalExample):
         entry = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"{called} is a map, not {show_value(entry)}.")
@@ -184,10 +184,10 @@ def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: s
     for key in known[1:]:
         if not isinstance(entry.get(key), str) or (key == "reason" and not entry[key].strip()):
             raise ConfigurationError(f"`{key}` of {called} is text, not {show_value(entry.get(key))}.")
-        checked_unicode(entry[key], called=f"`{key}` of {called}")
+        check_unicode(entry[key], called=f"`{key}` of {called}")
     score = entry.get("score")
     if type(score) is not int or not ends[0] <= score <= ends[1]:
         raise ConfigurationError(
             f"`score` of {called} is a whole number from {ends[0]} to {ends[1]}, not {show_value(score)}."
         )
-    return Example(**entry)
+    return GEvalExample(**entry)

@@ -13,7 +13,7 @@ from deemster.rubrics.length_penalty import submission_parts
 from deemster.rubrics.rubric_definition import Rubric
 
 
-class Case(NamedTuple):
+class GradingCase(NamedTuple):
     """An item with what it takes from its dataset.
 
     Attributes:
@@ -43,11 +43,11 @@ class Case(NamedTuple):
         return Sample(self.id, question, self.reference, self.metadata), Output(self.output)
 
 
-def case_of(dataset: RubricDataset, position: int) -> Case:
+def make_case(dataset: RubricDataset, position: int) -> GradingCase:
     """The case of the item at a position of a dataset."""
     item = dataset.items[position]
-    output = output_of(item)
-    return Case(
+    output = submission_output(item)
+    return GradingCase(
         str(item.id),
         dataset.rubrics[position],
         output,
@@ -59,7 +59,7 @@ def case_of(dataset: RubricDataset, position: int) -> Case:
     )
 
 
-def output_of(item: RubricItem) -> str:
+def submission_output(item: RubricItem) -> str:
     """What judges see of an item's submission."""
     return (
         item.submission.output if isinstance(item.submission, Submission) else submission_parts(item.submission).output
@@ -75,7 +75,7 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_digest(*parts: str | int) -> bytes:
+def parts_digest(*parts: str | int) -> bytes:
     """The SHA-256 of several parts, none of which can run into the next.
 
     >>> place_digest("ab", "c") == place_digest("a", "bc")

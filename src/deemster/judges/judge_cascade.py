@@ -106,16 +106,18 @@ class Cascade(msgspec.Struct, frozen=True):
         """
         if code not in criterion.scored:
             return False
-        surety = consistency(votes, code) if self.by == "consistency" else probability(criterion, votes, code)
-        return surety is not None and round(surety, _DIGITS) >= self.unsure_below
+        confidence = (
+            vote_consistency(votes, code) if self.by == "consistency" else verdict_probability(criterion, votes, code)
+        )
+        return confidence is not None and round(confidence, _DIGITS) >= self.unsure_below
 
 
-def consistency(votes: Sequence[Vote], code: int) -> float | None:
+def vote_consistency(votes: Sequence[Vote], code: int) -> float | None:
     """The share of a judge's answers that are its verdict; one that failed or abstained agrees with nothing."""
     return sum(vote.code == code for vote in votes) / len(votes) if votes else None
 
 
-def probability(criterion: Criterion, votes: Sequence[Vote], code: int) -> float | None:
+def verdict_probability(criterion: Criterion, votes: Sequence[Vote], code: int) -> float | None:
     """The probability that a judge gave to its verdict, of several answers the mean; None where it gave none."""
     given = [vote.probabilities for vote in votes if vote.probabilities is not None]
     if not given:

@@ -74,11 +74,11 @@ def ask_with_retry(
         if isinstance(reply, NoAnswer):
             return [reply] * counts[place]
         if not isinstance(reply, Answer):
-            return [unreadable("The model sent vectors where an answer was expected.")] * counts[place]
+            return [unreadable_reply("The model sent vectors where an answer was expected.")] * counts[place]
         try:
             return read(place, reply)
         except UnreadableReplyError as error:
-            return [unreadable(error.message)] * counts[place]
+            return [unreadable_reply(error.message)] * counts[place]
 
     first = yield asks
     found = [QuestionOutcome([*read_parts(place, reply)], [*reply_calls([reply])]) for place, reply in enumerate(first)]
@@ -128,7 +128,7 @@ def ask_model(ask: Ask, read: Callable[[Answer], T]) -> Asking[ParsedReply[T]]:
     return found
 
 
-def unreadable(message: str) -> NoAnswer:
+def unreadable_reply(message: str) -> NoAnswer:
     """The failure of a model whose reply cannot be read.
 
     Args:

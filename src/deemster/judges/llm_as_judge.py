@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.judges._log_probabilities import read_integer_score
-from deemster.judges._untrusted_text import blocks
+from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import ALTERNATIVES, PanelMetric, ScoreReply
-from deemster.judges.prompt_templates import Prompt, checked_template, prompt
-from deemster.judges.reply_parser import entries_of, number, words
-from deemster.judges.sample_context import question_of, reference_of
+from deemster.judges.prompt_templates import Prompt, check_template, load_prompt
+from deemster.judges.reply_parser import number_entry, reply_entries, text_entry
+from deemster.judges.sample_context import question_text, reference_text
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.option_checks import check_flag
 from deemster.records import Answer, Output, Sample, Script, freeze
@@ -52,12 +52,12 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
         """
         super().validate()
         check_flag(self.logprobs, option="logprobs", metric=self.alias)
-        checked_template(self.template, known=PLACES, needed=("actual_output",), metric=self.alias)
+        check_template(self.template, known=PLACES, needed=("actual_output",), metric=self.alias)
 
     @property
     def prompt(self) -> Prompt:
         """What the judge is told."""
-        return prompt("llm-as-judge-tenths" if self.logprobs else "llm-as-judge", template=self.template)
+        return load_prompt("llm-as-judge-tenths" if self.logprobs else "llm-as-judge", template=self.template)
 
     def prompt_text(self) -> str:
         """The whole prompt, as a person reads it."""
@@ -69,7 +69,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is no expected output, or one of the two is not valid Unicode.
         """
-        return {"question": question_of(sample), "expected_output": reference_of(sample)}
+        return {"question": question_text(sample), "expected_output": reference_text(sample)}
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a score and mark.
@@ -78,7 +78,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
             UnscoredError: The sample or output cannot be read.
             Silent: Too few members gave a usable answer.
         """
-        values, nonce = blocks({**self.expect(sample), "actual_output": output_text(output)})
+        values, nonce = wrap_texts({**self.expect(sample), "actual_output": output_text(output)})
         panel = yield from self.ask_panel(
             self.prompt.messages(values, nonce=nonce),
             schema=SCHEMA_OF_TENTHS if self.logprobs else SCHEMA,
@@ -111,9 +111,9 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
         if self.logprobs:
             reply = read_integer_score(answer, low=0, high=TENTHS, logprobs=True)
             return msgspec.structs.replace(reply, value=reply.value / TENTHS)
-        entries = entries_of(answer, KEYS)
-        reason = words(entries, "reason")
-        return ScoreReply(number(entries, "score", low=0, high=1), reason)
+        entries = reply_entries(answer, KEYS)
+        reason = text_entry(entries, "reason")
+        return ScoreReply(number_entry(entries, "score", low=0, high=1), reason)
 
 
 def _schema(score: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.records import freeze
 
 
-class Group(msgspec.Struct, frozen=True):
+class MetricGroup(msgspec.Struct, frozen=True):
     """Several metrics under one aggregator.
 
     Attributes:
@@ -30,17 +30,17 @@ class Group(msgspec.Struct, frozen=True):
 _UP: Mapping[int, float] = {1: 0.0, 2: 0.5, 3: 1.0}
 _DOWN: Mapping[int, float] = {1: 1.0, 2: 0.5, 3: 0.0}
 
-GROUPS: Mapping[str, Group] = {
+GROUPS: Mapping[str, MetricGroup] = {
     group.name: group
     for group in (
-        Group(
+        MetricGroup(
             "generation",
             "An answer made from a context. Where the reference declines to answer, groundedness does not apply, and "
             "whether the answer declines too is judged in its place.",
             ("completeness", "redundancy", freeze({"groundedness": {"refusal_check": True}})),
             "and",
         ),
-        Group(
+        MetricGroup(
             "query-transformation",
             "A request rewritten into queries for a search: all of it, nothing invented, nothing superfluous.",
             (
@@ -54,13 +54,13 @@ GROUPS: Mapping[str, Group] = {
                 "score_mapping": {"completeness": dict(_UP), "groundedness": dict(_UP), "redundancy": dict(_DOWN)},
             },
         ),
-        Group(
+        MetricGroup(
             "summarisation",
             "A summary of the input: ordered, true to its source, well written, and holding what matters.",
             ("coherence", "consistency", "fluency", "relevance"),
             "and",
         ),
-        Group(
+        MetricGroup(
             "retrieval",
             "What was retrieved for a question: enough to answer it, all that the reference holds, and little else.",
             ("context-sufficiency", "context-recall", "context-precision"),
@@ -70,7 +70,7 @@ GROUPS: Mapping[str, Group] = {
 }
 
 
-def group(name: str) -> Group:
+def metric_group(name: str) -> MetricGroup:
     """A ready-made group.
 
     Args:

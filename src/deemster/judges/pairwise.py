@@ -8,12 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from deemster.formats.json_values import kind_of
-from deemster.judges._untrusted_text import blocks
+from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import PanelMetric, Seat, reweigh_marks
 from deemster.judges.judge_script import Asking, ParsedReply, ask_all
-from deemster.judges.prompt_templates import Prompt, checked_template, checked_text, filled, prompt
-from deemster.judges.reply_parser import choice, entries_of, words
-from deemster.judges.sample_context import question_of, reference_of, whole
+from deemster.judges.prompt_templates import Prompt, check_template, check_text, fill_template, load_prompt
+from deemster.judges.reply_parser import choice_entry, reply_entries, text_entry
+from deemster.judges.sample_context import check_characters, question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text, unscorable_sample
 from deemster.metrics.option_checks import check_choice
@@ -87,17 +87,17 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
         """
         super().validate()
         check_choice(self.against, SIDES, option="against", metric=self.alias)
-        checked_text(self.criteria, option="criteria", metric=self.alias)
-        checked_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
+        check_text(self.criteria, option="criteria", metric=self.alias)
+        check_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
 
     @property
     def prompt(self) -> Prompt:
         """What the judge is told."""
-        return prompt("pairwise", template=self.template)
+        return load_prompt("pairwise", template=self.template)
 
     def prompt_text(self) -> str:
         """The whole prompt, as a person reads it."""
-        return filled(self.prompt.text, {"criteria": self.criteria})
+        return fill_template(self.prompt.text, {"criteria": self.criteria})
 
     def expect(self, sample: Sample) -> ComparedText:
         """The question and the text that the output is compared with.
@@ -105,14 +105,14 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is none, or it is no text.
         """
-        question = question_of(sample)
+        question = question_text(sample)
         baseline = sample.metadata.get("baseline_output")
         if self.against == "expected" or (self.against == "auto" and baseline is None):
-            return ComparedText(question, reference_of(sample), "expected")
+            return ComparedText(question, reference_text(sample), "expected")
         if not isinstance(baseline, str):
             found = kind_of(baseline) if "baseline_output" in sample.metadata else "absent"
             raise unscorable_sample(f"`metadata.baseline_output` is text; here it is {found}.")
-        return ComparedText(question, whole(baseline, called="`metadata.baseline_output`"), "baseline")
+        return ComparedText(question, check_characters(baseline, called="`metadata.baseline_output`"), "baseline")
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member in both orders, and mark.
@@ -167,7 +167,7 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
         ]
 
     def _messages(self, question: str, a: str, b: str) -> tuple[Message, ...]:
-        values, nonce = blocks({"question": question, "answer_a": a, "answer_b": b})
+        values, nonce = wrap_texts({"question": question, "answer_a": a, "answer_b": b})
         return self.prompt.messages({**values, "criteria": self.criteria}, nonce=nonce)
 
 
@@ -186,8 +186,8 @@ def read_preference(answer: Answer) -> Preference:
     Raises:
         Unreadable: It is not exactly a reason and a winner.
     """
-    entries = entries_of(answer, KEYS)
-    return Preference(choice(entries, "winner", WINNERS), words(entries, "reason"))
+    entries = reply_entries(answer, KEYS)
+    return Preference(choice_entry(entries, "winner", WINNERS), text_entry(entries, "reason"))
 
 
 def _vote(seat: Seat, ahead: ParsedReply[Preference] | NoAnswer, behind: ParsedReply[Preference] | NoAnswer) -> Vote:

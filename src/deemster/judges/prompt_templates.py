@@ -52,8 +52,8 @@ class Prompt(msgspec.Struct, frozen=True):
         if not (_sets_apart(self.system) and _sets_apart(self.user)):
             alone = {label for label, value in values.items() if value.startswith("<<< ") and value.endswith(nonce)}
         return (
-            Message("system", filled(self.system, every, alone=alone)),
-            Message("user", filled(self.user, every, alone=alone)),
+            Message("system", fill_template(self.system, every, alone=alone)),
+            Message("user", fill_template(self.user, every, alone=alone)),
         )
 
 
@@ -67,7 +67,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def filled(template: str, values: Mapping[str, str], *, alone: Container[str] = ()) -> str:
+def fill_template(template: str, values: Mapping[str, str], *, alone: Container[str] = ()) -> str:
     r"""A template with its places filled in one pass: what is put in is never looked at again.
 
     A place without a value stays as it is.
@@ -122,7 +122,7 @@ def _sets_apart(template: str) -> bool:
     return not any((gap.before or gap.after) and gap.name != "nonce" for gap in _taken_apart(template)[1])
 
 
-def places(template: str) -> list[str]:
+def template_places(template: str) -> list[str]:
     """The names of a template's places, distinct, in order.
 
     >>> places("{{a}} {{b}} {{a}}")
@@ -132,7 +132,7 @@ def places(template: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def prompt(name: str, *, template: str | None = None) -> Prompt:
+def load_prompt(name: str, *, template: str | None = None) -> Prompt:
     """A prompt of this package.
 
     Args:
@@ -140,17 +140,19 @@ def prompt(name: str, *, template: str | None = None) -> Prompt:
         template: Takes the place of what the user says; the system's part, with the form of the reply and the rule
             about data blocks, stays.
     """
-    system, _, user = file_text(name).partition(DIVIDER)
-    return Prompt(f"{system.strip()}\n\n{file_text('blocks').strip()}", user.strip() if template is None else template)
+    system, _, user = prompt_file_text(name).partition(DIVIDER)
+    return Prompt(
+        f"{system.strip()}\n\n{prompt_file_text('blocks').strip()}", user.strip() if template is None else template
+    )
 
 
 @cache
-def file_text(name: str) -> str:
+def prompt_file_text(name: str) -> str:
     """The text of one file under `prompts/`."""
     return files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
 
 
-def checked_template(template: Any, *, known: Collection[str], needed: Collection[str], metric: str) -> str | None:
+def check_template(template: Any, *, known: Collection[str], needed: Collection[str], metric: str) -> str | None:
     """A template that a user gave; None where none was.
 
     Args:
@@ -166,8 +168,8 @@ def checked_template(template: Any, *, known: Collection[str], needed: Collectio
         return None
     if not isinstance(template, str) or not template.strip():
         raise ConfigurationError(f"`template` of {metric} is text, not {show_value(template)}.")
-    checked_unicode(template, called=f"`template` of {metric}")
-    found = places(template)
+    check_unicode(template, called=f"`template` of {metric}")
+    found = template_places(template)
     for name in found:
         if name not in known:
             raise ConfigurationError(
@@ -180,7 +182,7 @@ def checked_template(template: Any, *, known: Collection[str], needed: Collectio
     return template
 
 
-def checked_text(text: Any, *, option: str, metric: str) -> str:
+def check_text(text: Any, *, option: str, metric: str) -> str:
     """A text that is not blank, without the blanks around it.
 
     Raises:
@@ -188,10 +190,10 @@ def checked_text(text: Any, *, option: str, metric: str) -> str:
     """
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"`{option}` of {metric} is text that is not blank, not {show_value(text)}.")
-    return checked_unicode(text, called=f"`{option}` of {metric}").strip()
+    return check_unicode(text, called=f"`{option}` of {metric}").strip()
 
 
-def checked_unicode(text: str, *, called: str) -> str:
+def check_unicode(text: str, *, called: str) -> str:
     """The text, where it can be sent.
 
     Raises:

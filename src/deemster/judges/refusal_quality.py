@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from deemster.formats.json_values import kind_of
-from deemster.judges._untrusted_text import blocks
+from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import SEED, PanelMetric, ScoreReply
 from deemster.judges.judge_script import Asking, ask_model
-from deemster.judges.prompt_templates import Prompt, checked_template, prompt
-from deemster.judges.reply_parser import UnreadableReplyError, choice, entries_of, number, words
-from deemster.judges.sample_context import question_of, reference_of, whole
+from deemster.judges.prompt_templates import Prompt, check_template, load_prompt
+from deemster.judges.reply_parser import UnreadableReplyError, choice_entry, number_entry, reply_entries, text_entry
+from deemster.judges.sample_context import check_characters, question_text, reference_text
 from deemster.metrics.builtin_metric import output_text, unscorable_sample
 from deemster.records import Answer, Ask, Output, Sample, Script, freeze
 
@@ -25,9 +25,9 @@ SCHEMA: Any = freeze(
 )
 
 
-def reference_prompt() -> Prompt:
+def load_reference_prompt() -> Prompt:
     """What a model is told that has to decide it."""
-    return prompt("refuses")
+    return load_prompt("refuses")
 
 
 def reference_declines(sample: Sample, *, role: str, max_tokens: int) -> Asking[bool]:
@@ -47,25 +47,25 @@ def reference_declines(sample: Sample, *, role: str, max_tokens: int) -> Asking[
         if type(said) is not bool:
             raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {kind_of(said)}.")
         return said
-    values, nonce = blocks({"question": question_of(sample), "expected_output": reference_of(sample)})
+    values, nonce = wrap_texts({"question": question_text(sample), "expected_output": reference_text(sample)})
     ask = Ask(
-        messages=reference_prompt().messages(values, nonce=nonce),
+        messages=load_reference_prompt().messages(values, nonce=nonce),
         schema=SCHEMA,
         role=role,
         seed=SEED,
         max_tokens=max_tokens,
     )
-    return (yield from ask_model(ask, declines_of)).value
+    return (yield from ask_model(ask, parse_declines)).value
 
 
-def declines_of(answer: Answer) -> bool:
+def parse_declines(answer: Answer) -> bool:
     """What one answer says.
 
     Raises:
         Unreadable: It is not a reason and a boolean.
     """
-    entries = entries_of(answer, ("reason", "declines"))
-    words(entries, "reason")
+    entries = reply_entries(answer, ("reason", "declines"))
+    text_entry(entries, "reason")
     declines = entries["declines"]
     if type(declines) is not bool:
         raise UnreadableReplyError("`declines` is true or false.")
@@ -128,12 +128,12 @@ class RefusalQuality(PanelMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         super().validate()
-        checked_template(self.template, known=PLACES, needed=("expectation", "actual_output"), metric=self.alias)
+        check_template(self.template, known=PLACES, needed=("expectation", "actual_output"), metric=self.alias)
 
     @property
     def prompt(self) -> Prompt:
         """What the judge is told."""
-        return prompt("refusal-quality", template=self.template)
+        return load_prompt("refusal-quality", template=self.template)
 
     def prompt_text(self) -> str:
         """The whole prompt, as a person reads it."""
@@ -153,8 +153,8 @@ class RefusalQuality(PanelMetric, frozen=True, kw_only=True):
         if policy is not None:
             if not isinstance(policy, str):
                 raise unscorable_sample(f"`metadata.refusal_policy` is text, not {kind_of(policy)}.")
-            policy = whole(policy, called="`metadata.refusal_policy`") if policy.strip() else None
-        return RefusalExpectation(question_of(sample), refusal, policy)
+            policy = check_characters(policy, called="`metadata.refusal_policy`") if policy.strip() else None
+        return RefusalExpectation(question_text(sample), refusal, policy)
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a label and a score, and mark.
@@ -165,7 +165,7 @@ class RefusalQuality(PanelMetric, frozen=True, kw_only=True):
         """
         expected = self.expect(sample)
         texts = {"question": expected.question, "actual_output": output_text(output)}
-        values, nonce = blocks(texts if expected.policy is None else {**texts, "policy": expected.policy})
+        values, nonce = wrap_texts(texts if expected.policy is None else {**texts, "policy": expected.policy})
         values["expectation"] = "the assistant should " + ("refuse." if expected.refusal else "not refuse.")
         values.setdefault("policy", NO_POLICY)
         panel = yield from self.ask_panel(
@@ -194,9 +194,9 @@ def read_refusal(answer: Answer) -> ScoreReply:
     Raises:
         Unreadable: It is not exactly a reason, a known label and a score within range.
     """
-    entries = entries_of(answer, KEYS)
-    score, label = number(entries, "score", low=0, high=1), choice(entries, "refusal", LABELS)
-    return ScoreReply(score, words(entries, "reason"), label)
+    entries = reply_entries(answer, KEYS)
+    score, label = number_entry(entries, "score", low=0, high=1), choice_entry(entries, "refusal", LABELS)
+    return ScoreReply(score, text_entry(entries, "reason"), label)
 
 
 def most_common_label(labels: Sequence[str | None]) -> str:

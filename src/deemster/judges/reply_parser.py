@@ -33,7 +33,7 @@ class UnreadableReplyError(Exception):
         self.message = message
 
 
-def json_object(text: str) -> dict[str, Any]:
+def parse_json_object(text: str) -> dict[str, Any]:
     r"""The one JSON object that a reply consists of; one code fence around it is taken off.
 
     Raises:
@@ -57,7 +57,7 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def entries_of(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
+def reply_entries(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
     """The object of a reply, where it has exactly the keys that were asked for.
 
     Args:
@@ -68,7 +68,7 @@ def entries_of(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
         Unreadable: The reply is no such object.
     """
     try:
-        entries = json_object(answer.text)
+        entries = parse_json_object(answer.text)
     except UnreadableReplyError as error:
         if answer.finish == "length":
             raise UnreadableReplyError(f"{error.message} The model was cut off: raise `max_tokens`.") from None
@@ -82,7 +82,7 @@ def entries_of(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
     return entries
 
 
-def number(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> float:
+def number_entry(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> float:
     """A number within limits.
 
     Raises:
@@ -94,7 +94,7 @@ def number(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> 
     return float(value)
 
 
-def whole_number(entries: Mapping[str, Any], key: str, *, low: int, high: int) -> int:
+def integer_entry(entries: Mapping[str, Any], key: str, *, low: int, high: int) -> int:
     """A whole number within limits; 7.0 is one, 7.5 is not.
 
     Raises:
@@ -106,7 +106,7 @@ def whole_number(entries: Mapping[str, Any], key: str, *, low: int, high: int) -
     return int(value)
 
 
-def words(entries: Mapping[str, Any], key: str) -> str:
+def text_entry(entries: Mapping[str, Any], key: str) -> str:
     """A text that is not blank, cut where it is longer than anyone reads.
 
     Raises:
@@ -115,10 +115,10 @@ def words(entries: Mapping[str, Any], key: str) -> str:
     value = entries[key]
     if type(value) is not str or not value.strip():
         raise UnreadableReplyError(f"`{key}` is text that is not blank, not {_told(value)}.")
-    return cut(value.strip())
+    return truncate_text(value.strip())
 
 
-def cut(text: str) -> str:
+def truncate_text(text: str) -> str:
     """The text, or as much of it as a mark keeps.
 
     >>> len(cut("x" * 99_000)), cut("x" * 99_000)[-1]
@@ -127,7 +127,7 @@ def cut(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
-def choice(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> str:
+def choice_entry(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> str:
     """One of the known words, letter by letter.
 
     Raises:

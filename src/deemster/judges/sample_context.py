@@ -11,7 +11,7 @@ from deemster.metrics.builtin_metric import UnscoredError, no_expected, unscorab
 from deemster.records import Output, Sample
 
 
-def question_of(sample: Sample) -> str:
+def question_text(sample: Sample) -> str:
     """The question: `input.question` where it is a text that is not empty, else the input as JSON.
 
     Raises:
@@ -19,11 +19,11 @@ def question_of(sample: Sample) -> str:
     """
     question = sample.input.get("question")
     if isinstance(question, str) and question:
-        return whole(question, called="`input.question`")
-    return as_text(sample.input, called="The input")
+        return check_characters(question, called="`input.question`")
+    return json_or_text(sample.input, called="The input")
 
 
-def reference_of(sample: Sample) -> str:
+def reference_text(sample: Sample) -> str:
     """The expected output: a text as it is, any other value as JSON.
 
     Raises:
@@ -31,10 +31,10 @@ def reference_of(sample: Sample) -> str:
     """
     if sample.expected_output is None:
         raise no_expected()
-    return as_text(sample.expected_output, called="`expected_output`")
+    return json_or_text(sample.expected_output, called="`expected_output`")
 
 
-def as_text(value: Any, *, called: str) -> str:
+def json_or_text(value: Any, *, called: str) -> str:
     """A text as it is, any other JSON value as JSON.
 
     Args:
@@ -45,16 +45,16 @@ def as_text(value: Any, *, called: str) -> str:
         UnscoredError: It cannot be written as JSON, or holds a lone surrogate.
     """
     if isinstance(value, str):
-        return whole(value, called=called)
+        return check_characters(value, called=called)
     try:
         written = json_text(value)
     except (TypeError, ValueError, RecursionError):
         # An integer of more than 4,300 digits, nesting without end, or what no JSON file can hold.
         raise unscorable_sample(f"{called} cannot be written as JSON.") from None
-    return whole(written, called=called)
+    return check_characters(written, called=called)
 
 
-def whole(text: str, *, called: str) -> str:
+def check_characters(text: str, *, called: str) -> str:
     """The text, where all of it is characters.
 
     Args:
@@ -75,7 +75,7 @@ def whole(text: str, *, called: str) -> str:
 PLACES = ("`output.retrieved` with texts", "`input.context`", "`metadata.context`")
 
 
-def passages_of(sample: Sample, output: Output) -> tuple[str, ...]:
+def context_passages(sample: Sample, output: Output) -> tuple[str, ...]:
     """The passages of the context, in order.
 
     The nearest to what the answer was made from counts: the texts that the output says were retrieved, else
@@ -111,7 +111,7 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
         if value is None:
             continue
         if isinstance(value, str) and value.strip():
-            return (whole(value, called=called),)
+            return (check_characters(value, called=called),)
         if isinstance(value, (list, tuple)) and value:
             name = called.strip("`")
             return tuple(_passage(entry, called=f"`{name}[{place}]`") for place, entry in enumerate(value))
@@ -124,13 +124,13 @@ def _passage(entry: Any, *, called: str) -> str:
     text = entry.get("text") if isinstance(entry, Mapping) else entry
     if not isinstance(text, str):
         raise unscorable_sample(f"{called} is a text or a map with a `text`, not {kind_of(entry)}.")
-    return whole(text, called=called)
+    return check_characters(text, called=called)
 
 
 def _retrieved(text: Any) -> str:
     if not isinstance(text, str):
         raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {kind_of(text)}.")
     try:
-        return whole(text, called="A retrieved text")
+        return check_characters(text, called="A retrieved text")
     except UnscoredError as error:
         raise UnscoredError("bad_output", error.message) from None

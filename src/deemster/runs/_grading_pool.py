@@ -15,7 +15,7 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import StoreError
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import Case, case_of
+from deemster.judges.grading_case import GradingCase, make_case
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
 from deemster.models import Gateway
@@ -130,7 +130,7 @@ class GradingWork:
 
     async def _worker(self, gateway: Gateway) -> None:
         for position in self._left:
-            case = case_of(self._dataset, position)
+            case = make_case(self._dataset, position)
             if self.stop.requested:
                 self._count(position, self._unasked(position, case))
                 continue
@@ -146,14 +146,14 @@ class GradingWork:
             else:
                 await self._keep(position, task.result())
 
-    async def _item(self, case: Case, gateway: Gateway, known: Sequence[Sequence[Vote]]) -> ItemGrading:
+    async def _item(self, case: GradingCase, gateway: Gateway, known: Sequence[Sequence[Vote]]) -> ItemGrading:
         with Caught() as caught:
             script = self._grader.script(case, checks=self._checks, known=known)
             item: ItemGrading = await script_result(script, gateway.answers, [])
             return item
         return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
 
-    def _unasked(self, position: int, case: Case) -> ItemGrading:
+    def _unasked(self, position: int, case: GradingCase) -> ItemGrading:
         """What becomes of an item that nobody is asked about: what it was before, where it was graded."""
         if self._pages.holds(position):
             return self._pages.whole(position)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import DatasetError, Issue, listing
-from deemster.judges.grading_case import Case, case_of
+from deemster.judges.grading_case import GradingCase, make_case
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -24,7 +24,7 @@ class DatasetPart(NamedTuple):
         task: What the submissions' authors were asked to do, where all were asked the same.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[GradingCase, ...]
     truths: tuple[tuple[int, ...], ...]
     reasons: tuple[tuple[str | None, ...], ...]
     clusters: tuple[Hashable, ...] | None
@@ -88,7 +88,7 @@ def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
 def _half(part: RubricDataset, cluster: str | None) -> DatasetPart:
     book = Codebook(part.rubrics[0])
     none = [None] * len(book)
-    cases = tuple(case_of(part, position) for position in range(len(part)))
+    cases = tuple(make_case(part, position) for position in range(len(part)))
     tasks = {case.prompt for case in cases}
     return DatasetPart(
         cases=cases,

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from deemster.alignment.agreement_gain import agreements
 from deemster.errors import Issue, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.criterion_rewording import Exemplar, rewording
-from deemster.judges.grading_case import Case, place_digest
+from deemster.judges.criterion_rewording import Disagreement, ask_rewording
+from deemster.judges.grading_case import GradingCase, parts_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_script import NoAnswerError
 from deemster.models import Gateway
@@ -184,7 +184,7 @@ class ImprovementJudging:
                 found += [] if usage is None else [usage]
         return found
 
-    async def _graded(self, cases: Sequence[Case]) -> list[tuple[ItemGrading, list[Said]]]:
+    async def _graded(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
         found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
         left = iter(range(len(cases)))
         done = 0
@@ -228,7 +228,7 @@ class ImprovementJudging:
         known = self._trail.reply(criterion.name, number)
         if known is not None:
             return known
-        script = rewording(
+        script = ask_rewording(
             criterion,
             await self._exemplars(criterion, number),
             role=self.settings.writer,
@@ -251,17 +251,17 @@ class ImprovementJudging:
         self._trail.keep(reply)
         return reply
 
-    async def _exemplars(self, criterion: Criterion, number: int) -> list[Exemplar]:
+    async def _exemplars(self, criterion: Criterion, number: int) -> list[Disagreement]:
         """Disagreements of the training part, others for each proposal as long as there are."""
         half, verdicts = self.halves[TRAIN], await self.verdicts(criterion, TRAIN)
         place = self.rubric.names.index(criterion.name)
         truths, scores = self.truths(place, TRAIN), await self.agreements(criterion, TRAIN)
         wrong = [at for at, score in enumerate(scores) if score is not None and score < 1]
-        wrong.sort(key=lambda at: place_digest(self.settings.seed, criterion.name, half.cases[at].id))
+        wrong.sort(key=lambda at: parts_digest(self.settings.seed, criterion.name, half.cases[at].id))
         start = (number - 1) * self.settings.exemplars % len(wrong)
         chosen = [*wrong[start:], *wrong[:start]][: self.settings.exemplars]
         return [
-            Exemplar(
+            Disagreement(
                 half.cases[at].output,
                 criterion.labels[truths[at]],
                 _label(criterion, verdicts.codes[at]),

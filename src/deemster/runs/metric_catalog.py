@@ -16,7 +16,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, listing, show_value
 from deemster.errors.user_code_guard import Caught
-from deemster.judges.metric_groups import group
+from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.metrics.metric_spec import format_options, parse_spec
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample
@@ -262,9 +262,9 @@ def _entry(alias: str) -> CatalogEntry:
     reads, reads_expected = metric.reads, metric.reads_expected
     doc = inspect.getdoc(metric) or ""
     if alias in PRESETS:
-        from deemster.judges.geval_definition import preset  # noqa: PLC0415 - reads its file
+        from deemster.judges.geval_definition import load_preset  # noqa: PLC0415 - reads its file
 
-        given = preset(alias)
+        given = load_preset(alias)
         defaults |= {option: getattr(given, option) for option in _OF_PRESETS} | {"preset": alias}
         reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
         doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
@@ -439,7 +439,7 @@ def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list
     Raises:
         ConfigurationError: No group is called that, or an aggregator is declared beside it.
     """
-    found = group(name)
+    found = metric_group(name)
     if aggregator is not None:
         raise ConfigurationError(f"The group `{name}` has an aggregator of its own; leave `aggregator` out.")
     # Last, so that the places of the others in their file stay what they are.
@@ -455,4 +455,4 @@ def names_of_group(name: str) -> tuple[str, ...]:
     Raises:
         ConfigurationError: No group is called that.
     """
-    return tuple(metric.name for metric in resolve_all(group(name).metrics))
+    return tuple(metric.name for metric in resolve_all(metric_group(name).metrics))

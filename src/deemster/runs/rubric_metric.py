@@ -15,13 +15,13 @@ from deemster.errors import ConfigurationError, InputError, visible
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, grader_of
-from deemster.judges.grading_case import Case, text_digest
+from deemster.judges.grading_case import GradingCase, text_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.judge_script import JudgeMetric
 from deemster.judges.prompt_templates import text_hash
-from deemster.judges.reply_parser import cut
-from deemster.judges.sample_context import question_of, reference_of
+from deemster.judges.reply_parser import truncate_text
+from deemster.judges.sample_context import question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.metric_spec import format_options
@@ -169,7 +169,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         Raises:
             UnscoredError: One of them cannot be read.
         """
-        return question_of(sample), None if sample.expected_output is None else reference_of(sample)
+        return question_text(sample), None if sample.expected_output is None else reference_text(sample)
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask about every criterion, and mark.
@@ -180,7 +180,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         prompt, reference = self.expect(sample)
         text = output_text(output)
         seen = submission_parts(text).output
-        case = Case(sample.id, self.held, seen, text_digest(seen), text, prompt, reference, sample.metadata)
+        case = GradingCase(sample.id, self.held, seen, text_digest(seen), text, prompt, reference, sample.metadata)
         item = yield from self.grader.script(case, checks=self.checks)
         unasked = _unasked(item)
         if unasked is not None:
@@ -234,5 +234,5 @@ def _vote(criterion: str, vote: Vote) -> dict[str, Any]:
     seat: dict[str, Any] = {"criterion": criterion, "judge": vote.judge, "repeat": vote.repeat}
     if vote.failure is not None:
         return {**seat, "cause": vote.failure.cause, "message": visible(vote.failure.message, limit=300)}
-    said = {**seat, "verdict": vote.verdict, "reason": None if vote.reason is None else cut(vote.reason)}
+    said = {**seat, "verdict": vote.verdict, "reason": None if vote.reason is None else truncate_text(vote.reason)}
     return said if vote.probabilities is None else {**said, "p": vote.probabilities}

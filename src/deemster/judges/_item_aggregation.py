@@ -27,7 +27,7 @@ class _Result(NamedTuple):
     value: float | None
 
 
-class Settling:
+class ItemAggregator:
     """Settles the items of one rubric.
 
     Args:
@@ -54,7 +54,7 @@ class Settling:
         self._results: list[dict[tuple[int, ...], _Result]] = [{} for _ in rubric.criteria]
         self._merged: list[dict[tuple[int, ...], int]] = [{} for _ in rubric.criteria]
 
-    def graded(self, name: str, votes: Sequence[Sequence[Vote]], *, penalty: float) -> ItemGrading:
+    def grade_item(self, name: str, votes: Sequence[Sequence[Vote]], *, penalty: float) -> ItemGrading:
         """The grading of one item.
 
         Args:

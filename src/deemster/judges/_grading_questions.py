@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from deemster.errors import listing, visible
-from deemster.judges._grading_prompt import Exhibit
+from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._log_probabilities import VerdictProbabilities
 from deemster.judges.judge_panel import Seat
-from deemster.judges.judge_script import Asking, QuestionOutcome, ask_with_retry, unreadable
-from deemster.judges.reply_parser import UnreadableReplyError, choice, cut, entries_of, whole_number, words
+from deemster.judges.judge_script import Asking, QuestionOutcome, ask_with_retry, unreadable_reply
+from deemster.judges.reply_parser import (
+    UnreadableReplyError,
+    choice_entry,
+    integer_entry,
+    reply_entries,
+    text_entry,
+    truncate_text,
+)
 from deemster.judges.vote import Vote
 from deemster.records import Answer, Ask, NoAnswer
 from deemster.rubrics.verdicts import VERDICTS
@@ -26,13 +33,13 @@ class Question(NamedTuple):
     Attributes:
         ask: The request.
         seat: The judge, and how often it was asked before.
-        exhibits: The criteria that it is asked about.
+        views: The criteria that it is asked about.
         per_item: Whether it is asked about the whole rubric in one reply.
     """
 
     ask: Ask
     seat: Seat
-    exhibits: tuple[Exhibit, ...]
+    views: tuple[CriterionView, ...]
     per_item: bool
 
 
@@ -73,7 +80,7 @@ def ask_questions(questions: Sequence[Question]) -> Asking[list[QuestionOutcome[
         questions: What is asked.
     """
     asks = [question.ask for question in questions]
-    parts = [len(question.exhibits) for question in questions]
+    parts = [len(question.views) for question in questions]
     return (yield from ask_with_retry(asks, lambda place, answer: _read(questions[place], answer), parts=parts))
 
 
@@ -84,27 +91,27 @@ def _read(question: Question, answer: Answer) -> list[CriterionReply | NoAnswer]
         UnreadableReplyError: It says nothing about any of them.
     """
     if question.per_item:
-        return _verdicts(answer, question.exhibits)
-    (exhibit,) = question.exhibits
-    key = "option" if exhibit.order else "verdict"
-    reply = _verdict(entries_of(answer, ("reason", key)), exhibit, answer)
+        return _verdicts(answer, question.views)
+    (view,) = question.views
+    key = "option" if view.order else "verdict"
+    reply = _verdict(reply_entries(answer, ("reason", key)), view, answer)
     if not answer.tokens:
         return [reply]
-    return [reply._replace(probabilities=VerdictProbabilities(answer).probabilities(exhibit, reply.code))]
+    return [reply._replace(probabilities=VerdictProbabilities(answer).probabilities(view, reply.code))]
 
 
-def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[CriterionReply | NoAnswer]:
+def _verdicts(answer: Answer, views: Sequence[CriterionView]) -> list[CriterionReply | NoAnswer]:
     """What a reply says about every criterion of a rubric.
 
     Raises:
         Unreadable: It is no list of entries.
     """
-    entries = entries_of(answer, (ENTRIES,))[ENTRIES]
+    entries = reply_entries(answer, (ENTRIES,))[ENTRIES]
     if not isinstance(entries, list):
         raise UnreadableReplyError(f"`{ENTRIES}` is a list with an entry for each criterion.")
     said: dict[str, list[Any]] = {}
     names: list[str] = []
-    known = {exhibit.criterion.name for exhibit in exhibits}
+    known = {view.criterion.name for view in views}
     strange = []
     for entry in entries:
         name = entry.get("criterion") if isinstance(entry, dict) else None
@@ -113,20 +120,20 @@ def _verdicts(answer: Answer, exhibits: Sequence[Exhibit]) -> list[CriterionRepl
             said.setdefault(name, []).append(entry)
         else:
             strange.append(visible(str(name), limit=40))
-    found = [_entry(said.get(exhibit.criterion.name, []), exhibit, answer, strange) for exhibit in exhibits]
-    return _with_probabilities(found, exhibits, answer, names) if answer.tokens else found
+    found = [_entry(said.get(view.criterion.name, []), view, answer, strange) for view in views]
+    return _with_probabilities(found, views, answer, names) if answer.tokens else found
 
 
 def _with_probabilities(
-    found: Sequence[CriterionReply | NoAnswer], exhibits: Sequence[Exhibit], answer: Answer, names: Sequence[str]
+    found: Sequence[CriterionReply | NoAnswer], views: Sequence[CriterionView], answer: Answer, names: Sequence[str]
 ) -> list[CriterionReply | NoAnswer]:
     """The verdicts that were read, with how likely each was."""
     likely = VerdictProbabilities(answer)
     weighed: list[CriterionReply | NoAnswer] = []
-    for exhibit, reply in zip(exhibits, found, strict=True):
-        entry = likely.entry_of(exhibit.criterion.name, names)
+    for view, reply in zip(views, found, strict=True):
+        entry = likely.entry_of(view.criterion.name, names)
         if isinstance(reply, CriterionReply) and entry is not None:
-            p = likely.probabilities(exhibit, reply.code, entry=entry, entries=len(names))
+            p = likely.probabilities(view, reply.code, entry=entry, entries=len(names))
             weighed.append(reply._replace(probabilities=p))
         else:
             weighed.append(reply)
@@ -134,37 +141,39 @@ def _with_probabilities(
 
 
 def _entry(
-    entries: Sequence[Any], exhibit: Exhibit, answer: Answer, strange: Sequence[str]
+    entries: Sequence[Any], view: CriterionView, answer: Answer, strange: Sequence[str]
 ) -> CriterionReply | NoAnswer:
-    name = visible(exhibit.criterion.name, limit=60)
+    name = visible(view.criterion.name, limit=60)
     if len(entries) != 1:
         count = f"{len(entries)} entries" if entries else "no entry"
         hint = f" It names what is no criterion: {listing(strange, limit=3)}." if strange and not entries else ""
-        return unreadable(f"The reply has {count} for `{name}`; one was expected.{hint}")
-    keys = ("criterion", "reason", "option" if exhibit.order else "verdict")
+        return unreadable_reply(f"The reply has {count} for `{name}`; one was expected.{hint}")
+    keys = ("criterion", "reason", "option" if view.order else "verdict")
     (entry,) = entries
     if entry.keys() != set(keys):
         odd = [visible(key, limit=40) for key in entry if key not in keys]
         found = f"unknown keys: {listing(odd, limit=5)}" if odd else "not all keys"
-        return unreadable(f"The entry for `{name}` has {found}. Expected are {listing(keys)}.")
+        return unreadable_reply(f"The entry for `{name}` has {found}. Expected are {listing(keys)}.")
     try:
-        return _verdict(entry, exhibit, answer)
+        return _verdict(entry, view, answer)
     except UnreadableReplyError as error:
-        return unreadable(f"The entry for `{name}`: {error.message}")
+        return unreadable_reply(f"The entry for `{name}`: {error.message}")
 
 
-def _verdict(entries: dict[str, Any], exhibit: Exhibit, answer: Answer) -> CriterionReply:
+def _verdict(entries: dict[str, Any], view: CriterionView, answer: Answer) -> CriterionReply:
     """What the entries of a reply say about one criterion.
 
     Raises:
         Unreadable: The reason is blank, or the verdict is none that was offered.
     """
-    reason = words(entries, "reason")
-    if exhibit.order:
-        code = exhibit.order[whole_number(entries, "option", low=1, high=len(exhibit.order)) - 1]
+    reason = text_entry(entries, "reason")
+    if view.order:
+        code = view.order[integer_entry(entries, "option", low=1, high=len(view.order)) - 1]
     else:
-        code = VERDICTS.index(choice(entries, "verdict", VERDICTS))
-    return CriterionReply(code, _storable(reason), None if answer.thinking is None else _storable(cut(answer.thinking)))
+        code = VERDICTS.index(choice_entry(entries, "verdict", VERDICTS))
+    return CriterionReply(
+        code, _storable(reason), None if answer.thinking is None else _storable(truncate_text(answer.thinking))
+    )
 
 
 def _storable(text: str) -> str:
