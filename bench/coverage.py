@@ -25,7 +25,7 @@ from deemster.stats import (
     wilson,
 )
 from deemster.stats import confusion_tables as tables
-from deemster.stats.agreement_from_sums import alpha, contribution
+from deemster.stats.agreement_from_sums import alpha_from_coincidences, coincidence_shares
 
 ITEMS = 200
 UNLABELLED = 2000
@@ -39,7 +39,7 @@ CELLS = np.zeros((16, 2, 2))
 for place, (truth, first, _, _) in enumerate(PATTERNS):
     CELLS[place, truth, first] = 1
 VOTES = np.array([[votes.count(0), votes.count(1)] for _, *votes in PATTERNS])
-COINCIDENCES = contribution(VOTES)
+COINCIDENCES = coincidence_shares(VOTES)
 NOMINAL = tables.disagreement(2, "nominal")
 
 
@@ -77,7 +77,7 @@ def statistics(counts):
         "accuracy": tables.accuracy(pairs),
         "kappa": tables.weighted_kappa(pairs, NOMINAL),
         "F1": tables.f1(pairs),
-        "alpha": alpha(np.tensordot(counts, COINCIDENCES, axes=1), "nominal"),
+        "alpha": alpha_from_coincidences(np.tensordot(counts, COINCIDENCES, axes=1), "nominal"),
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from deemster.alignment.agreement_gain import agreement_of, agreements, gain_of, least_p
+from deemster.alignment.agreement_gain import compare_agreement, lowest_p_value, verdict_agreement, verdict_agreements
 from deemster.rubrics import FAILED, MISSING, Criterion, Option
 
 BINARY = Criterion("Is it right?")
@@ -37,21 +37,21 @@ WITH_NA = Criterion("Which?", options=(Option("a", 0), Option("b", 1), Option("n
     ],
 )
 def test_agreement_counts_steps_of_a_scale_and_abstentions_as_answers_of_their_own(criterion, said, truth, expected):
-    assert agreement_of(criterion, said, truth) == expected
+    assert verdict_agreement(criterion, said, truth) == expected
 
 
 def test_the_order_of_a_scale_is_that_of_its_places_not_of_its_values():
     criterion = Criterion("How?", options=(Option("x", 0.9), Option("y", 0.1), Option("z", 0.5)), order=("z", "x", "y"))
-    assert [agreement_of(criterion, said, 2) for said in range(3)] == [0.5, 0.0, 1.0]
+    assert [verdict_agreement(criterion, said, 2) for said in range(3)] == [0.5, 0.0, 1.0]
 
 
 def test_an_item_without_a_truth_or_a_verdict_has_no_agreement():
-    assert agreements(BINARY, [0, None, 1, 0], [0, 0, MISSING, 1]) == [1.0, None, None, 0.0]
+    assert verdict_agreements(BINARY, [0, None, 1, 0], [0, 0, MISSING, 1]) == [1.0, None, None, 0.0]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_for_yes_and_no_it_is_the_exact_one_sided_test_of_mcnemar(pairs):
-    gain = gain_of([float(first) for first, _ in pairs], [float(second) for _, second in pairs])
+    gain = compare_agreement([float(first) for first, _ in pairs], [float(second) for _, second in pairs])
     better = sum(second and not first for first, second in pairs)
     worse = sum(first and not second for first, second in pairs)
     assert (gain.n, gain.better, gain.worse, gain.missing) == (len(pairs), better, worse, 0)
@@ -60,26 +60,26 @@ def test_for_yes_and_no_it_is_the_exact_one_sided_test_of_mcnemar(pairs):
 
 
 def test_a_pair_that_lacks_one_side_is_counted_as_missing_and_decides_nothing():
-    gain = gain_of([0.0, None, 0.0, 1.0], [1.0, 1.0, None, 1.0], labelled=4)
+    gain = compare_agreement([0.0, None, 0.0, 1.0], [1.0, 1.0, None, 1.0], labelled=4)
     assert (gain.n, gain.missing, gain.before, gain.after, gain.difference) == (2, 2, 0.5, 1.0, 0.5)
 
 
 def test_without_a_pair_everything_is_undefined():
-    gain = gain_of([None], [1.0])
+    gain = compare_agreement([None], [1.0])
     assert (gain.n, gain.before, gain.after, gain.difference, gain.p_value) == (0, None, None, None, None)
 
 
 def test_items_of_one_cluster_change_signs_together():
     before, after = [0.0] * 8, [1.0] * 8
-    assert gain_of(before, after).p_value == 2**-8
-    assert gain_of(before, after, clusters=[0, 0, 0, 0, 1, 1, 1, 1]).p_value == 2**-2
+    assert compare_agreement(before, after).p_value == 2**-8
+    assert compare_agreement(before, after, clusters=[0, 0, 0, 0, 1, 1, 1, 1]).p_value == 2**-2
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=5))
 def test_no_outcome_has_a_lower_p_than_a_perfect_wording(before):
-    every = [gain_of(before, after).p_value for after in product([0.0, 0.5, 1.0], repeat=len(before))]
-    assert least_p(before) == pytest.approx(min(every))
+    every = [compare_agreement(before, after).p_value for after in product([0.0, 0.5, 1.0], repeat=len(before))]
+    assert lowest_p_value(before) == pytest.approx(min(every))
 
 
 def test_without_any_agreement_known_nothing_can_be_reached():
-    assert least_p([None, None]) == 1.0
+    assert lowest_p_value([None, None]) == 1.0

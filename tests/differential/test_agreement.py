@@ -29,8 +29,8 @@ from deemster.stats import (
     scott_pi,
 )
 from deemster.stats import confusion_tables as tables
-from deemster.stats.cohen_kappa import kappa_of
-from deemster.stats.fleiss_gwet import rated
+from deemster.stats.cohen_kappa import kappa_from_table
+from deemster.stats.fleiss_gwet import encode_ratings
 from deemster.stats.krippendorff_alpha import _from_table, _from_values, _worth
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -126,8 +126,8 @@ def test_standard_errors_of_kappa_are_those_of_statsmodels(cells):
     table = np.array(cells, dtype=float).reshape(size, size)
     weights = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) ** 1.5
     for ours, theirs in (
-        (kappa_of(table), {}),
-        (kappa_of(table, weights=weights), {"weights": weights}),
+        (kappa_from_table(table), {}),
+        (kappa_from_table(table, weights=weights), {"weights": weights}),
     ):
         assume(ours.value is not None)
         found = quiet(inter_rater.cohens_kappa, table, **theirs)
@@ -165,7 +165,7 @@ def test_alpha_is_that_of_the_krippendorff_package(votes):
 
 @given(panels)
 def test_alpha_without_a_table_of_coincidences_is_alpha_with_it(votes):
-    codes, scale = rated(votes)
+    codes, scale = encode_ratings(votes)
     worth = _worth(LEVELS, scale, ordered=False)
     units = (codes >= 0).sum(axis=0)
     long, short = _from_table(codes, units, scale, worth), _from_values(codes, units, scale, worth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from deemster.alignment.agreement_gain import gain_of
+from deemster.alignment.agreement_gain import compare_agreement
 from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics import Criterion, Rubric
 
@@ -14,7 +14,7 @@ NEW = Rubric((Criterion(f"Says ```` {HOSTILE.replace(chr(10), ' ')}", name="a|b"
 
 
 def improvement(**changes):
-    gain = gain_of([0.0] * 8, [1.0] * 8)
+    gain = compare_agreement([0.0] * 8, [1.0] * 8)
     fields = {
         "before": OLD,
         "after": NEW,

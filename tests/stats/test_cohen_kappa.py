@@ -21,7 +21,7 @@ from deemster.stats import (
     scott_pi,
 )
 from deemster.stats import confusion_tables as tables
-from deemster.stats.cohen_kappa import kappa_of
+from deemster.stats.cohen_kappa import kappa_from_table
 
 FIXTURES = {
     entry["id"]: entry
@@ -40,15 +40,17 @@ def listed(table):
 def test_the_table_of_cohen_1968_gives_the_published_kappas():
     entry = FIXTURES["cohen_1968_weighted"]
     table, expected = entry["input"]["table"], entry["expected"]
-    plain = kappa_of(table)
-    weighted = kappa_of(table, weights=entry["input"]["disagreement_weights"])
+    plain = kappa_from_table(table)
+    weighted = kappa_from_table(table, weights=entry["input"]["disagreement_weights"])
     assert plain.value == pytest.approx(expected["kappa"], abs=entry["abs_tol"])
     assert plain.standard_error == pytest.approx(expected["kappa_se"], abs=entry["abs_tol"])
     assert weighted.value == pytest.approx(expected["kappa_w"], abs=entry["abs_tol"])
     assert weighted.standard_error == pytest.approx(expected["kappa_w_se"], abs=entry["abs_tol"])
     assert weighted.null_error == pytest.approx(expected["kappa_w_se0"], abs=entry["abs_tol"])
-    assert kappa_of(table, weights="linear").value == pytest.approx(expected["linear"], abs=entry["abs_tol"])
-    assert kappa_of(table, weights="quadratic").value == pytest.approx(expected["quadratic"], abs=entry["abs_tol"])
+    assert kappa_from_table(table, weights="linear").value == pytest.approx(expected["linear"], abs=entry["abs_tol"])
+    assert kappa_from_table(table, weights="quadratic").value == pytest.approx(
+        expected["quadratic"], abs=entry["abs_tol"]
+    )
 
 
 def test_the_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
@@ -172,8 +174,8 @@ def test_large_whole_numbers_stay_different_labels():
         (lambda: cohen_kappa([0, 1], [0, 1], weights=[[1, 0], [0, 1]]), "0 on the diagonal"),
         (lambda: cohen_kappa([0, 1], [0, 1], weights=[[0, -1], [1, 0]]), "not negative"),
         (lambda: cohen_kappa([0, 1], [0, 1], confidence=1.5), "between 0 and 1"),
-        (lambda: kappa_of([[1, -1], [0, 1]]), "none negative"),
-        (lambda: kappa_of([[1, 0, 0], [0, 1, 0]]), "square"),
+        (lambda: kappa_from_table([[1, -1], [0, 1]]), "none negative"),
+        (lambda: kappa_from_table([[1, 0, 0], [0, 1, 0]]), "square"),
         (lambda: phi([0, 1, 2], [0, 1, 2]), "two labels"),
         (lambda: precision_recall_f1(["y"], ["n"]), "Say which is `positive`"),
         (lambda: fleiss_kappa([[1, 2], [2, 2]]), "as many votes for every unit; these have 3 to 4"),
@@ -262,12 +264,12 @@ def test_stacks_of_tables_give_what_single_tables_give():
         tables.balanced_accuracy,
         tables.scott_pi,
         tables.pabak,
-        tables.gwet,
-        tables.spearman_of,
-        tables.kendall_of,
-        tables.adjacent,
+        tables.gwet_ac,
+        tables.spearman,
+        tables.kendall,
+        tables.adjacent_accuracy,
         lambda t: tables.weighted_kappa(t, weights),
-        lambda t: tables.gwet(t, tables.agreement(weights)),
+        lambda t: tables.gwet_ac(t, tables.agreement(weights)),
         lambda t: tables.rmse(t, [0.0, 0.2, 0.7, 1.0]),
         lambda t: tables.mae(t, [0.0, 0.2, 0.7, 1.0]),
         lambda t: tables.f1(tables.one_against_rest(t)),
@@ -280,16 +282,16 @@ def test_stacks_of_tables_give_what_single_tables_give():
 def test_adjacent_means_next_on_the_scale_whatever_stands_between_in_the_list():
     # Options low, NA, high: low and high are neighbours once NA has no place.
     table = [[2, 2], [0, 0]]
-    assert tables.adjacent(table, [0, 1]).item() == 1.0
-    assert tables.adjacent(table, [0, 2]).item() == 0.5
+    assert tables.adjacent_accuracy(table, [0, 1]).item() == 1.0
+    assert tables.adjacent_accuracy(table, [0, 2]).item() == 0.5
 
 
 def test_the_order_of_positions_and_not_of_classes_decides_rank_correlations():
     table = np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
     order = [2, 0, 1]
     shuffled = table[np.ix_(order, order)]
-    assert tables.spearman_of(shuffled, order).item() == pytest.approx(tables.spearman_of(table).item())
-    assert tables.kendall_of(shuffled, order).item() == pytest.approx(tables.kendall_of(table).item())
+    assert tables.spearman(shuffled, order).item() == pytest.approx(tables.spearman(table).item())
+    assert tables.kendall(shuffled, order).item() == pytest.approx(tables.kendall(table).item())
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
@@ -300,7 +302,7 @@ def test_the_standard_error_of_kappa_is_the_spread_of_its_own_gradient(pairs):
         table[i, j] += 1
     for weights in ("nominal", "quadratic"):
         matrix = tables.disagreement(4, weights)
-        result = kappa_of(table, weights=None if weights == "nominal" else "quadratic")
+        result = kappa_from_table(table, weights=None if weights == "nominal" else "quadratic")
         if result.value is None:
             continue
         p, step = table / table.sum(), 1e-6

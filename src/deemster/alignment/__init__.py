@@ -50,7 +50,7 @@ _FILES = {
         "SliceMetrics",
     ),
     "deemster.alignment.trust_verdict": ("TrustVerdict",),
-    "deemster.stats.proportion_intervals": ("ConfidenceInterval",),
+    "deemster.stats.confidence_interval": ("ConfidenceInterval",),
     "deemster.stats.systematic_bias": ("BiasResult",),
 }
 

@@ -37,5 +37,5 @@ from deemster.alignment.result_models import ScoreICC as ScoreICC
 from deemster.alignment.result_models import ScoreLimits as ScoreLimits
 from deemster.alignment.result_models import SliceMetrics as SliceMetrics
 from deemster.alignment.trust_verdict import TrustVerdict as TrustVerdict
-from deemster.stats.proportion_intervals import ConfidenceInterval as ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval as ConfidenceInterval
 from deemster.stats.systematic_bias import BiasResult as BiasResult

@@ -18,7 +18,7 @@ from deemster.alignment.result_models import BootstrapResult
 from deemster.errors import InputError
 from deemster.stats.bootstrap_intervals import acceleration, corrected_interval, percentile_interval
 from deemster.stats.bootstrap_resampling import BLOCK_BYTES, drawn_seed, resample_blocks
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 
 Method: TypeAlias = Literal["percentile", "bca"]
 # From counts, sums and draws to statistics: one function for the data, for replicates and for the jackknife.
@@ -48,7 +48,7 @@ def check_bootstrap_options(*, n_bootstrap: int, confidence_level: float, seed: 
     if replicates is None or replicates < 1:
         raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r:.60}.")
     try:
-        confidence = checked_level(confidence_level)
+        confidence = check_confidence(confidence_level)
     except (ValueError, TypeError):
         message = f"`confidence_level` lies strictly between 0 and 1, not {confidence_level!r:.60}."
         raise InputError(message) from None

@@ -46,9 +46,9 @@ from deemster.alignment.result_models import (
     SliceMetrics,
 )
 from deemster.errors import listing, visible
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import Correlation, kendall, spearman
 from deemster.stats.interpretation import interpret_correlation, interpret_kappa
-from deemster.stats.proportion_intervals import ConfidenceInterval
 from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
 # A statistic that is undefined in more than this share of the replicates causes a warning.

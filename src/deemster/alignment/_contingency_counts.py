@@ -195,11 +195,11 @@ class JudgeAgreement:
             pairs = rows_at(rows.pair_shares, size, size, width, multiple=self.pair_multiple * self.vote_multiple)
             shares = rows_at(rows.vote_shares, size, width, multiple=self.vote_multiple)
             weights = tables.agreement(tables.disagreement(size, "quadratic")) if ordinal else None
-            found["krippendorff_alpha"][places] = agreement.alpha(
+            found["krippendorff_alpha"][places] = agreement.alpha_from_coincidences(
                 coincidences, "ordinal" if ordinal else "nominal", units=rows_at(rows.n_paired, width)
             )
-            found["panel_gwet_ac"][places] = agreement.gwet_from(pairs, shares, weights=weights)
-            found["fleiss_kappa"][places] = agreement.fleiss_from(
+            found["panel_gwet_ac"][places] = agreement.gwet_from_sums(pairs, shares, weights=weights)
+            found["fleiss_kappa"][places] = agreement.fleiss_from_sums(
                 rows_at(rows.equal_pairs, width), rows_at(rows.complete_votes, size, width), raters=self.n_judges
             )
         return found
@@ -422,7 +422,7 @@ def _agreement_sums(ways: Patterns, n_judges: int, multiples: tuple[int, int]) -
     complete = (cast == n_judges)[:, None] * votes
     pair_multiple, vote_multiple = multiples
     parts = (
-        (agreement.contribution(votes), pair_multiple),
+        (agreement.coincidence_shares(votes), pair_multiple),
         (agreement.pair_shares(votes), pair_multiple * vote_multiple),
         (agreement.vote_shares(votes), vote_multiple),
         (complete, 1),

@@ -14,7 +14,7 @@ from deemster.alignment._verdict_statistics import alpha_for_kind, class_counts,
 from deemster.alignment.result_models import HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
 from deemster.datasets.label_codebook import consensus
 from deemster.rubrics import MISSING, Criterion
-from deemster.stats.agreement_from_sums import contribution
+from deemster.stats.agreement_from_sums import coincidence_shares
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
 
 
@@ -91,7 +91,7 @@ class _CriterionSums:
         found = classes.from_codes(patterns.codes, patterns.worst_codes)
         counts = class_counts(found[:, :n_people], classes.size)
         paired = counts.sum(axis=1) >= 2
-        pairs = contribution(counts).reshape(patterns.size, classes.size**2)
+        pairs = coincidence_shares(counts).reshape(patterns.size, classes.size**2)
         self._coincidences = csr_array(np.concatenate([pairs, paired[:, None]], axis=1).T)
         self.n_units = int(frequency[paired].sum())
         self._cells_by_person = []

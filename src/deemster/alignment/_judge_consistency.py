@@ -10,7 +10,7 @@ from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment._verdict_statistics import alpha_for_kind, class_counts
 from deemster.alignment.result_models import JudgeConsistency
 from deemster.rubrics import MISSING
-from deemster.stats.agreement_from_sums import contribution
+from deemster.stats.agreement_from_sums import coincidence_shares
 from deemster.stats.nan_arithmetic import float_or_none
 
 
@@ -44,7 +44,9 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
         shares = equal / (totals * (totals - 1))
         alphas = [
             float_or_none(
-                alpha_for_kind(classes.kind, contribution(table).sum(axis=0), np.array(len(table), dtype=np.float64))
+                alpha_for_kind(
+                    classes.kind, coincidence_shares(table).sum(axis=0), np.array(len(table), dtype=np.float64)
+                )
             )
             for classes, table in mine
         ]

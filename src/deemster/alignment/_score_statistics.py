@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_statistics import Key, Values
+from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.correlation import Correlation, kendall, pearson, spearman
 from deemster.stats.nan_arithmetic import DUST, quotient
-from deemster.stats.proportion_intervals import normal_quantile
 from deemster.stats.rank_correlation import (
     Dominance,
     dominance,

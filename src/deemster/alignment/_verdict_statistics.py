@@ -16,7 +16,7 @@ from deemster.alignment._labelled_votes import Floats
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CriterionType
 from deemster.stats import confusion_tables as tables
-from deemster.stats.agreement_from_sums import alpha
+from deemster.stats.agreement_from_sums import alpha_from_coincidences
 from deemster.stats.nan_arithmetic import mean_defined, quotient
 
 Key: TypeAlias = tuple[Any, ...]
@@ -73,7 +73,7 @@ def kappa_for_kind(kind: str, pairs: Floats) -> Floats:
 
 def alpha_for_kind(kind: str, coincidences: Floats, units: Floats) -> Floats:
     """Krippendorff's alpha for a kind of criterion: at the ordinal level for ordinal ones, else nominal."""
-    return alpha(coincidences, "ordinal" if kind == "ordinal" else "nominal", units=units)
+    return alpha_from_coincidences(coincidences, "ordinal" if kind == "ordinal" else "nominal", units=units)
 
 
 def class_counts(votes: Codes, size: int) -> Floats:
@@ -112,7 +112,7 @@ def _add_criteria(values: Values, group: CriterionGroup, pairs: Floats, found: d
         "balanced_accuracy": tables.balanced_accuracy(pairs),
         "scott_pi": tables.scott_pi(pairs),
         "pabak": tables.pabak(pairs),
-        "gwet_ac": tables.gwet(pairs, tables.agreement(quadratic) if ordinal else None),
+        "gwet_ac": tables.gwet_ac(pairs, tables.agreement(quadratic) if ordinal else None),
     }
     if binary:
         own |= _met_statistics(pairs)
@@ -123,9 +123,9 @@ def _add_criteria(values: Values, group: CriterionGroup, pairs: Floats, found: d
         ]
         own |= {
             "linear_kappa": tables.weighted_kappa(pairs, tables.disagreement(group.size, "linear")),
-            "adjacent_accuracy": tables.adjacent(pairs),
-            "spearman": tables.spearman_of(pairs),
-            "kendall": tables.kendall_of(pairs),
+            "adjacent_accuracy": tables.adjacent_accuracy(pairs),
+            "spearman": tables.spearman(pairs),
+            "kendall": tables.kendall(pairs),
             "rmse": np.array([tables.rmse(table, class_values) for table, class_values in by_value]),
             "mae": np.array([tables.mae(table, class_values) for table, class_values in by_value]),
         }
@@ -214,8 +214,8 @@ def _add_pooled(values: Values, layout: ContingencyCounts, counts: Floats) -> No
             "exact_accuracy": quotient(hits, total),
             "value_rmse": tables.rmse(table, by_value),
             "value_mae": tables.mae(table, by_value),
-            "value_spearman": tables.spearman_of(table, by_value),
-            "value_pearson": tables.pearson_of(table, by_value),
+            "value_spearman": tables.spearman(table, by_value),
+            "value_pearson": tables.pearson(table, by_value),
         }
         if kind == "binary":
             together = every[0].sum(axis=0)

@@ -11,7 +11,7 @@ from deemster.stats.means import exact_mean
 from deemster.stats.paired_tests import sign_flip
 
 
-class Gain(msgspec.Struct, frozen=True, kw_only=True):
+class AgreementGain(msgspec.Struct, frozen=True, kw_only=True):
     """Agreement before and after, on the same items.
 
     Attributes:
@@ -40,7 +40,7 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.before is None or self.after is None else self.after - self.before
 
 
-def agreement_of(criterion: Criterion, said: int, truth: int) -> float:
+def verdict_agreement(criterion: Criterion, said: int, truth: int) -> float:
     """How far a verdict agrees with the truth, from 0 to 1.
 
     On an ordinal scale every step away costs the same. An abstention agrees with an abstention alone, and a reply that
@@ -51,7 +51,7 @@ def agreement_of(criterion: Criterion, said: int, truth: int) -> float:
         said: The code of the verdict; a negative one is a reply that could not be read.
         truth: The code that people gave.
 
-    >>> agreement_of(Criterion("Is it right?"), 0, 0), agreement_of(Criterion("Is it right?"), 2, 0)
+    >>> verdict_agreement(Criterion("Is it right?"), 0, 0), verdict_agreement(Criterion("Is it right?"), 2, 0)
     (1.0, 0.0)
     """
     if said < 0 or truth in criterion.abstentions or said in criterion.abstentions:
@@ -62,7 +62,7 @@ def agreement_of(criterion: Criterion, said: int, truth: int) -> float:
     return 1.0 - abs(mine - theirs) / (len(criterion.scored) - 1)
 
 
-def agreements(criterion: Criterion, said: Sequence[int | None], truths: Sequence[int]) -> list[float | None]:
+def verdict_agreements(criterion: Criterion, said: Sequence[int | None], truths: Sequence[int]) -> list[float | None]:
     """How far each verdict agrees with its truth; None where either is missing.
 
     Args:
@@ -71,19 +71,19 @@ def agreements(criterion: Criterion, said: Sequence[int | None], truths: Sequenc
         truths: The code that people gave; `MISSING` where they gave none.
     """
     return [
-        None if code is None or truth == MISSING else agreement_of(criterion, code, truth)
+        None if code is None or truth == MISSING else verdict_agreement(criterion, code, truth)
         for code, truth in zip(said, truths, strict=True)
     ]
 
 
-def gain_of(
+def compare_agreement(
     before: Sequence[float | None],
     after: Sequence[float | None],
     *,
     labelled: int | None = None,
     clusters: Sequence[Hashable] | None = None,
     seed: int = 0,
-) -> Gain:
+) -> AgreementGain:
     """How much better the same items agree, and whether that is more than noise.
 
     The test is the sign-flip permutation test of the paired differences, one-sided. Where agreement is 0 or 1 and items
@@ -99,7 +99,7 @@ def gain_of(
     Raises:
         ValueError: There are not as many agreements after as before, or not one cluster for each.
 
-    >>> gain_of([0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1]).p_value
+    >>> compare_agreement([0, 0, 0, 1, 0, 0], [1, 1, 1, 1, 1, 1]).p_value
     0.03125
     """
     groups: Sequence[Hashable] = range(len(before)) if clusters is None else clusters
@@ -110,7 +110,7 @@ def gain_of(
     ]
     differences = [second - first for first, second, _ in pairs]
     tested = sign_flip(differences, clusters=[group for _, _, group in pairs], alternative="greater", seed=seed)
-    return Gain(
+    return AgreementGain(
         n=len(pairs),
         missing=(len(before) if labelled is None else labelled) - len(pairs),
         before=exact_mean([first for first, _, _ in pairs]),
@@ -122,7 +122,9 @@ def gain_of(
     )
 
 
-def least_p(before: Sequence[float | None], *, clusters: Sequence[Hashable] | None = None, seed: int = 0) -> float:
+def lowest_p_value(
+    before: Sequence[float | None], *, clusters: Sequence[Hashable] | None = None, seed: int = 0
+) -> float:
     """The p-value of a wording by which every item agrees fully: no wording can reach a lower one.
 
     Args:
@@ -130,9 +132,9 @@ def least_p(before: Sequence[float | None], *, clusters: Sequence[Hashable] | No
         clusters: The cluster of each item.
         seed: Of the draws, where the test is not exact.
 
-    >>> least_p([1.0, 0.0, 0.0, 0.0, None])
+    >>> lowest_p_value([1.0, 0.0, 0.0, 0.0, None])
     0.125
     """
     perfect = [None if value is None else 1.0 for value in before]
-    found = gain_of(before, perfect, clusters=clusters, seed=seed).p_value
+    found = compare_agreement(before, perfect, clusters=clusters, seed=seed).p_value
     return 1.0 if found is None else found

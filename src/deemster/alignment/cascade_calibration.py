@@ -1,4 +1,4 @@
-"""A cheap judge first and a stronger panel where it is unsure: which threshold, at what accuracy and cost."""
+"""Cascade calibration: from which confidence a cheap judge needs no stronger panel, at what accuracy and cost."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import msgspec
 import numpy as np
 
 from deemster.alignment._bootstrap_replicates import check_bootstrap_options
-from deemster.alignment._cascade_deferral import Deferral, deferral_of
+from deemster.alignment._cascade_outcomes import CascadeOutcomes, cascade_outcomes
 from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import kind_of
 from deemster.rubrics.criterion_issues import is_number
 from deemster.stats.bootstrap_resampling import resample_blocks
-from deemster.stats.means import t_quantile
-from deemster.stats.proportion_intervals import ConfidenceInterval, normal_quantile, wilson
+from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile, t_quantile
+from deemster.stats.proportion_intervals import wilson
 
 REPLICATES: Final = 2000
 METHOD: Final = "simultaneous"
-# Two items that get everything right and two that get nothing: no share is certain, however few items there are.
-_PRIOR: Final = 2
-_FEWEST: Final = 2
+# Two items with every cell right and two with none are added, so that no share is certain.
+_PRIOR_ITEMS: Final = 2
+_FEWEST_ITEMS: Final = 2
 
 
 class CascadePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cascade comes to at one threshold.
+    """The accuracy and cost of a cascade at one threshold.
 
     Attributes:
         threshold: The cheap judge's vote stands where its confidence is at least this; None where it never stands.
-        accuracy: The share of cells whose verdict is the truth. A cell that nobody could judge is not right.
+        accuracy: The share of cells whose verdict is the truth. A cell without a verdict is not right.
         accuracy_ci: Holds at all thresholds at once, so also at the one that was chosen by looking.
         cost_per_item: By the costs given.
-        cost_ci: Likewise.
+        cost_ci: Its interval, at all thresholds at once.
         escalation_share: The share of cells that the strong panel is asked about.
-        escalation_ci: Likewise.
-        n_escalated: How many these are.
+        escalation_ci: Its interval, at all thresholds at once.
+        n_escalated: How many cells these are.
         n_unanswered: Cells that end without a verdict.
     """
 
@@ -76,9 +76,9 @@ class CascadeCalibration(msgspec.Struct, frozen=True, kw_only=True):
         optimism: By how much the accuracy of a chosen threshold is overstated on the items it was chosen on.
         expected_accuracy: The accuracy of the chosen point without that.
         cheap_only: Accuracy of the cheap judge alone.
-        cheap_cost: What it costs per item.
+        cheap_cost: What the cheap judge alone costs per item.
         strong_only: Accuracy of the strong panel alone.
-        strong_cost: What it costs per item, without the cheap judge.
+        strong_cost: What the strong panel alone costs per item.
     """
 
     cheap: str
@@ -149,7 +149,7 @@ def calibrate_cascade(
         costs: What one answer (one criterion of one item, one repeat) costs, by judge.
         tolerance: How much accuracy below the best may be given up for a lower cost.
         confidence: The level of the intervals.
-        seed: Of the draws; drawn where none is given.
+        seed: The seed of the draws; drawn where none is given.
         fresh_items: The size of the run that the intervals speak of; None for the long run.
 
     Raises:
@@ -157,13 +157,12 @@ def calibrate_cascade(
             fewer than two items can be used, or an argument is not as described.
     """
     options = check_bootstrap_options(n_bootstrap=REPLICATES, confidence_level=confidence, seed=seed)
-    _check(votes, cheap, strong, costs)
+    _check_judges(votes, cheap, strong, costs)
     _check_numbers(tolerance, fresh_items)
-    table = deferral_of(votes, cheap=cheap, strong=strong, costs=costs)
-    if len(table.cells) < _FEWEST:
-        raise InputError(
-            f"A cascade needs at least {_FEWEST} items with a truth and votes of both; {len(table.cells)} have."
-        )
+    outcomes = cascade_outcomes(votes, cheap=cheap, strong=strong, costs=costs)
+    if len(outcomes.cells) < _FEWEST_ITEMS:
+        n = len(outcomes.cells)
+        raise InputError(f"A cascade needs at least {_FEWEST_ITEMS} items with a truth and votes of both; {n} have.")
     settings = {
         "cheap": cheap,
         "strong": tuple(strong),
@@ -173,38 +172,38 @@ def calibrate_cascade(
         "seed": options.seed,
         "fresh_items": fresh_items,
     }
-    return _calibration(table, options.replicates, settings)
+    return _calibration(outcomes, options.replicates, settings)
 
 
-def _calibration(table: Deferral, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
-    """What every threshold comes to, and which one is chosen."""
-    accuracy, cost, confidence = table.accuracy, table.cost, settings["confidence"]
+def _calibration(outcomes: CascadeOutcomes, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
+    """Compute every point and choose one."""
+    accuracy, cost, confidence = outcomes.accuracy, outcomes.cost, settings["confidence"]
     chosen = _cheapest(accuracy[:, None], cost[:, None], settings["tolerance"])[0]
-    deviation, optimism = _resampled(table, settings["tolerance"], replicates, settings["seed"])
-    factor = _factor(deviation, confidence, len(table.cells))
+    deviation, optimism = _replicate_deviations(outcomes, settings["tolerance"], replicates, settings["seed"])
+    factor = _interval_factor(deviation, confidence, len(outcomes.cells))
     places = range(len(accuracy))
-    points = tuple(_point(table, place, factor, confidence, settings["fresh_items"]) for place in places)
+    points = tuple(_point(outcomes, place, factor, confidence, settings["fresh_items"]) for place in places)
     best = int(np.lexsort((cost, -accuracy))[0])
     return CascadeCalibration(
         **settings,
-        n_items=len(table.cells),
-        n_cells=int(table.cells.sum()),
-        n_left_out=table.left_out,
-        n_forced=table.forced,
+        n_items=len(outcomes.cells),
+        n_cells=int(outcomes.cells.sum()),
+        n_left_out=outcomes.n_left_out,
+        n_forced=outcomes.n_forced,
         factor=factor,
         points=points,
         best=best,
         chosen=int(chosen),
         optimism=optimism,
         expected_accuracy=min(max(float(accuracy[chosen]) - optimism, 0.0), 1.0),
-        cheap_only=table.cheap_right / int(table.cells.sum()),
-        cheap_cost=table.cheap_cost,
+        cheap_only=outcomes.cheap_right / int(outcomes.cells.sum()),
+        cheap_cost=outcomes.cheap_cost,
         strong_only=float(accuracy[-1]),
-        strong_cost=float(cost[-1]) - table.cheap_cost,
+        strong_cost=float(cost[-1]) - outcomes.cheap_cost,
     )
 
 
-def _check(votes: Votes, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> None:
+def _check_judges(votes: Votes, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> None:
     if not isinstance(votes, Votes):
         raise InputError(f"`votes` are Votes, not {kind_of(votes)}; read a file with `Votes.load`.")
     known = [judge.id for judge in votes.judges]
@@ -245,14 +244,20 @@ def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Indices:
     return places
 
 
-def _resampled(table: Deferral, tolerance: float, replicates: int, seed: int) -> tuple[Floats, float]:
+def _replicate_deviations(
+    outcomes: CascadeOutcomes, tolerance: float, replicates: int, seed: int
+) -> tuple[Floats, float]:
     """The largest deviation at any threshold in standard errors, by replicate; and the mean optimism."""
-    accuracy, cost, share = table.accuracy, table.cost, table.share
+    accuracy, cost, share = outcomes.accuracy, outcomes.cost, outcomes.share
     parts: list[list[Floats]] = [[], [], []]
     optimism: list[Floats] = []
-    for counts in resample_blocks(len(table.cells), replicates, seed, dtype=np.float64):
-        cells, items = table.cells @ counts, counts.sum(axis=0)
-        drawn = (table.right.T @ counts / cells, table.spent.T @ counts / items, table.escalated.T @ counts / cells)
+    for counts in resample_blocks(len(outcomes.cells), replicates, seed, dtype=np.float64):
+        cells, items = outcomes.cells @ counts, counts.sum(axis=0)
+        drawn = (
+            outcomes.right.T @ counts / cells,
+            outcomes.spent.T @ counts / items,
+            outcomes.escalated.T @ counts / cells,
+        )
         for part, found, known in zip(parts, drawn, (accuracy, cost, share), strict=True):
             part.append(found - known[:, None])
         places = _cheapest(drawn[0], drawn[1], tolerance)
@@ -268,43 +273,43 @@ def _resampled(table: Deferral, tolerance: float, replicates: int, seed: int) ->
     return largest, float(np.concatenate(optimism).mean())
 
 
-def _factor(largest: Floats, confidence: float, items: int) -> float:
+def _interval_factor(largest: Floats, confidence: float, items: int) -> float:
     """How many standard errors an interval reaches: at least what one threshold takes, more where items are few."""
     plain = normal_quantile(confidence)
     widened = t_quantile(confidence, max(items - 1, 1)) / plain
     return max(plain, float(np.quantile(largest, confidence))) * widened
 
 
-def _point(table: Deferral, place: int, factor: float, confidence: float, fresh: int | None) -> CascadePoint:
-    cells, items = table.cells, len(table.cells)
+def _point(outcomes: CascadeOutcomes, place: int, factor: float, confidence: float, fresh: int | None) -> CascadePoint:
+    cells, items = outcomes.cells, len(outcomes.cells)
     wider = 1.0 if fresh is None else 1.0 + items / fresh
-    accuracy, share, cost = (float(part[place]) for part in (table.accuracy, table.share, table.cost))
-    right_ci = _share_interval(table.right[:, place], cells, factor, wider, confidence)
+    accuracy, share, cost = (float(part[place]) for part in (outcomes.accuracy, outcomes.share, outcomes.cost))
+    right_ci = _share_interval(outcomes.right[:, place], cells, factor, wider, confidence)
     share_ci = ConfidenceInterval(1.0, 1.0, confidence, method=METHOD)
-    if table.thresholds[place] is not None:
-        share_ci = _share_interval(table.escalated[:, place], cells, factor, wider, confidence)
-    error = float(np.std(table.spent[:, place], ddof=1)) / math.sqrt(items)
+    if outcomes.thresholds[place] is not None:
+        share_ci = _share_interval(outcomes.escalated[:, place], cells, factor, wider, confidence)
+    error = float(np.std(outcomes.spent[:, place], ddof=1)) / math.sqrt(items)
     reach = factor * error * math.sqrt(wider)
     # A cost that never varied here may vary elsewhere, as far as the share of what escalates may.
-    slope = table.step * float(cells.mean())
+    slope = outcomes.mean_strong_cost * float(cells.mean())
     lower = cost - max(reach, slope * (share - share_ci.lower))
     upper = cost + max(reach, slope * (share_ci.upper - share))
     return CascadePoint(
-        threshold=table.thresholds[place],
+        threshold=outcomes.thresholds[place],
         accuracy=accuracy,
         accuracy_ci=right_ci,
         cost_per_item=cost,
         cost_ci=ConfidenceInterval(max(lower, 0.0), upper, confidence, method=METHOD),
         escalation_share=share,
         escalation_ci=share_ci,
-        n_escalated=int(table.escalated[:, place].sum()),
-        n_unanswered=int(table.unanswered[place]),
+        n_escalated=int(outcomes.escalated[:, place].sum()),
+        n_unanswered=int(outcomes.unanswered[place]),
     )
 
 
 def _share_interval(hits: Floats, cells: Floats, factor: float, wider: float, confidence: float) -> ConfidenceInterval:
     """Wilson's interval with the size that clustered cells are worth, reaching so many standard errors."""
-    size = _size(hits, cells) / wider
+    size = _effective_cells(hits, cells) / wider
     share = float(hits.sum() / cells.sum())
     level = 2 * NormalDist().cdf(factor) - 1
     found = wilson(size if share == 1 else share * size, size, confidence=min(level, 1 - 1e-15)).interval
@@ -313,11 +318,11 @@ def _share_interval(hits: Floats, cells: Floats, factor: float, wider: float, co
     return ConfidenceInterval(found.lower, found.upper, confidence, method=METHOD)
 
 
-def _size(hits: Floats, cells: Floats) -> float:
+def _effective_cells(hits: Floats, cells: Floats) -> float:
     """How many independent cells the cells of these items are worth, of a share and its error with the prior items."""
     mean = float(cells.mean())
-    sizes = np.concatenate((cells, np.full(2 * _PRIOR, mean)))
-    held = np.concatenate((hits, np.full(_PRIOR, mean), np.zeros(_PRIOR)))
+    sizes = np.concatenate((cells, np.full(2 * _PRIOR_ITEMS, mean)))
+    held = np.concatenate((hits, np.full(_PRIOR_ITEMS, mean), np.zeros(_PRIOR_ITEMS)))
     share = held.sum() / sizes.sum()
     rest = (held - share * sizes) / mean
     spread = float(np.square(rest).sum()) / (len(sizes) - 1)

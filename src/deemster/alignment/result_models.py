@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from deemster.stats.proportion_intervals import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.systematic_bias import BiasResult
 
 AbstentionMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]

@@ -44,8 +44,8 @@ from deemster.report._escaping import LIMIT
 from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
-from deemster.stats.proportion_intervals import ConfidenceInterval
 
 
 def _extras(result: MetricsResult) -> list[TextSection]:

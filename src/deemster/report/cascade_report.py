@@ -10,7 +10,7 @@ from deemster.errors import counted
 from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
-from deemster.stats.proportion_intervals import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval
 
 # Rows of the table; of more thresholds evenly many are shown, and always the best and the chosen one.
 _ROWS = 21

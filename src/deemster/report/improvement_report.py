@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from deemster.alignment.agreement_gain import Gain
+from deemster.alignment.agreement_gain import AgreementGain
 from deemster.errors import counted
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
@@ -68,8 +68,8 @@ class WordingTrial(msgspec.Struct, frozen=True, kw_only=True):
     level: float
     requirement: str | None = None
     diagnosis: str | None = None
-    train: Gain | None = None
-    held_out: Gain | None = None
+    train: AgreementGain | None = None
+    held_out: AgreementGain | None = None
     message: str | None = None
 
 
@@ -226,7 +226,7 @@ def _tries(result: Improvement) -> list[TextSection]:
     return sections
 
 
-def _change(gain: Gain | None) -> str:
+def _change(gain: AgreementGain | None) -> str:
     return "" if gain is None else f"{format_number(gain.before)} to {format_number(gain.after)}"
 
 

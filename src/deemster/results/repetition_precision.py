@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.proportion_intervals import normal_quantile
+from deemster.stats.confidence_interval import normal_quantile
 
 # Upper 95 % bound on a rate that was never seen in R trials ("rule of three").
 _UNSEEN = 3

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.alignment.agreement_gain import Gain, gain_of, least_p
+from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
@@ -253,7 +253,7 @@ class RubricImprovement:
             train_disagreements=sum(each < 1 for each in train),
             held_out_n=len(seen),
             held_out_agreement=sum(seen) / len(seen) if seen else None,
-            least_p=least_p(held, clusters=self._hearing.halves[HELD_OUT].clusters, seed=self._settings.seed),
+            least_p=lowest_p_value(held, clusters=self._hearing.halves[HELD_OUT].clusters, seed=self._settings.seed),
         )
 
     async def _try(self, target: TargetCriterion, number: int) -> None:
@@ -287,10 +287,10 @@ class RubricImprovement:
             self._wordings[target.criterion] = reply.requirement
         self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
 
-    async def _gain(self, old: Criterion, new: Criterion, part: str) -> Gain:
+    async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
         half = self._hearing.halves[part]
         labelled = sum(truth != MISSING for truth in self._hearing.truths(self._rubric.names.index(old.name), part))
-        return gain_of(
+        return compare_agreement(
             await self._hearing.agreements(old, part),
             await self._hearing.agreements(new, part),
             labelled=labelled,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from deemster.alignment.agreement_gain import agreements
+from deemster.alignment.agreement_gain import verdict_agreements
 from deemster.errors import Issue, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
@@ -133,7 +133,7 @@ class ImprovementJudging:
             Stopped: Models cannot be asked any further.
         """
         truths = self.truths(self.rubric.names.index(criterion.name), part)
-        return agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
+        return verdict_agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
 
     async def verdicts(self, criterion: Criterion, part: str) -> LoggedVerdicts:
         """How the judges decide about a part by a wording; asked once.

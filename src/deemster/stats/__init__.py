@@ -6,6 +6,7 @@ from deemster.stats.bootstrap_intervals import Ends, acceleration, bca_interval,
 from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks, resample_counts
 from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
 from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import Correlation, fisher_interval, kendall, pearson, spearman
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
 from deemster.stats.debiased_estimates import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
@@ -28,7 +29,6 @@ from deemster.stats.precision_recall import (
 )
 from deemster.stats.probability_calibration import Brier, CalibrationError, ReliabilityBin, brier, calibration_error
 from deemster.stats.proportion_intervals import (
-    ConfidenceInterval,
     Proportion,
     ProportionDifference,
     clopper_pearson,

@@ -47,13 +47,13 @@ def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = 
             seen.update(dict.fromkeys(side))
     except TypeError:
         raise ValueError("A label is a word or a number, nothing that can change, such as a list.") from None
-    scale = _scale([label for label in seen if not missing(label)], labels)
+    scale = _scale([label for label in seen if not is_missing(label)], labels)
     places: dict[Any, int] = {label: place for place, label in enumerate(scale)}
-    places.update((label, MISSING) for label in seen if missing(label))
+    places.update((label, MISSING) for label in seen if is_missing(label))
     return [np.array([places[label] for label in side], dtype=np.int64) for side in plain], scale
 
 
-def paired(
+def pair_table(
     a: Sequence[Any] | NDArray[Any], b: Sequence[Any] | NDArray[Any], *, labels: Iterable[Any] | None = None
 ) -> tuple[NDArray[np.float64], Labels, int]:
     """The table of two raters' pairs (rows the first), its labels, and how many pairs miss a side.
@@ -61,7 +61,7 @@ def paired(
     Raises:
         ValueError: The sequences differ in length, or a label is none of ``labels``.
 
-    >>> paired([1, 0, 1], [1, 1, None])
+    >>> pair_table([1, 0, 1], [1, 1, None])
     (array([[0., 1.],
            [0., 1.]]), (0, 1), 1)
     """
@@ -72,6 +72,25 @@ def paired(
     size = len(scale)
     cells = np.bincount(first[held] * size + second[held], minlength=size * size)
     return cells.reshape(size, size).astype(np.float64), scale, int(len(held) - held.sum())
+
+
+def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) -> tuple[NDArray[np.int64], int]:
+    """Clusters as numbers in order of first appearance, and how many there are.
+
+    Raises:
+        ValueError: There is not exactly one cluster for each of the n values, or one is missing.
+
+    >>> cluster_codes(["b", "a", "b"], 3)
+    (array([0, 1, 0]), 2)
+    """
+    if len(clusters) != n:
+        raise ValueError(f"Each value has one cluster; there are {n} values and {len(clusters)} clusters.")
+    names = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters
+    if any(map(is_missing, names)):
+        raise ValueError("Each value has one cluster; None and NaN are none. Give single values clusters of their own.")
+    places: dict[Hashable, int] = {}
+    codes = np.fromiter((places.setdefault(name, len(places)) for name in names), dtype=np.int64, count=n)
+    return codes, len(places)
 
 
 def _numbers(side: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
@@ -130,7 +149,7 @@ def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
     known = set(scale)
     if len(known) < len(scale):
         raise ValueError("`labels` names a label twice.")
-    if any(map(missing, scale)):
+    if any(map(is_missing, scale)):
         raise ValueError("`labels` holds None or NaN, which mean that a label is missing.")
     unknown = [label for label in seen if label not in known]
     if unknown:
@@ -141,10 +160,10 @@ def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
     return scale
 
 
-def missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """Whether something stands for a label that is not there: None, NaN of any type, or pandas' NA.
 
-    >>> missing(None), missing(np.float32("nan")), missing("nan")
+    >>> is_missing(None), is_missing(np.float32("nan")), is_missing("nan")
     (True, True, False)
     """
     try:
@@ -154,10 +173,10 @@ def missing(label: Any) -> bool:
         return True
 
 
-def unboxed(label: Any) -> Any:
+def unbox(label: Any) -> Any:
     """A label as Python has it, where numpy holds it as a scalar of its own.
 
-    >>> unboxed(np.int64(3)), unboxed("a")
+    >>> unbox(np.int64(3)), unbox("a")
     (3, 'a')
     """
     return label.item() if isinstance(label, np.generic) else label
@@ -166,4 +185,4 @@ def unboxed(label: Any) -> Any:
 def _unboxed(side: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
     if isinstance(side, np.ndarray) or not any(issubclass(kind, np.generic) for kind in set(map(type, side))):
         return side
-    return list(map(unboxed, side))
+    return list(map(unbox, side))

@@ -27,6 +27,27 @@ def vector(values: ArrayLike, *, name: str = "x") -> Floats:
     return array
 
 
+def finite_vector(values: ArrayLike, *, name: str = "values") -> Floats:
+    """The values as one row of finite numbers.
+
+    Raises:
+        ValueError: They are no single row, or one is no number, NaN or infinite.
+
+    >>> finite_vector([1, True])
+    array([1., 1.])
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"The {name} hold something that is no number: {error}.") from None
+    if array.ndim != 1:
+        raise ValueError(f"The {name} are one row of numbers, not an array of {array.ndim} dimensions.")
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise ValueError(f"The {name} are finite numbers; place {wrong[0]} holds {array[wrong[0]]}.")
+    return array
+
+
 def matrix(values: ArrayLike, *, name: str = "ratings") -> Floats:
     """Rows of numbers as a matrix, None as NaN; without a number it has no rows and no columns.
 

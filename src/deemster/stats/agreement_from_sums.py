@@ -37,19 +37,19 @@ def column_sums(tables: Floats) -> Floats:
     return np.asarray(np.einsum("...ij->...j", tables))
 
 
-def whole_sums(tables: Floats) -> Floats:
+def table_sums(tables: Floats) -> Floats:
     """Sums of whole tables ``[..., K, K]``.
 
-    >>> whole_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).item()
+    >>> table_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).item()
     10.0
     """
     return np.asarray(np.einsum("...ij->...", tables))
 
 
-def signs(positions: ArrayLike) -> Floats:
+def order_signs(positions: ArrayLike) -> Floats:
     """Which of two classes stands higher: 1 where the row's position is above the column's, -1 below, 0 level.
 
-    >>> signs([0, 1])
+    >>> order_signs([0, 1])
     array([[ 0., -1.],
            [ 1.,  0.]])
     """
@@ -57,13 +57,13 @@ def signs(positions: ArrayLike) -> Floats:
     return np.sign(place[:, None] - place[None, :])
 
 
-def contribution(counts: ArrayLike) -> Floats:
+def coincidence_shares(counts: ArrayLike) -> Floats:
     """What each unit adds to the coincidence matrix: (n_c·n_k - [c=k]·n_c)/(m - 1), nothing below two votes.
 
     Args:
         counts: Votes by unit and class, ``[..., K]``.
 
-    >>> contribution([2, 1])
+    >>> coincidence_shares([2, 1])
     array([[1., 1.],
            [1., 0.]])
     """
@@ -90,7 +90,7 @@ def pair_shares(counts: ArrayLike) -> Floats:
     votes = np.asarray(counts, dtype=np.float64)
     total = votes.sum(axis=-1)
     scale = np.divide(1.0, total, out=np.zeros(total.shape), where=total >= 2)
-    answer: Floats = contribution(votes) * scale[..., None, None]
+    answer: Floats = coincidence_shares(votes) * scale[..., None, None]
     return answer
 
 
@@ -110,7 +110,7 @@ def vote_shares(counts: ArrayLike) -> Floats:
     return answer
 
 
-def difference(margins: ArrayLike, level: Level, *, values: ArrayLike | None = None) -> Floats:
+def squared_differences(margins: ArrayLike, level: Level, *, values: ArrayLike | None = None) -> Floats:
     """The squared difference δ² between classes that a level of measurement sees.
 
     Nominal [c≠k]; ordinal (Σ_{g=c..k} n_g - (n_c + n_k)/2)²; interval (c - k)²; ratio ((c - k)/(c + k))², which is 0
@@ -121,7 +121,7 @@ def difference(margins: ArrayLike, level: Level, *, values: ArrayLike | None = N
         level: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
         values: What each class is worth, or its place in order; 0, 1, 2, ... where not given.
 
-    >>> difference([2, 2, 1], "ordinal")[0]
+    >>> squared_differences([2, 2, 1], "ordinal")[0]
     array([ 0.  ,  4.  , 12.25])
     """
     totals = np.asarray(margins, dtype=np.float64)
@@ -131,7 +131,7 @@ def difference(margins: ArrayLike, level: Level, *, values: ArrayLike | None = N
         return 1 - np.eye(size)
     if level == "ordinal":
         # Twice the mid-rank of each class, centred: the sum between two classes is half the difference of theirs.
-        ranks = totals @ signs(worth).T
+        ranks = totals @ order_signs(worth).T
         return np.square((ranks[..., :, None] - ranks[..., None, :]) / 2)
     apart = worth[:, None] - worth[None, :]
     if level == "interval":
@@ -140,7 +140,7 @@ def difference(margins: ArrayLike, level: Level, *, values: ArrayLike | None = N
     return np.square(np.divide(apart, both, out=np.zeros(both.shape), where=both != 0))
 
 
-def alpha(
+def alpha_from_coincidences(
     coincidences: ArrayLike,
     level: Level | Floats = "nominal",
     *,
@@ -154,18 +154,18 @@ def alpha(
     Args:
         coincidences: Summed contributions, ``[..., K, K]``.
         level: A level of measurement, or the matrix of δ² itself.
-        values: What each class is worth (see ``difference``).
+        values: What each class is worth (see ``squared_differences``).
         units: How many units have two votes or more, one for each matrix.
 
     Reference: K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
 
-    >>> round(alpha([[10, 4], [4, 2]]).item(), 4)
+    >>> round(alpha_from_coincidences([[10, 4], [4, 2]]).item(), 4)
     0.0952
     """
     observed = np.asarray(coincidences, dtype=np.float64)
     margins = row_sums(observed)
     total = margins.sum(axis=-1)
-    delta = difference(margins, level, values=values) if isinstance(level, str) else level
+    delta = squared_differences(margins, level, values=values) if isinstance(level, str) else level
     seen = np.einsum("...ij,...ij->...", observed, delta)
     chance = np.einsum("...i,...j,...ij->...", margins, margins, delta)
     # Sums of thirds and sevenths leave dust in classes nobody chose, which must not pass for disagreement.
@@ -174,7 +174,7 @@ def alpha(
     return answer if units is None else np.where(np.asarray(units) >= 2, answer, np.nan)
 
 
-def fleiss_from(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Floats:
+def fleiss_from_sums(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Floats:
     """Fleiss' kappa from sums over units that ``raters`` raters each judged: (P - Σp²)/(1 - Σp²).
 
     NaN below two units, below two raters and where every vote is one class.
@@ -186,7 +186,7 @@ def fleiss_from(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Flo
 
     Reference: J. L. Fleiss, Measuring nominal scale agreement among many raters, Psychological Bulletin 76 (1971).
 
-    >>> round(fleiss_from(10, [6, 4], raters=2).item(), 4)
+    >>> round(fleiss_from_sums(10, [6, 4], raters=2).item(), 4)
     1.0
     """
     votes = np.asarray(totals, dtype=np.float64)
@@ -198,7 +198,9 @@ def fleiss_from(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Flo
     return quotient(observed - squares, np.where(every >= 2 * raters, every * every - squares, 0.0))
 
 
-def gwet_from(pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None = None, least: float = 2) -> Floats:
+def gwet_from_sums(
+    pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None = None, least: float = 2
+) -> Floats:
     """Gwet's AC1, or AC2 with weights, from sums over units.
 
     p_o = Σw·pairs/Σpairs, π = shares/Σshares, p_e = Σw·Σπ(1 - π)/(K(K - 1)); (p_o - p_e)/(1 - p_e). NaN where fewer
@@ -213,7 +215,7 @@ def gwet_from(pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None 
     Reference: K. L. Gwet, Computing inter-rater reliability and its variance in the presence of high agreement,
     British Journal of Mathematical and Statistical Psychology 61 (2008).
 
-    >>> round(gwet_from([[118, 3.5], [3.5, 0]], [121.5, 3.5]).item(), 4)
+    >>> round(gwet_from_sums([[118, 3.5], [3.5, 0]], [121.5, 3.5]).item(), 4)
     0.9408
     """
     seen = np.asarray(pairs, dtype=np.float64)
@@ -222,7 +224,7 @@ def gwet_from(pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None 
     if size < 2:
         return np.full(votes.shape[:-1], np.nan)
     agreement = np.eye(size) if weights is None else np.asarray(weights, dtype=np.float64)
-    units = whole_sums(seen)
+    units = table_sums(seen)
     # The count of units is a sum of shares, right to the last digits only.
     enough = units > least - 0.5
     observed = quotient(np.einsum("...ij,ij->...", seen, agreement), np.where(enough, units, 0.0))

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats._label_codes import missing, unboxed
+from deemster.stats._label_codes import is_missing, unbox
 from deemster.stats.multiple_testing import benjamini_yekutieli
 
 _FEWEST_ANNOTATORS = 3
@@ -153,11 +153,11 @@ def _codes(rows: Sequence[ArrayLike | Sequence[Any]], *, ordinal: bool) -> NDArr
     places: dict[Any, float] = {}
 
     def number(label: Any) -> float:
-        if missing(label):
+        if is_missing(label):
             return math.nan
         if not ordinal:
             return places.setdefault(label, float(len(places)))
-        label = unboxed(label)
+        label = unbox(label)
         if not isinstance(label, int | float) or math.isinf(label):
             raise ValueError(f"Labels on a scale are numbers, not {label!r}.")
         return float(label)

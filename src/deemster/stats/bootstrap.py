@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import counted
-from deemster.stats.bootstrap_intervals import Ends, Floats, bca_interval, percentile_interval
+from deemster.stats._label_codes import cluster_codes
+from deemster.stats.bootstrap_intervals import Ends, bca_interval, percentile_interval
 from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks
-from deemster.stats.means import cluster_codes
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
+from deemster.stats.nan_arithmetic import Floats
 
 Method: TypeAlias = Literal["percentile", "bca"]
 
@@ -93,7 +94,7 @@ def bootstrap(
     >>> result.value, result.interval.lower, result.interval.upper
     (0.75, 0.25, 1.0)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     if method not in ("percentile", "bca"):
         raise ValueError(f'The method is "percentile" or "bca", not {method!r}.')
     form = _form(statistic, data, table, clusters)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats.proportion_intervals import checked_level
-
-Floats: TypeAlias = NDArray[np.float64]
+from deemster.stats.confidence_interval import check_confidence
+from deemster.stats.nan_arithmetic import Floats
 
 # Two ways of summing the same numbers differ by less; a true difference of two statistics is larger.
 _ROUNDING = 1e-12
@@ -51,7 +50,7 @@ def percentile_interval(replicates: ArrayLike, confidence: float = 0.95) -> Ends
     >>> ends.lower, ends.upper, ends.defined
     (array([ 2., nan]), array([ 4., nan]), array([5, 2]))
     """
-    tail = (1 - checked_level(confidence)) / 2
+    tail = (1 - check_confidence(confidence)) / 2
     ordered, defined = _ordered(replicates)
     enough = 2 * defined >= ordered.shape[-1]
     lower = _quantiles(ordered, defined, np.full(defined.shape, tail))
@@ -153,7 +152,7 @@ def corrected_interval(
     """
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-    tail = (1 - checked_level(confidence)) / 2
+    tail = (1 - check_confidence(confidence)) / 2
     ordered, defined = _ordered(replicates)
     centre = np.asarray(estimate, dtype=np.float64)
     enough = (2 * defined >= ordered.shape[-1]) & np.isfinite(centre)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats import confusion_tables as tables
-from deemster.stats._label_codes import paired
+from deemster.stats._label_codes import pair_table
+from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
 from deemster.stats.nan_arithmetic import Floats, float_or_none
-from deemster.stats.proportion_intervals import ConfidenceInterval, normal_quantile
 
 Side = Sequence[Any] | NDArray[Any]
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
@@ -80,7 +80,7 @@ def confusion(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> Confu
     >>> confusion(["yes", "yes", "no"], ["yes", "no", "no"], labels=["yes", "no"]).matrix
     ((1, 1), (0, 1))
     """
-    table, scale, missing = paired(a, b, labels=labels)
+    table, scale, missing = pair_table(a, b, labels=labels)
     counts = tuple(tuple(int(cell) for cell in row) for row in table)
     return Confusion(matrix=counts, labels=scale, n=int(table.sum()), missing=missing)
 
@@ -113,21 +113,21 @@ def cohen_kappa(
     >>> cohen_kappa(h, j).value, round(cohen_kappa(h, j, weights="quadratic").value, 4)
     (0.5, 0.8889)
     """
-    table, _, missing = paired(a, b, labels=labels)
-    return kappa_of(table, weights=weights, confidence=confidence, missing=missing)
+    table, _, missing = pair_table(a, b, labels=labels)
+    return kappa_from_table(table, weights=weights, confidence=confidence, missing=missing)
 
 
-def kappa_of(table: ArrayLike, *, weights: Weights = None, confidence: float = 0.95, missing: int = 0) -> Kappa:
+def kappa_from_table(table: ArrayLike, *, weights: Weights = None, confidence: float = 0.95, missing: int = 0) -> Kappa:
     """Cohen's kappa of a table of pairs; see ``cohen_kappa``.
 
     Raises:
         ValueError: The table is not square, holds a negative or no finite count, or the weights do not fit.
 
     >>> cohen = [[88, 14, 18], [10, 40, 10], [2, 6, 12]]
-    >>> round(kappa_of(cohen, weights=[[0, 1, 3], [1, 0, 6], [3, 6, 0]]).value, 4)
+    >>> round(kappa_from_table(cohen, weights=[[0, 1, 3], [1, 0, 6], [3, 6, 0]]).value, 4)
     0.3478
     """
-    t = counted_table(table)
+    t = check_table(table)
     w = disagreement_weights(weights, len(t))
     z = normal_quantile(confidence)
     value, n = float_or_none(tables.weighted_kappa(t, w)), float(t.sum())
@@ -175,7 +175,7 @@ def scott_pi(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidenc
     >>> round(scott_pi([1, 1, 0, 0, 1], [1, 0, 0, 0, 1]).value, 4)
     0.6
     """
-    table, _, missing = paired(a, b, labels=labels)
+    table, _, missing = pair_table(a, b, labels=labels)
     z = normal_quantile(confidence)
     value, n = float_or_none(tables.scott_pi(table)), float(table.sum())
     observed = float_or_none(tables.accuracy(table))
@@ -218,7 +218,7 @@ def pabak(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidence: 
     >>> round(pabak([1, 1, 0, 0, 1], [1, 0, 0, 0, 1]).value, 4)
     0.6
     """
-    table, scale, missing = paired(a, b, labels=labels)
+    table, scale, missing = pair_table(a, b, labels=labels)
     z = normal_quantile(confidence)
     value, n, observed = float_or_none(tables.pabak(table)), float(table.sum()), float_or_none(tables.accuracy(table))
     if value is None or observed is None:
@@ -265,13 +265,13 @@ def disagreement_weights(weights: Weights, size: int) -> Floats:
     return matrix
 
 
-def counted_table(table: ArrayLike) -> Floats:
+def check_table(table: ArrayLike) -> Floats:
     """One square table of counts, checked.
 
     Raises:
         ValueError: It is not one square table, or holds a negative or no finite count.
 
-    >>> counted_table([[1, 0], [0, 2]]).sum().item()
+    >>> check_table([[1, 0], [0, 2]]).sum().item()
     3.0
     """
     counts = tables.stack(table)

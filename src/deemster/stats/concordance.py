@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, pairs
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, normal_quantile
-from deemster.stats.systematic_bias import rounding
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
+from deemster.stats.systematic_bias import rounding_limit
 
 
 class Concordance(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +138,7 @@ def limits_of_agreement(
     >>> round(result.lower, 4), round(result.upper, 4)
     (-0.06, 0.26)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     z = normal_quantile(agreement)
     first, second, missing = pairs(x, y)
     n = len(first)
@@ -149,10 +149,8 @@ def limits_of_agreement(
         return LimitsOfAgreement(value=mean, n=n, missing=missing, **empty)
     sd = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
     # What rounding leaves of equal differences is no spread.
-    sd = sd if sd > rounding(first, second) else 0.0
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    t = float(stdtrit(n - 1, (1 + confidence) / 2))
+    sd = sd if sd > rounding_limit(first, second) else 0.0
+    t = t_quantile(confidence, n - 1)
 
     def around(centre: float, variance: float) -> ConfidenceInterval | None:
         half = t * sd * math.sqrt(variance)

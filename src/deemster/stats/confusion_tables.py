@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.agreement_from_sums import column_sums, gwet_from, row_sums, signs, whole_sums
+from deemster.stats.agreement_from_sums import column_sums, gwet_from_sums, order_signs, row_sums, table_sums
 from deemster.stats.nan_arithmetic import Floats, quotient
 
 Weighting = Literal["nominal", "linear", "quadratic"]
@@ -39,7 +39,7 @@ def total(tables: ArrayLike) -> Floats:
     >>> total([[1, 2], [3, 4]]).item()
     10.0
     """
-    return whole_sums(stack(tables))
+    return table_sums(stack(tables))
 
 
 def disagreement(size: int, kind: Weighting, *, positions: ArrayLike | None = None) -> Floats:
@@ -85,7 +85,7 @@ def accuracy(tables: ArrayLike) -> Floats:
     0.85
     """
     t = stack(tables)
-    return quotient(np.einsum("...ii->...", t), whole_sums(t))
+    return quotient(np.einsum("...ii->...", t), table_sums(t))
 
 
 def weighted_kappa(tables: ArrayLike, weights: ArrayLike) -> Floats:
@@ -104,18 +104,18 @@ def weighted_kappa(tables: ArrayLike, weights: ArrayLike) -> Floats:
     rows, columns = row_sums(t), column_sums(t)
     seen = np.einsum("...ij,ij->...", t, w)
     chance = np.einsum("...i,...i->...", rows @ w, columns)
-    return 1 - quotient(whole_sums(t) * seen, chance)
+    return 1 - quotient(table_sums(t) * seen, chance)
 
 
-def adjacent(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+def adjacent_accuracy(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     """The share of pairs at most one position apart. NaN without a pair.
 
-    >>> adjacent([[1, 1, 2], [0, 0, 0], [0, 0, 0]]).item()
+    >>> adjacent_accuracy([[1, 1, 2], [0, 0, 0], [0, 0, 0]]).item()
     0.5
     """
     t = stack(tables)
     near = disagreement(t.shape[-1], "linear", positions=positions) <= 1
-    return quotient(np.einsum("...ij,ij->...", t, near.astype(np.float64)), whole_sums(t))
+    return quotient(np.einsum("...ij,ij->...", t, near.astype(np.float64)), table_sums(t))
 
 
 def precision(tables: ArrayLike) -> Floats:
@@ -203,7 +203,7 @@ def scott_pi(tables: ArrayLike) -> Floats:
     0.6992
     """
     t = stack(tables)
-    n = whole_sums(t)
+    n = table_sums(t)
     margins = row_sums(t) + column_sums(t)
     squares = np.einsum("...k,...k->...", margins, margins)
     # In counts rather than shares, so that "all is one class" is an exact zero.
@@ -218,61 +218,61 @@ def pabak(tables: ArrayLike) -> Floats:
     """
     t = stack(tables)
     size = t.shape[-1]
-    n = whole_sums(t)
+    n = table_sums(t)
     return quotient(size * np.einsum("...ii->...", t) - n, (size - 1) * n)
 
 
-def gwet(tables: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+def gwet_ac(tables: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Gwet's AC1 of two raters, or AC2 with agreement weights. NaN without a pair.
 
-    >>> round(gwet([[40, 9], [6, 45]]).item(), 4)
+    >>> round(gwet_ac([[40, 9], [6, 45]]).item(), 4)
     0.7007
     """
     t = stack(tables)
     shares = (row_sums(t) + column_sums(t)) / 2
-    return gwet_from(t, shares, weights=weights, least=1)
+    return gwet_from_sums(t, shares, weights=weights, least=1)
 
 
-def spearman_of(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+def spearman(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     """Spearman's correlation of the positions, ties at their mid-ranks. NaN below 3 pairs or for a constant side.
 
-    >>> round(spearman_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
+    >>> round(spearman([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
     0.8533
     """
     t = stack(tables)
-    higher = signs(np.arange(t.shape[-1]) if positions is None else positions)
+    higher = order_signs(np.arange(t.shape[-1]) if positions is None else positions)
     rows, columns = row_sums(t), column_sums(t)
     # Votes below a class less votes above it: twice its centred mid-rank, a whole number.
     x, y = rows @ higher.T, columns @ higher.T
     product = np.einsum("...i,...i->...", x, np.einsum("...ij,...j->...i", t, y))
     # The root of the product, not the product of roots: full agreement is 1 to the last digit.
     spread = np.sqrt(np.einsum("...i,...i->...", rows * x, x) * np.einsum("...i,...i->...", columns * y, y))
-    enough = whole_sums(t) >= 3
+    enough = table_sums(t) >= 3
     return np.clip(quotient(product, np.where(enough, spread, 0.0)), -1, 1)
 
 
-def kendall_of(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
+def kendall(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     """Kendall's tau-b of the positions. NaN below 3 pairs or for a constant side.
 
-    >>> round(kendall_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
+    >>> round(kendall([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
     0.8095
     """
     t = stack(tables)
-    higher = signs(np.arange(t.shape[-1]) if positions is None else positions)
+    higher = order_signs(np.arange(t.shape[-1]) if positions is None else positions)
     apart = np.abs(higher)
     rows, columns = row_sums(t), column_sums(t)
     # Every pair of pairs is met from both ends, above and below the line alike.
     excess = np.einsum("...ij,...ij->...", t, higher @ t @ higher.T)
     untied = np.einsum("...i,...i->...", rows @ apart, rows), np.einsum("...i,...i->...", columns @ apart, columns)
-    enough = whole_sums(t) >= 3
+    enough = table_sums(t) >= 3
     spread = np.sqrt(untied[0] * untied[1])
     return np.clip(quotient(excess, np.where(enough, spread, 0.0)), -1, 1)
 
 
-def pearson_of(tables: ArrayLike, values: ArrayLike) -> Floats:
+def pearson(tables: ArrayLike, values: ArrayLike) -> Floats:
     """Pearson's correlation of the classes' values. NaN below 3 pairs or for a constant side.
 
-    >>> round(pearson_of([[2, 1, 0], [0, 2, 1], [0, 0, 2]], [0.0, 0.5, 1.0]).item(), 4)
+    >>> round(pearson([[2, 1, 0], [0, 2, 1], [0, 0, 2]], [0.0, 0.5, 1.0]).item(), 4)
     0.8462
     """
     t = stack(tables)
@@ -294,7 +294,7 @@ def rmse(tables: ArrayLike, values: ArrayLike) -> Floats:
     """
     t = stack(tables)
     apart = disagreement(t.shape[-1], "quadratic", positions=values)
-    return np.sqrt(quotient(np.einsum("...ij,ij->...", t, apart), whole_sums(t)))
+    return np.sqrt(quotient(np.einsum("...ij,ij->...", t, apart), table_sums(t)))
 
 
 def mae(tables: ArrayLike, values: ArrayLike) -> Floats:
@@ -305,7 +305,7 @@ def mae(tables: ArrayLike, values: ArrayLike) -> Floats:
     """
     t = stack(tables)
     apart = disagreement(t.shape[-1], "linear", positions=values)
-    return quotient(np.einsum("...ij,ij->...", t, apart), whole_sums(t))
+    return quotient(np.einsum("...ij,ij->...", t, apart), table_sums(t))
 
 
 def one_against_rest(tables: ArrayLike) -> Floats:
@@ -318,5 +318,5 @@ def one_against_rest(tables: ArrayLike) -> Floats:
     t = stack(tables)
     hits = np.einsum("...ii->...i", t)
     missed, extra = row_sums(t) - hits, column_sums(t) - hits
-    rest = whole_sums(t)[..., None] - hits - missed - extra
+    rest = table_sums(t)[..., None] - hits - missed - extra
     return np.stack([np.stack([hits, missed], axis=-1), np.stack([extra, rest], axis=-1)], axis=-2)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, pairs
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.nan_arithmetic import Floats
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, normal_quantile
-from deemster.stats.rank_correlation import Dominance, codes, dominance, standing
+from deemster.stats.rank_correlation import Dominance, centred_ranks, distinct_ranks, dominance
 
 Method = Literal["pearson", "spearman", "kendall"]
 # Below this many pairs the variance of Fisher's z has no meaning for one of the three.
@@ -50,7 +50,7 @@ def fisher_interval(
     >>> round(interval.lower, 4), round(interval.upper, 4)
     (0.3058, 0.7896)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     if value is None or n < SMALLEST_FOR_INTERVAL or abs(value) >= 1:
         return None
     if method == "kendall":
@@ -117,7 +117,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correla
     """
     first, second, missing = pairs(x, y)
     n = len(first)
-    a, b = standing(first).astype(np.float64), standing(second).astype(np.float64)
+    a, b = centred_ranks(first).astype(np.float64), centred_ranks(second).astype(np.float64)
     if n < 3 or not a.any() or not b.any():
         return _correlation(None, None, n=n, missing=missing, method="spearman", confidence=confidence)
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
@@ -166,7 +166,7 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
     if untied == (every, every) and (n <= LARGEST_EXACT or fewer <= 1):
         p_value = _inversions_tail(n, fewer)
     else:
-        variance = _tied_variance(codes(first)[1], codes(second)[1], n)
+        variance = _tied_variance(distinct_ranks(first)[1], distinct_ranks(second)[1], n)
         p_value = math.erfc(abs(concordant - discordant) / math.sqrt(2 * variance))
     return _correlation(value, p_value, n=n, missing=missing, method="kendall", confidence=confidence)
 

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.stats._label_codes import missing, unboxed
+from deemster.stats._label_codes import is_missing, unbox
+from deemster.stats.nan_arithmetic import Floats
 
 Votes: TypeAlias = Mapping[Hashable, Mapping[Hashable, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
-Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]
 
 
@@ -158,7 +158,7 @@ def _accuracy(priors: Floats, errors: Floats) -> float | None:
 
 
 def _ballots(votes: Votes, classes: Sequence[Hashable] | None) -> _Ballots:
-    cells = [(item, judge, unboxed(label)) for item, judge, label in _cells(votes) if not missing(label)]
+    cells = [(item, judge, unbox(label)) for item, judge, label in _cells(votes) if not is_missing(label)]
     items = {item: place for place, item in enumerate(dict.fromkeys(item for item, _, _ in cells))}
     jurors = {judge: place for place, judge in enumerate(dict.fromkeys(judge for _, judge, _ in cells))}
     found = dict.fromkeys(label for _, _, label in cells)

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats.means import finite_vector
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, normal_quantile
+from deemster.stats._number_arrays import finite_vector
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 
 
 class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def ppi_mean(
     >>> round(result.lam, 4), round(result.value, 4)
     (0.4382, 0.6781)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     y = finite_vector(truth, name="true scores")
     known = finite_vector(predicted, name="predictions")
     others = finite_vector(unlabelled, name="unlabelled predictions")

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.stats.proportion_intervals import ConfidenceInterval, clopper_pearson
+from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.proportion_intervals import clopper_pearson
 
 Direction: TypeAlias = Literal["down", "up"]
 _Counts: TypeAlias = NDArray[np.float64]

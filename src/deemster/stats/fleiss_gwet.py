@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import Codes, Labels, encode
 from deemster.stats._number_arrays import matrix
-from deemster.stats.agreement_from_sums import fleiss_from, gwet_from, pair_shares, vote_shares
+from deemster.stats.agreement_from_sums import fleiss_from_sums, gwet_from_sums, pair_shares, vote_shares
 from deemster.stats.cohen_kappa import Agreement, Weights, disagreement_weights
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
 from deemster.stats.confusion_tables import agreement
 from deemster.stats.nan_arithmetic import Floats, float_or_none
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 
 Ratings = Sequence[Sequence[Any]] | NDArray[Any]
 
@@ -49,13 +49,13 @@ class Fleiss(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float | None
 
 
-def rated(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Codes, Labels]:
+def encode_ratings(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Codes, Labels]:
     """Rows of labels, a row for each rater, as codes ``[raters, units]`` (-1 missing) and the labels they stand for.
 
     Raises:
         ValueError: There are no rows, they differ in length, or a label is none of ``labels``.
 
-    >>> rated([["a", None], ["b", "a"]])
+    >>> encode_ratings([["a", None], ["b", "a"]])
     (array([[ 0, -1],
            [ 1,  0]]), ('a', 'b'))
     """
@@ -116,7 +116,7 @@ def fleiss_kappa(table: ArrayLike) -> Fleiss:
     raters = int(votes[0]) if units else 0
     totals = counts.sum(axis=0)
     agreeing = float((counts * (counts - 1)).sum())
-    value = float_or_none(fleiss_from(agreeing, totals, raters=raters))
+    value = float_or_none(fleiss_from_sums(agreeing, totals, raters=raters))
     if units < 2 or raters < 2:
         empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "randolph", "standard_error", "z", "p_value"))
         return Fleiss(value=None, n=units, raters=raters, categories=(None,) * size, **empty)
@@ -183,15 +183,15 @@ def gwet_ac(
     >>> round(gwet_ac([[1, 1, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1]]).value, 4)
     0.8033
     """
-    checked_level(confidence)
-    codes, scale = rated(ratings, labels=labels)
+    check_confidence(confidence)
+    codes, scale = encode_ratings(ratings, labels=labels)
     size = len(scale)
     likeness = agreement(disagreement_weights(weights, size))
     counts = vote_counts(codes, size)
     votes = counts.sum(axis=1)
     pairable = int((votes >= 2).sum())
     pairs, shares = pair_shares(counts), vote_shares(counts)
-    value = float_or_none(gwet_from(pairs.sum(axis=0), shares.sum(axis=0), weights=likeness))
+    value = float_or_none(gwet_from_sums(pairs.sum(axis=0), shares.sum(axis=0), weights=likeness))
     missing = len(votes) - pairable
     if value is None:
         empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "standard_error", "interval"))
@@ -220,7 +220,5 @@ def gwet_ac(
 def _student_interval(value: float, error: float, freedom: int, confidence: float) -> ConfidenceInterval | None:
     if not error > 1e-12:
         return None
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    half = t_quantile(confidence, freedom) * error
     return ConfidenceInterval(max(-1.0, value - half), min(1.0, value + half), confidence, "t")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, matrix
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 from deemster.stats.nan_arithmetic import float_or_none
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 from deemster.stats.variance_components import icc_features, icc_forms, mean_squares
 
 
@@ -82,7 +82,7 @@ def icc(ratings: ArrayLike, *, confidence: float = 0.95) -> ICC:
     >>> round(result.icc_1_1.value, 4), round(result.icc_2_1.value, 4), round(result.icc_3_k.value, 4)
     (0.1657, 0.2898, 0.9093)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     every = matrix(ratings)
     complete = every[~np.isnan(every).any(axis=1)]
     n, k = complete.shape

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from deemster.stats._label_codes import Codes, Labels
-from deemster.stats.agreement_from_sums import LEVELS, Level, alpha
-from deemster.stats.fleiss_gwet import Ratings, rated, vote_counts
-from deemster.stats.nan_arithmetic import Floats
-from deemster.stats.rank_correlation import standing
+from deemster.stats.agreement_from_sums import LEVELS, Level, alpha_from_coincidences
+from deemster.stats.fleiss_gwet import Ratings, encode_ratings, vote_counts
+from deemster.stats.nan_arithmetic import Floats, float_or_none
+from deemster.stats.rank_correlation import centred_ranks
 from deemster.stats.variance_components import interval_alpha, spread_features
 
 # With more distinct values than this a table of coincidences costs more than it saves.
@@ -76,7 +76,7 @@ def krippendorff_alpha(
     for name in asked:
         if name not in LEVELS:
             raise ValueError(f"A level is {', '.join(LEVELS)}, not {name!r}.")
-    codes, scale = rated(data, labels=labels)
+    codes, scale = encode_ratings(data, labels=labels)
     worth = _worth(asked, scale, ordered=labels is not None)
     held = codes >= 0
     units = held.sum(axis=0)
@@ -121,7 +121,8 @@ def _from_table(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Fl
     observed[np.diag_indices(len(scale))] -= weights @ counts
     single = np.count_nonzero(pairable @ counts) < 2
     return {
-        name: None if single else _plain(alpha(observed, name, values=values).item()) for name, values in worth.items()
+        name: None if single else float_or_none(alpha_from_coincidences(observed, name, values=values).item())
+        for name, values in worth.items()
     }
 
 
@@ -139,10 +140,10 @@ def _from_values(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, F
             continue
         amounts = np.full(kept.shape, np.nan)
         # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
-        amounts[held] = standing(kept[held].astype(np.float64)) if name == "ordinal" else values[kept[held]]
+        amounts[held] = centred_ranks(kept[held].astype(np.float64)) if name == "ordinal" else values[kept[held]]
         if held.any():
             amounts -= np.nanmean(amounts)
-        answers[name] = _plain(interval_alpha(spread_features(amounts).sum(axis=0)).item())
+        answers[name] = float_or_none(interval_alpha(spread_features(amounts).sum(axis=0)).item())
     return answers
 
 
@@ -175,7 +176,3 @@ def _ratio(kept: Codes, held: np.ndarray[Any, Any], values: Floats) -> float | N
         apart = np.divide(values[rows, None] - values[None, :], summed, out=np.zeros(summed.shape), where=summed != 0)
         chance += float(margins[rows] @ np.square(apart) @ margins)
     return 1 - (total - 1) * float((seen / (votes - 1)).sum()) / chance if chance else None
-
-
-def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else value

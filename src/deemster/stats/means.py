@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats._label_codes import missing
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
+from deemster.stats._label_codes import cluster_codes
+from deemster.stats._number_arrays import finite_vector
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
 
 
 def exact_mean(values: ArrayLike) -> float | None:
@@ -95,7 +96,7 @@ def student(values: ArrayLike, *, confidence: float = 0.95) -> Mean:
     >>> round(interval.lower, 4), round(interval.upper, 4)
     (-0.0256, 1.4922)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     mean, spread, n = exact_mean(values), exact_stdev(values), np.size(values)
     if mean is None or spread is None:
         return Mean(value=mean, n=n, standard_error=None, interval=None)
@@ -132,7 +133,7 @@ def clustered_mean(
     >>> round(result.value, 4), round(result.standard_error, 4), round(result.independent, 4)
     (0.5556, 0.294, 0.1757)
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     array = finite_vector(values)
     codes, count = cluster_codes(clusters, array.size)
     mean = exact_mean(array)
@@ -158,57 +159,6 @@ def clustered_mean(
         miller=_settled(math.sqrt(max(0.0, squares / (n * (n - 1)) + (between - squares) / n**2)), floor),
         interval=ConfidenceInterval(mean - half, mean + half, confidence, "cluster-robust t") if error else None,
     )
-
-
-def t_quantile(confidence: float, degrees: float) -> float:
-    """The two-sided quantile of Student's t distribution.
-
-    >>> round(t_quantile(0.95, 2), 4)
-    4.3027
-    """
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    return float(stdtrit(degrees, (1 + confidence) / 2))
-
-
-def finite_vector(values: ArrayLike, *, name: str = "values") -> NDArray[np.float64]:
-    """The values as one row of finite numbers.
-
-    Raises:
-        ValueError: They are no single row, or one is no number, NaN or infinite.
-
-    >>> finite_vector([1, True])
-    array([1., 1.])
-    """
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"The {name} hold something that is no number: {error}.") from None
-    if array.ndim != 1:
-        raise ValueError(f"The {name} are one row of numbers, not an array of {array.ndim} dimensions.")
-    wrong = np.flatnonzero(~np.isfinite(array))
-    if wrong.size:
-        raise ValueError(f"The {name} are finite numbers; place {wrong[0]} holds {array[wrong[0]]}.")
-    return array
-
-
-def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) -> tuple[NDArray[np.int64], int]:
-    """Clusters as numbers in order of first appearance, and how many there are.
-
-    Raises:
-        ValueError: There is not exactly one cluster for each of the n values, or one is missing.
-
-    >>> cluster_codes(["b", "a", "b"], 3)
-    (array([0, 1, 0]), 2)
-    """
-    if len(clusters) != n:
-        raise ValueError(f"Each value has one cluster; there are {n} values and {len(clusters)} clusters.")
-    names = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters
-    if any(map(missing, names)):
-        raise ValueError("Each value has one cluster; None and NaN are none. Give single values clusters of their own.")
-    places: dict[Hashable, int] = {}
-    codes = np.fromiter((places.setdefault(name, len(places)) for name in names), dtype=np.int64, count=n)
-    return codes, len(places)
 
 
 def _settled(error: float, floor: float) -> float:

@@ -10,11 +10,13 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deemster.stats._label_codes import cluster_codes
+from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bootstrap_resampling import BLOCK_BYTES, drawn_seed
-from deemster.stats.means import cluster_codes, exact_mean, finite_vector
+from deemster.stats.means import exact_mean
+from deemster.stats.nan_arithmetic import Floats
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
-Floats: TypeAlias = NDArray[np.float64]
 
 # Up to this many signs all patterns are gone through: half a million sums.
 _ENUMERATED = 20

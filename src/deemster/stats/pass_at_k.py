@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.means import student
-from deemster.stats.proportion_intervals import ConfidenceInterval
 
 
 class PassAtK(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 
 from deemster.stats import confusion_tables as tables
-from deemster.stats._label_codes import paired
+from deemster.stats._label_codes import pair_table
 from deemster.stats.cohen_kappa import Side
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 from deemster.stats.nan_arithmetic import float_or_none
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level, wilson
+from deemster.stats.proportion_intervals import wilson
 
 
 class TableStatistic(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ def phi(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> TableStatis
     >>> round(phi([1, 1, 0, 0, 1], [1, 0, 0, 0, 1]).value, 4)
     0.6667
     """
-    table, scale, missing = paired(a, b, labels=labels)
+    table, scale, missing = pair_table(a, b, labels=labels)
     if len(scale) > 2:
         raise ValueError(f"Phi is for two labels; here are {len(scale)}.")
     full = np.zeros((2, 2))
@@ -96,8 +97,8 @@ def precision_recall_f1(
     >>> result.precision, round(result.recall, 4), result.f1
     (1.0, 0.6667, 0.8)
     """
-    checked_level(confidence)
-    table, scale, missing = paired(true, predicted, labels=labels)
+    check_confidence(confidence)
+    table, scale, missing = pair_table(true, predicted, labels=labels)
     if positive in scale:
         place = scale.index(positive)
         binary = tables.one_against_rest(table)[place]
@@ -140,5 +141,5 @@ def balanced_accuracy(true: Side, predicted: Side, *, labels: Iterable[Any] | No
     >>> balanced_accuracy([1, 1, 1, 1, 0], [1, 1, 1, 1, 1]).value
     0.5
     """
-    table, _, missing = paired(true, predicted, labels=labels)
+    table, _, missing = pair_table(true, predicted, labels=labels)
     return TableStatistic(value=float_or_none(tables.balanced_accuracy(table)), n=int(table.sum()), missing=missing)

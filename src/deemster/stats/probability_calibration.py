@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats.proportion_intervals import ConfidenceInterval, wilson
+from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.proportion_intervals import wilson
 
 
 class Brier(msgspec.Struct, frozen=True, kw_only=True):

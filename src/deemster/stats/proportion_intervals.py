@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-
-class ConfidenceInterval(msgspec.Struct, frozen=True):
-    """The two ends of a confidence interval, its level, and how it was made."""
-
-    lower: float
-    upper: float
-    confidence: float
-    method: str
-
-    @property
-    def width(self) -> float:
-        """How far the ends lie apart."""
-        return self.upper - self.lower
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 
 
 class Proportion(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,32 +26,6 @@ class ProportionDifference(msgspec.Struct, frozen=True, kw_only=True):
     n: tuple[float, float]
     shares: tuple[float | None, float | None]
     interval: ConfidenceInterval | None
-
-
-def checked_level(confidence: float) -> float:
-    """A confidence level that is one.
-
-    Raises:
-        ValueError: The level is not strictly between 0 and 1.
-
-    >>> checked_level(0.95)
-    0.95
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"A confidence level lies strictly between 0 and 1, not {confidence!r}.")
-    return float(confidence)
-
-
-def normal_quantile(confidence: float = 0.95) -> float:
-    """The two-sided normal quantile z of a confidence level.
-
-    Raises:
-        ValueError: The level is not strictly between 0 and 1.
-
-    >>> round(normal_quantile(), 6)
-    1.959964
-    """
-    return NormalDist().inv_cdf((1 + checked_level(confidence)) / 2)
 
 
 def wilson(successes: float, n: float, *, confidence: float = 0.95) -> Proportion:
@@ -111,7 +72,7 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Prop
     (0.1466, 0.9473)
     """
     successes, n = _whole(*_counts(successes, n))
-    checked_level(confidence)
+    check_confidence(confidence)
     if n == 0:
         return Proportion(value=None, n=n, interval=None)
     from scipy.special import betaincinv  # noqa: PLC0415 - scipy takes a tenth of a second to load

@@ -33,13 +33,13 @@ class Dominance(NamedTuple):
     ties: Ints
 
 
-def vectors(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+def paired_vectors(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """Two sequences as vectors of one length.
 
     Raises:
         ValueError: They differ in length, are no vectors, or hold a value that is not finite.
 
-    >>> vectors([1, 2], [3, 4])[1]
+    >>> paired_vectors([1, 2], [3, 4])[1]
     array([3., 4.])
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -52,10 +52,10 @@ def vectors(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     return first, second
 
 
-def codes(values: Floats) -> tuple[Ints, Ints]:
+def distinct_ranks(values: Floats) -> tuple[Ints, Ints]:
     """Each value's place among the distinct values, and how often each of these occurs.
 
-    >>> codes(np.array([0.5, 0.1, 0.5]))
+    >>> distinct_ranks(np.array([0.5, 0.1, 0.5]))
     (array([1, 0, 1]), array([1, 2]))
     """
     _, places, sizes = np.unique(values, return_inverse=True, return_counts=True)
@@ -71,8 +71,8 @@ def dominance(x: ArrayLike, y: ArrayLike) -> Dominance:
     >>> dominance([1, 2, 3], [1, 3, 2]).concordant
     array([2, 1, 1])
     """
-    first, second = vectors(x, y)
-    (u, columns), (v, rows) = codes(first), codes(second)
+    first, second = paired_vectors(x, y)
+    (u, columns), (v, rows) = distinct_ranks(first), distinct_ranks(second)
     n = len(u)
     if len(columns) * len(rows) <= 4 * n:
         opposite, both = _opposite_of_few(u, v, (len(columns), len(rows)))
@@ -152,19 +152,19 @@ def _smaller_before(places: Ints) -> Ints:
     return counts
 
 
-def standing(values: Floats) -> Ints:
+def centred_ranks(values: Floats) -> Ints:
     """How many items lie below each less how many lie above: twice its centred mid-rank.
 
-    >>> standing(np.array([0.5, 0.1, 0.5]))
+    >>> centred_ranks(np.array([0.5, 0.1, 0.5]))
     array([ 1, -2,  1])
     """
-    places, sizes = codes(values)
+    places, sizes = distinct_ranks(values)
     return (2 * _before(sizes) + sizes - len(values))[places]
 
 
 def _pull(values: Floats, amounts: Floats) -> Floats:
     """For each item, the amounts of the items above it less those of the items below it."""
-    places, sizes = codes(values)
+    places, sizes = distinct_ranks(values)
     by_group = np.bincount(places, weights=amounts, minlength=len(sizes))
     upto = np.cumsum(by_group)
     total = upto[-1] if len(upto) else 0.0
@@ -184,9 +184,9 @@ def spearman_influence(x: ArrayLike, y: ArrayLike) -> Floats:
     >>> bool(abs(spearman_influence([1, 2, 3, 4], [1, 3, 2, 4]).sum()) < 1e-12)
     True
     """
-    first, second = vectors(x, y)
+    first, second = paired_vectors(x, y)
     n = len(first)
-    a, b = standing(first) / max(n, 1), standing(second) / max(n, 1)
+    a, b = centred_ranks(first) / max(n, 1), centred_ranks(second) / max(n, 1)
     if n < 3 or not a.any() or not b.any():
         return np.full(n, np.nan)
     spread_a, spread_b = np.mean(a * a), np.mean(b * b)
@@ -242,7 +242,7 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     >>> weighted_spearman([1, 2, 3], [1, 3, 2], [[1, 2], [1, 1], [1, 0]])
     array([0.5, 1. ])
     """
-    first, second = vectors(x, y)
+    first, second = paired_vectors(x, y)
     drawn = _columns(weights, len(first))
     groups = _Groups(first), _Groups(second)
     blocks = [np.empty(0)]
@@ -273,10 +273,10 @@ def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     >>> weighted_kendall([1, 2, 3], [1, 3, 2], [[1, 2], [1, 1], [1, 0]]).round(4)
     array([0.3333, 1.    ])
     """
-    first, second = vectors(x, y)
+    first, second = paired_vectors(x, y)
     drawn = _columns(weights, len(first))
     # Signs and whole numbers below 2²⁴ are exact in single precision, which halves the time of the product.
-    u, v = codes(first)[0], codes(second)[0]
+    u, v = distinct_ranks(first)[0], distinct_ranks(second)[0]
     kernel = (np.sign(u[:, None] - u[None, :]) * np.sign(v[:, None] - v[None, :])).astype(np.float32)
     groups = _Groups(first), _Groups(second)
     blocks = [np.empty(0)]
@@ -301,7 +301,7 @@ class _Groups:
     """Items by their value, in order, to sum weights over ties."""
 
     def __init__(self, values: Floats) -> None:
-        self.places, sizes = codes(values)
+        self.places, sizes = distinct_ranks(values)
         self.order = np.argsort(self.places, kind="stable")
         self.starts = _before(sizes)
 

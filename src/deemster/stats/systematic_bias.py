@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import pairs, vector
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
 from deemster.stats.nan_arithmetic import Floats
-from deemster.stats.proportion_intervals import ConfidenceInterval, checked_level
 
 Direction = Literal["positive", "negative", "none"]
 # A bias this small has no direction.
@@ -56,7 +56,7 @@ def systematic_bias(
     >>> round(result.mean_bias, 4), round(result.p_value, 4), result.direction
     (0.1, 0.0917, 'positive')
     """
-    checked_level(confidence)
+    check_confidence(confidence)
     if paired:
         first, second, _ = pairs(predicted, true, names=("predicted", "true"))
         return _paired(first, second, confidence)
@@ -73,7 +73,7 @@ def _paired(first: Floats, second: Floats, confidence: float) -> BiasResult:
     if n == 1:
         return _result(mean, None, n=1)
     spread = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
-    if spread <= rounding(first, second):
+    if spread <= rounding_limit(first, second):
         return _result(mean, 0.0, n=n)
     return _result(mean, spread, n=n, error=spread / math.sqrt(n), freedom=n - 1, confidence=confidence)
 
@@ -87,17 +87,17 @@ def _welch(first: Floats, second: Floats, confidence: float) -> BiasResult:
         return _result(mean, None, n=n)
     variances = float(np.var(first, ddof=1)), float(np.var(second, ddof=1))
     spread = math.sqrt(sum(variances) / 2)
-    if spread <= rounding(first, second):
+    if spread <= rounding_limit(first, second):
         return _result(mean, 0.0, n=n)
     a, b = variances[0] / len(first), variances[1] / len(second)
     freedom = (a + b) ** 2 / (a * a / (len(first) - 1) + b * b / (len(second) - 1))
     return _result(mean, spread, n=n, error=math.sqrt(a + b), freedom=freedom, confidence=confidence)
 
 
-def rounding(first: Floats, second: Floats) -> float:
+def rounding_limit(first: Floats, second: Floats) -> float:
     """Up to where a standard deviation of differences is what rounding leaves of none: 1e-12·max(1, largest value).
 
-    >>> rounding(np.array([0.5]), np.array([-40.0]))
+    >>> rounding_limit(np.array([0.5]), np.array([-40.0]))
     4e-11
     """
     return 1e-12 * max(1.0, float(np.abs(first).max()), float(np.abs(second).max()))
@@ -117,11 +117,11 @@ def _result(
         direction = "positive" if mean > 0 else "negative"
     p_value = effect = interval = None
     if mean is not None and spread and error:
-        from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
+        from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         p_value = float(2 * stdtr(freedom, -abs(mean) / error))
         effect = mean / spread
-        half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+        half = t_quantile(confidence, freedom) * error
         interval = ConfidenceInterval(mean - half, mean + half, confidence, "t")
     return BiasResult(
         mean_bias=mean,

@@ -1,4 +1,4 @@
-"""What each item of a cascade would be and cost at each threshold, laid out from stored votes."""
+"""Accuracy and cost of a judge cascade on each item, at each threshold, from stored votes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from deemster.alignment._labelled_votes import Floats, Indices
-from deemster.alignment._verdict_classes import Codes
 from deemster.datasets import Votes
 from deemster.datasets.votes import Block
 from deemster.errors import InputError, visible
 from deemster.rubrics.criterion import MISSING, Criterion
-from deemster.rubrics.vote_aggregation import Rules, aggregate
+from deemster.rubrics.vote_aggregation import aggregate
 
 # More thresholds than this say nothing more; they are thinned by rank.
-MOST: Final = 100
+MOST_THRESHOLDS: Final = 100
 _DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deferral:
-    """Counts by item and threshold.
+class CascadeOutcomes:
+    """Right verdicts, escalations and costs of a cascade, by item and threshold.
 
     Attributes:
         thresholds: Rising; None, which escalates everything, is last.
@@ -34,9 +33,9 @@ class Deferral:
         unanswered: Cells without a verdict, by threshold.
         cheap_right: Cells that the cheap judge alone gets right.
         cheap_cost: What the cheap judge alone costs per item.
-        step: What escalating a cell costs on average.
-        left_out: Labelled cells that a judge was not asked about.
-        forced: Cells that escalate at every threshold.
+        mean_strong_cost: What escalating a cell costs on average.
+        n_left_out: Labelled cells that a judge was not asked about.
+        n_forced: Cells that escalate at every threshold.
     """
 
     thresholds: tuple[float | None, ...]
@@ -47,9 +46,9 @@ class Deferral:
     unanswered: Indices
     cheap_right: int
     cheap_cost: float
-    step: float
-    left_out: int
-    forced: int
+    mean_strong_cost: float
+    n_left_out: int
+    n_forced: int
 
     @property
     def accuracy(self) -> Floats:
@@ -75,25 +74,25 @@ class _Cells(NamedTuple):
 
     Attributes:
         items: The place of the item in the votes.
-        surety: The cheap judge's confidence; -1 where the cell escalates whatever the threshold.
+        confidence: The cheap judge's confidence; -1 where the cell escalates whatever the threshold.
         cheap_right: Whether the cheap judge has the truth.
         strong_right: Whether the strong panel has it.
-        silent: Whether the strong panel gave no verdict.
-        asked: How many answers the cheap judge was asked for.
-        price: What the strong panel's answers cost.
+        no_verdict: Whether the strong panel gave no verdict.
+        n_answers: How many answers the cheap judge was asked for.
+        strong_cost: What the strong panel's answers cost.
     """
 
     items: Indices
-    surety: Floats
+    confidence: Floats
     cheap_right: Floats
     strong_right: Floats
-    silent: Floats
-    asked: Floats
-    price: Floats
+    no_verdict: Floats
+    n_answers: Floats
+    strong_cost: Floats
 
 
-def deferral_of(votes: Votes, *, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> Deferral:
-    """Lay out a cascade.
+def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> CascadeOutcomes:
+    """Compute the outcomes of a cascade on every item at every threshold.
 
     Args:
         votes: Votes with truth.
@@ -106,72 +105,68 @@ def deferral_of(votes: Votes, *, cheap: str, strong: Sequence[str], costs: Mappi
     """
     place = {judge.id: number for number, judge in enumerate(votes.judges)}
     weights = [votes.judges[place[judge]].weight for judge in strong]
-    parts, left_out = [], 0
+    parts, n_left_out = [], 0
     for block in votes.blocks:
-        surety, asked = _surety(block, place[cheap])
-        prices = _prices(block, {place[judge]: float(costs[judge]) for judge in strong})
+        confidence, n_answers = _confidences(block, place[cheap])
+        costs_of_cells = _strong_costs(block, {place[judge]: float(costs[judge]) for judge in strong})
         for number, criterion in enumerate(block.rubric.criteria):
             truth, first = block.truth[:, number], block.votes[:, number, place[cheap]]
             panel = block.votes[:, number][:, [place[judge] for judge in strong]]
             labelled = np.isin(truth, criterion.scored) & (block.checks[:, number] == MISSING)
             used = labelled & (first != MISSING) & (panel != MISSING).any(axis=1)
-            left_out += int((labelled & ~used).sum())
-            joined = _joined(criterion, panel[used], votes.rules, weights)
-            spoken = np.isin(first[used], criterion.scored)
+            n_left_out += int((labelled & ~used).sum())
+            joined = aggregate(criterion, panel[used], rule=votes.rules.of(criterion), weights=weights).codes
+            voted = np.isin(first[used], criterion.scored)
             parts.append(
                 _Cells(
                     items=block.items[used],
-                    surety=np.where(spoken, surety[used, number], -1.0),
+                    confidence=np.where(voted, confidence[used, number], -1.0),
                     cheap_right=(first[used] == truth[used]).astype(np.float64),
                     strong_right=(joined == truth[used]).astype(np.float64),
-                    silent=(~np.isin(joined, criterion.scored)).astype(np.float64),
-                    asked=asked[used, number],
-                    price=prices[used, number],
+                    no_verdict=(~np.isin(joined, criterion.scored)).astype(np.float64),
+                    n_answers=n_answers[used, number],
+                    strong_cost=costs_of_cells[used, number],
                 )
             )
     cells = _Cells(*(np.concatenate(held) for held in zip(*parts, strict=True)))
-    _refuse(cells, cheap, left_out)
+    _require_cells(cells, cheap, n_left_out)
     # By id, so that the order of the file does not reach the draws.
     rank = np.empty(len(votes.ids), dtype=np.intp)
     rank[sorted(range(len(votes.ids)), key=votes.ids.__getitem__)] = np.arange(len(votes.ids))
     items = rank[cells.items]
     order = np.argsort(items, kind="stable")
     ranked = _Cells(items[order], *(part[order] for part in cells[1:]))
-    return _laid_out(ranked, float(costs[cheap]), left_out)
+    return _sum_by_item(ranked, float(costs[cheap]), n_left_out)
 
 
-def _refuse(cells: _Cells, cheap: str, left_out: int) -> None:
+def _require_cells(cells: _Cells, cheap: str, n_left_out: int) -> None:
     if not len(cells.items):
         raise InputError(
-            f"No labelled criterion has votes of both the cheap judge and the strong panel ({left_out:,} have not)."
+            f"No labelled criterion has votes of both the cheap judge and the strong panel ({n_left_out:,} have not)."
         )
-    if (cells.surety < 0).all():
+    if (cells.confidence < 0).all():
         name = visible(cheap, limit=60)
         message = f"`{name}` never says how sure it is: its votes need `p`, or repeats (ask it several times)."
         raise InputError(message)
 
 
-def _joined(criterion: Criterion, panel: Codes, rules: Rules, weights: list[float]) -> Codes:
-    return aggregate(criterion, panel, rule=rules.of(criterion), weights=weights).codes
-
-
-def _surety(block: Block, judge: int) -> tuple[Floats, Floats]:
+def _confidences(block: Block, judge: int) -> tuple[Floats, Floats]:
     """How sure a judge is of each vote, -1 where it does not say; and how many answers each took."""
     items, criteria = block.votes.shape[:2]
-    surety, asked = np.full((items, criteria), -1.0), np.ones((items, criteria))
+    confidence, n_answers = np.full((items, criteria), -1.0), np.ones((items, criteria))
     for repeat in block.repeats:
         if repeat.judge == judge:
             said = int(block.votes[repeat.item, repeat.criterion, judge])
             # Repeats that failed or abstained agree with nothing.
-            surety[repeat.item, repeat.criterion] = repeat.codes.count(said) / len(repeat.codes)
-            asked[repeat.item, repeat.criterion] = len(repeat.codes)
+            confidence[repeat.item, repeat.criterion] = repeat.codes.count(said) / len(repeat.codes)
+            n_answers[repeat.item, repeat.criterion] = len(repeat.codes)
     for stated in block.probabilities:
         if stated.judge == judge:
             criterion = block.rubric.criteria[stated.criterion]
             code = int(block.votes[stated.item, stated.criterion, judge])
-            surety[stated.item, stated.criterion] = _probability(criterion, code, stated.p)
+            confidence[stated.item, stated.criterion] = _probability(criterion, code, stated.p)
     # 1 - 0.41 and 0.59 are one confidence.
-    return surety.round(_DIGITS), asked
+    return confidence.round(_DIGITS), n_answers
 
 
 def _probability(criterion: Criterion, code: int, p: Sequence[float]) -> float:
@@ -183,43 +178,44 @@ def _probability(criterion: Criterion, code: int, p: Sequence[float]) -> float:
     return p[criterion.scored.index(code)]
 
 
-def _prices(block: Block, costs: Mapping[int, float]) -> Floats:
-    """What the strong panel's answers cost by cell; whoever was not asked there would be asked in a cascade."""
+def _strong_costs(block: Block, costs: Mapping[int, float]) -> Floats:
+    """What the strong panel's answers cost by cell; a judge that was not asked there would be asked in a cascade."""
     items, criteria = block.votes.shape[:2]
-    prices = np.full((items, criteria), sum(costs.values()))
+    costs_of_cells = np.full((items, criteria), sum(costs.values()))
     for repeat in block.repeats:
         if repeat.judge in costs:
-            prices[repeat.item, repeat.criterion] += costs[repeat.judge] * (len(repeat.codes) - 1)
-    return prices
+            costs_of_cells[repeat.item, repeat.criterion] += costs[repeat.judge] * (len(repeat.codes) - 1)
+    return costs_of_cells
 
 
-def _laid_out(cells: _Cells, cost: float, left_out: int) -> Deferral:
+def _sum_by_item(cells: _Cells, cost: float, n_left_out: int) -> CascadeOutcomes:
     """Sum cells that stand item by item."""
-    known = np.unique(cells.surety[cells.surety >= 0])
-    if len(known) > MOST:
-        known = known[np.unique(np.linspace(0, len(known) - 1, MOST).round().astype(np.intp))]
-    levels = np.append(known, np.inf)
+    levels = np.unique(cells.confidence[cells.confidence >= 0])
+    if len(levels) > MOST_THRESHOLDS:
+        chosen = np.linspace(0, len(levels) - 1, MOST_THRESHOLDS).round().astype(np.intp)
+        levels = levels[np.unique(chosen)]
+    n_thresholds = len(levels) + 1
     first = np.flatnonzero(np.diff(cells.items, prepend=-1))
-    # How many thresholds the vote survives: all from the lowest up to its own surety.
-    up_to = np.searchsorted(known, cells.surety, side="right")
-    stays = np.arange(len(levels)) < up_to[:, None]
+    # How many thresholds the vote survives: all from the lowest up to its own confidence.
+    up_to = np.searchsorted(levels, cells.confidence, side="right")
+    stays = np.arange(n_thresholds) < up_to[:, None]
     right = np.where(stays, cells.cheap_right[:, None], cells.strong_right[:, None])
     escalated = (~stays).astype(np.float64)
-    spent = cells.asked[:, None] * cost + escalated * cells.price[:, None]
+    spent = cells.n_answers[:, None] * cost + escalated * cells.strong_cost[:, None]
 
-    def summed(values: Floats) -> Floats:
+    def sum_items(values: Floats) -> Floats:
         return np.add.reduceat(values, first, axis=0)
 
-    return Deferral(
-        thresholds=(*known.tolist(), None),
-        cells=summed(np.ones(len(cells.items))),
-        right=summed(right),
-        escalated=summed(escalated),
-        spent=summed(spent),
-        unanswered=(escalated * cells.silent[:, None]).sum(axis=0).astype(np.intp),
+    return CascadeOutcomes(
+        thresholds=(*levels.tolist(), None),
+        cells=sum_items(np.ones(len(cells.items))),
+        right=sum_items(right),
+        escalated=sum_items(escalated),
+        spent=sum_items(spent),
+        unanswered=(escalated * cells.no_verdict[:, None]).sum(axis=0).astype(np.intp),
         cheap_right=int(cells.cheap_right.sum()),
-        cheap_cost=float(cells.asked.sum()) * cost / len(first),
-        step=float(cells.price.mean()),
-        left_out=left_out,
-        forced=int((cells.surety < 0).sum()),
+        cheap_cost=float(cells.n_answers.sum()) * cost / len(first),
+        mean_strong_cost=float(cells.strong_cost.mean()),
+        n_left_out=n_left_out,
+        n_forced=int((cells.confidence < 0).sum()),
     )

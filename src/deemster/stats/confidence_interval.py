@@ -1,0 +1,58 @@
+"""A confidence interval, its level, and the normal and Student quantiles behind it."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import msgspec
+
+
+class ConfidenceInterval(msgspec.Struct, frozen=True):
+    """The two ends of a confidence interval, its level, and how it was made."""
+
+    lower: float
+    upper: float
+    confidence: float
+    method: str
+
+    @property
+    def width(self) -> float:
+        """How far the ends lie apart."""
+        return self.upper - self.lower
+
+
+def check_confidence(confidence: float) -> float:
+    """Check a confidence level.
+
+    Raises:
+        ValueError: The level is not strictly between 0 and 1.
+
+    >>> check_confidence(0.95)
+    0.95
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"A confidence level lies strictly between 0 and 1, not {confidence!r}.")
+    return float(confidence)
+
+
+def normal_quantile(confidence: float = 0.95) -> float:
+    """The two-sided normal quantile z of a confidence level.
+
+    Raises:
+        ValueError: The level is not strictly between 0 and 1.
+
+    >>> round(normal_quantile(), 6)
+    1.959964
+    """
+    return NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2)
+
+
+def t_quantile(confidence: float, degrees: float) -> float:
+    """The two-sided quantile of Student's t distribution.
+
+    >>> round(t_quantile(0.95, 2), 4)
+    4.3027
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    return float(stdtrit(degrees, (1 + confidence) / 2))
