@@ -6,7 +6,7 @@ The bare aiohttp client posts bodies that are ready and reads replies without lo
 questions that are ready, with an empty cache on disk, limits, retries, usage and prices. The judge is the whole way:
 its script and prompt, the gateway, the verdict read strictly, the mark. The peers post the same prompts with their own
 client and read the score. Imports and connections are left out, a small run comes first, all take turns, and the best
-of three counts. All must read the same scores.
+of three counts. All must read the same scores. A peer whose environment is not installed is left out.
 
 Usage: .venv/bin/python bench/judge_calls.py [calls] [calls of a peer]
 """
@@ -42,7 +42,7 @@ WARMING = 100
 MODEL = "bench-model"
 BARE = "bare aiohttp"
 # Of the rate of the bare client, and as a multiple of the peers' rates.
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.4
 GOALS = {"openai": 5, "litellm": 10}
 
 
@@ -191,7 +191,7 @@ def compare(url, given, questions, bodies, few, folder):
             "gateway": asyncio.run(asked(url, questions, folder)),
             "judge": asyncio.run(judged(url, given, folder)),
         }
-        turns |= {name: peer(name, url, folder) for name in GOALS}
+        turns |= {name: peer(name, url, folder) for name in GOALS if Path(python(name)).exists()}
         for name, (spent, scores) in turns.items():
             if scores != turns[BARE][1][: len(scores)]:
                 sys.exit(f"{name} read other scores than the bare client")

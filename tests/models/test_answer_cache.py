@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.models import Cache, FakeEmbedding, ModelFailure, Price
 from deemster.models._cache_keys import ask_key, identity_prefix, text_key
-from deemster.models._stored_answers import stored_vector
+from deemster.models.answer_cache import store_vector
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Token, Usage
 from tests.models.fake_clock import run
@@ -394,4 +394,4 @@ def test_a_cache_that_cannot_be_opened_is_an_error_that_names_it(tmp_path):
 
 def test_a_vector_comes_back_to_the_bit():
     values = np.random.default_rng(1).standard_normal(7).astype(np.float32)
-    assert np.array_equal(stored_vector(values, "m").values(), values)
+    assert np.array_equal(store_vector(values, "m").values(), values)

@@ -16,11 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.models import http_connection as wire
 from deemster.models._chat_role import _is_clean
 from deemster.models._endpoint_capabilities import EndpointCapabilities
-from deemster.models.http_connection import Posted
-from deemster.models.http_endpoint import error_message, redact_url
+from deemster.models.http_endpoint import HttpResponse, error_message, redact_url
 from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Message, Usage
@@ -232,10 +230,10 @@ TROUBLES = {
     "half": ("transport", None, "The reply is no JSON"),
     "not-json": ("transport", None, "The reply is no JSON"),
     "empty": ("transport", None, "The reply is no JSON"),
-    "endless": ("transport", None, "No whole reply within 0.25 s."),
-    "endless=0.01": ("transport", None, "No whole reply within 0.25 s."),
-    "silent": ("transport", None, "No whole reply within 0.25 s."),
-    "slow=2": ("transport", None, "No whole reply within 0.25 s."),
+    "endless": ("transport", None, "No complete reply within 0.25 s."),
+    "endless=0.01": ("transport", None, "No complete reply within 0.25 s."),
+    "silent": ("transport", None, "No complete reply within 0.25 s."),
+    "slow=2": ("transport", None, "No complete reply within 0.25 s."),
     "408": ("transport", 408, "answered 408 Request Timeout"),
     "409": ("transport", 409, "answered 409 Conflict"),
     "425": ("transport", 425, "answered 425 Too Early"),
@@ -309,7 +307,7 @@ def test_a_missing_address_hints_at_v1(server):
 @pytest.mark.parametrize("field", ["code", "type"])
 def test_a_hard_quota_is_known_by_code_or_type(server, field):
     body = json.dumps({"error": {"message": "You exceeded your quota.", field: "insufficient_quota"}}).encode()
-    assert OpenAIChat(server.url, "m")._endpoint.refusal(Posted(429, body, {})).kind == "refused"
+    assert OpenAIChat(server.url, "m")._endpoint.refusal(HttpResponse(429, body, {})).kind == "refused"
 
 
 def test_without_a_limit_of_its_own_a_client_leaves_time_to_its_caller(server):
@@ -330,7 +328,7 @@ def test_control_characters_and_length_of_a_complaint_are_tamed(server):
     failure = answered(server, fault="error-200")
     assert len(failure.message) <= 300
     body = json.dumps({"error": {"message": "\x1b[31mred\u202e" + "x" * 1000}}).encode()
-    refusal = OpenAIChat(server.url, "m")._endpoint.refusal(Posted(400, body, {}))
+    refusal = OpenAIChat(server.url, "m")._endpoint.refusal(HttpResponse(400, body, {}))
     assert len(refusal.message) == 300
     assert "\x1b" not in refusal.message
     assert "\u202e" not in refusal.message
@@ -356,7 +354,7 @@ JSON = st.recursive(
 def test_any_body_is_an_answer_or_trouble(body):
     client = OpenAIChat("http://127.0.0.1:9/v1", "m")
     try:
-        result = client._answer(Posted(200, body, {}))
+        result = client._answer(HttpResponse(200, body, {}))
     except ModelFailure as failure:
         result = failure
     assert isinstance(result, Answer) or (result.kind in ("transport", "shape") and result.__context__ is None)
@@ -420,24 +418,17 @@ def test_a_reply_of_many_long_vectors_is_not_too_long(server):
         server.dimension = 16
 
 
-def test_clients_of_one_loop_share_one_pool_of_connections_and_the_last_closes_it(server):
-    async def shared_connections():
-        chat, embedding = OpenAIChat(server.url, "m"), OpenAIEmbedding(server.url, "e")
-        await chat.complete(ASK)
-        await embedding.embed_many(["a"])
-        (pool,) = [pool for loop, pool in wire.POOLS.items() if loop is asyncio.get_running_loop()]
-        assert pool.users == 2
+def test_a_closed_client_can_be_asked_again(server):
+    async def asked_twice():
+        chat = OpenAIChat(server.url, "m")
+        replies = [await chat.complete(ASK)]
         await chat.close()
         await chat.close()
-        assert pool.users == 1
-        assert not pool.connector.closed
-        await embedding.close()
-        assert pool.connector.closed
-        assert asyncio.get_running_loop() not in wire.POOLS
-        assert isinstance(await chat.complete(ASK), Answer)
+        replies.append(await chat.complete(ASK))
         await chat.close()
+        return replies
 
-    asyncio.run(shared_connections())
+    assert [type(reply) for reply in asyncio.run(asked_twice())] == [Answer, Answer]
 
 
 def test_a_client_serves_one_loop_after_another(server):

@@ -178,7 +178,7 @@ def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: f
         return "Look whether the server runs, and whether host and port of `base_url` are right."
     if "certificate" in message:
         return "The server's certificate is signed by nobody this machine trusts: SSL_CERT_FILE names who is."
-    if "No reply came" in message or "No whole reply" in message:
+    if "No reply came" in message or "No complete reply" in message:
         return f"Nothing came within {timeout_s:g} s. If the model is only slow, raise `timeout_s`."
     if "closed before a reply" in message or "not HTTP" in message:
         secure = " If it speaks TLS, `base_url` begins with https://." if address.startswith("http:") else ""

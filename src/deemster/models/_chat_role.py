@@ -12,12 +12,12 @@ from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import ask_key
 from deemster.models._record_replay import Recording, describe_request
-from deemster.models._stored_answers import as_hit, as_kept
 from deemster.models.call_context import CallContext, PlannedCalls
 from deemster.models.model_call import NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, redact_answer
 from deemster.records import Answer, Ask, Call, NoAnswer
+from deemster.records.usage import cached
 
 # What an answer whose length nobody limits is counted at, where the most it may use is asked for.
 UNLIMITED_TOKENS = 32_768
@@ -140,7 +140,7 @@ class ChatRole:
         answer = msgspec.structs.replace(clean, usage=usage, call=self._rules.called(usage))
         if self._recording is not None:
             answer = self._recorded(ask, answer)
-        self._cache.keep(key, as_kept(answer, self._rules.run))
+        self._cache.keep(key, _with_run(answer, self._rules.run))
         return answer
 
     def _weight(self, ask: Ask) -> RequestSize:
@@ -163,7 +163,7 @@ class ChatRole:
         return NoAnswer(cause="not_run", message=message)
 
     def _hit(self, kept: Answer, call: Call | None = None) -> Answer:
-        answer = as_hit(kept, call)
+        answer = _cache_hit(kept, call)
         self.caller.account.add(answer.usage)
         return answer
 
@@ -203,3 +203,21 @@ def request_size(ask: Ask, longest: int | None) -> RequestSize:
     size = schema + sum(len(message.content.encode()) for message in ask.messages)
     completion = UNLIMITED_TOKENS if longest is None else longest
     return RequestSize(-(-size // 4), completion, size + len(ask.messages) * _PER_MESSAGE)
+
+
+def _with_run(answer: Answer, run: str) -> Answer:
+    """An answer with the run that paid for it, as the cache keeps it."""
+    if answer.call is None:
+        return answer
+    return msgspec.structs.replace(answer, usage=answer.call.usage, call=Call(answer.call.id, run=run))
+
+
+def _cache_hit(answer: Answer, call: Call | None = None) -> Answer:
+    """An answer that needed no call of its own: none, one cached call, no cost.
+
+    Args:
+        answer: The answer.
+        call: The call of this run that it comes from; None where it comes from an earlier one.
+    """
+    usage = cached(answer.usage if call is None else call.usage, model=answer.model)
+    return msgspec.structs.replace(answer, usage=usage, call=call)

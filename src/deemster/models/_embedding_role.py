@@ -15,7 +15,7 @@ from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import text_key
 from deemster.models._record_replay import Recording, describe_text
-from deemster.models._stored_answers import stored_vector
+from deemster.models.answer_cache import store_vector
 from deemster.models.call_context import CallContext, PlannedCalls
 from deemster.models.model_call import (
     REQUEST_FAULTS,
@@ -289,7 +289,7 @@ class EmbeddingRole:
             batch.vectors[text] = kept
             self._record(text, kept, model)
             if self._cache is not None:
-                stored = stored_vector(kept, model, call=call, run=self._rules.run)
+                stored = store_vector(kept, model, call=call, run=self._rules.run)
                 self._cache.keep(text_key(self._prefix, text), stored)
 
     def _missing(self, text: str) -> NoAnswer:

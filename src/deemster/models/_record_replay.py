@@ -14,12 +14,36 @@ from deemster.errors import ConfigurationError, Issue, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
 from deemster.models._cache_keys import ask_key, text_key
-from deemster.models._stored_answers import RecordedAnswer, as_recorded
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Answer, Ask
+from deemster.records import Answer, Ask, Token, Usage
 
 _END = 80
 _encode = msgspec.json.Encoder().encode
+
+
+class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer without what belongs to one call only: its latency, its cost, and which call it was.
+
+    Attributes:
+        text: The answer.
+        usage: Tokens.
+        model: The model that says it answered.
+        tokens: The answer token by token, where log-probabilities were asked for and offered.
+        thinking: The model's reasoning, where it is told apart from the answer.
+        finish: Why the model stopped, in the provider's word.
+    """
+
+    text: str
+    usage: Usage | None = None
+    model: str | None = None
+    tokens: tuple[Token, ...] | None = None
+    thinking: str | None = None
+    finish: str | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The answer as scripts are sent it."""
+        return Answer(**msgspec.structs.asdict(self))
 
 
 class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -97,7 +121,7 @@ class Recording:
         request = msgspec.to_builtins(ask)
         del request["once"]
         name = _ask_name(ask)
-        self._append(RecordedLine(key=name, request=request, answer=as_recorded(answer)))
+        self._append(RecordedLine(key=name, request=request, answer=_without_cost(answer)))
         kept = self._lines[name].answer
         if kept is None:
             return answer
@@ -187,6 +211,21 @@ class Recording:
         if issues:
             raise ConfigurationError(issues)
         return lines
+
+
+def _without_cost(answer: Answer) -> RecordedAnswer:
+    """An answer as recordings keep it: without what belongs to one call only."""
+    usage = answer.usage
+    if usage is not None:
+        usage = msgspec.structs.replace(usage, latency_ms=None, cost_usd=None)
+    return RecordedAnswer(
+        text=answer.text,
+        usage=usage,
+        model=answer.model,
+        tokens=answer.tokens,
+        thinking=answer.thinking,
+        finish=answer.finish,
+    )
 
 
 def _cleaned(value: Any, secrets: Secrets) -> Any:

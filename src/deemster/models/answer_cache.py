@@ -1,113 +1,53 @@
-"""The cache of answers on disk, keyed by the hash of the request."""
+"""The cache of answers and vectors on disk, keyed by the hash of the request."""
 
 from __future__ import annotations
 
+import base64
 import binascii
 import os
 import re
 import tempfile
-from array import array
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from deemster.errors import ConfigurationError, Issue, counted
-from deemster.models._stored_answers import StoredVector
-from deemster.records import Answer
+from deemster.records import Answer, Call, Usage
 
-_SMALLEST = 1024
-_EIGHT_BYTES = (1 << 64) - 1
-
-
-class Place(NamedTuple):
-    """A stretch of a file."""
-
-    start: int
-    length: int
+_FLOATS = "<f4"
+_IN_MEMORY = 16 << 20
+# A line is `{"key":"64 hex digits","check":"8 hex digits","value":...}`; the check is the CRC-32 of key and value.
+_LINE = re.compile(rb'\{"key":"([0-9a-f]{64})","check":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_encode = msgspec.json.Encoder().encode
 
 
-class Places:
-    """Places by the eight bytes of a key's hash; whoever reads a line compares the key itself.
+class StoredVector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One text's vector.
 
-    Two of a billion keys have one hash about once in forty such tables. Open addressing with linear probing, at most
-    two thirds full.
+    Attributes:
+        vector: Its numbers, 32-bit little-endian floats as base64.
+        model: The model that gave it.
+        usage: Its part of what the call used.
+        call: The call, with the run that made it.
     """
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._clear(_SMALLEST)
+    vector: str
+    model: str | None = None
+    usage: Usage | None = None
+    call: Call | None = None
 
-    def _clear(self, size: int) -> None:
-        self._mask = size - 1
-        self._names = array("Q", bytes(8 * size))
-        self._starts = array("Q", bytes(8 * size))
-        # A length of 0 is a place that was taken back.
-        self._lengths = array("I", bytes(4 * size))
-        self._used, self._most = 0, 2 * size // 3
+    def values(self) -> npt.NDArray[np.float32]:
+        """The numbers of the vector.
 
-    def __len__(self) -> int:
-        return self._count
-
-    def __contains__(self, key: bytes) -> bool:
-        return self._lengths[self._slot(_name(key))] > 0
-
-    def get(self, key: bytes) -> Place | None:
-        """The place of a key, or None."""
-        at = self._slot(_name(key))
-        length = self._lengths[at]
-        return Place(self._starts[at], length) if length else None
-
-    def put(self, key: bytes, place: Place) -> None:
-        """Note the place of a key, in place of the one it had."""
-        if self._used >= self._most:
-            self._grow()
-        self._put(_name(key), place)
-
-    def drop(self, key: bytes) -> None:
-        """Forget the place of a key."""
-        at = self._slot(_name(key))
-        if self._lengths[at]:
-            self._lengths[at] = 0
-            self._count -= 1
-
-    def _put(self, name: int, place: Place) -> None:
-        at = self._slot(name)
-        self._used += not self._names[at]
-        self._count += not self._lengths[at]
-        self._names[at], self._starts[at], self._lengths[at] = name, *place
-
-    def _slot(self, name: int) -> int:
-        """Where a name stands, or would stand."""
-        names, mask = self._names, self._mask
-        at = name & mask
-        while (found := names[at]) and found != name:
-            at = (at + 1) & mask
-        return at
-
-    def _grow(self) -> None:
-        held = zip(self._names, self._starts, self._lengths, strict=True)
-        # Where most of what is there was taken back, clearing up makes room enough.
-        size = len(self._names) if 3 * self._count < len(self._names) else 2 * len(self._names)
-        self._count = 0
-        self._clear(size)
-        for name, start, length in held:
-            if length:
-                self._put(name, Place(start, length))
+        Raises:
+            ValueError: The text is not base64, or not a whole number of floats.
+        """
+        return np.frombuffer(base64.b64decode(self.vector, validate=True), dtype=_FLOATS).astype(np.float32)
 
 
-def _name(key: bytes) -> int:
-    """The hash of a key as a number that is not 0, which stands for nothing."""
-    return hash(key) & _EIGHT_BYTES or 1
-
-
-_IN_MEMORY = 16 << 20
-_HEAD, _MIDDLE, _VALUE = b'{"key":"', b'","check":"', b'","value":'
-_KEY = slice(len(_HEAD), len(_HEAD) + 64)
-_CHECK = slice(_KEY.stop + len(_MIDDLE), _KEY.stop + len(_MIDDLE) + 8)
-_BODY = _CHECK.stop + len(_VALUE)
-_NAME = re.compile(rb"[0-9a-f]{64}")
-_encode = msgspec.json.Encoder().encode
 _answer = msgspec.json.Decoder(Answer).decode
 _vector = msgspec.json.Decoder(StoredVector).decode
 
@@ -115,12 +55,12 @@ _vector = msgspec.json.Decoder(StoredVector).decode
 class Cache:
     """Answers by key, in a file of JSON lines that is only ever appended to.
 
-    Each line carries a check sum. What a killed process left half-written, and what is damaged, is passed over and said
-    in `notes`. Several processes may append to one file: a line is written in one piece.
+    Each line carries a check sum. The cache passes over a line that a killed process left half-written, or that is
+    damaged, and says so in `notes`. Several processes may append to one file: a line is written in one piece.
 
     Args:
-        path: The file; made with its folder where there is none, readable by its owner only. None for one that nobody
-            else sees and that goes with the object: small in memory, else a temporary file.
+        path: The file. It is made with its folder where there is none, readable by its owner only. None for a cache
+            that goes with the object: small in memory, otherwise a temporary file.
 
     Attributes:
         notes: What a person should know about the file.
@@ -132,7 +72,8 @@ class Cache:
     def __init__(self, path: str | Path | None) -> None:
         self.path = Path("(temporary)" if path is None else path)
         self.notes: list[str] = []
-        self._places = Places()
+        # The start and the length of each key's line.
+        self._lines: dict[bytes, tuple[int, int]] = {}
         self._is_writable = True
         self._ends_torn = False
         self._appends = path is not None
@@ -150,100 +91,121 @@ class Cache:
             raise ConfigurationError(Issue(message, str(path))) from None
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._lines)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._places
+        return key in self._lines
 
     def answer(self, key: bytes) -> Answer | None:
         """The answer kept under a key, or None."""
-        found = self._found(key, _answer)
+        found = self._load(key, _answer)
         return found if isinstance(found, Answer) else None
 
     def vector(self, key: bytes) -> StoredVector | None:
         """The vector kept under a key, or None."""
-        found = self._found(key, _vector)
+        found = self._load(key, _vector)
         return found if isinstance(found, StoredVector) else None
 
     def keep(self, key: bytes, value: Answer | StoredVector) -> None:
-        """Append an answer or a vector; where that fails, say so and keep no more.
+        """Append an answer or a vector. Where that fails, note it and keep no more.
 
-        It is in the file before anything else is asked, so that a kill loses only what was under way.
+        The line is in the file when this returns, so that a kill loses only what was under way.
 
         Args:
-            key: Its name.
-            value: What is kept, with what it used and which call of which run it was.
+            key: The hash of the request.
+            value: The answer or vector, with what it used and which call of which run it was.
         """
-        if not self._is_writable or key in self._places:
+        if not self._is_writable or key in self._lines:
             return
         try:
-            body = _encode(value)
+            line = _build_line(key, _encode(value))
         except UnicodeEncodeError:
             return
-        name = key.hex().encode()
-        line = b"".join((_HEAD, name, _MIDDLE, _sum(name, body), _VALUE, body, b"}\n"))
-        torn = b"\n" if self._ends_torn else b""
+        data = b"\n" + line if self._ends_torn else line
         try:
             if not self._appends:
                 self._file.seek(0, os.SEEK_END)
-            written = self._file.write(torn + line)
+            written = self._file.write(data)
             end = self._file.tell()
         except OSError as error:
             self._stop(error.strerror or str(error))
             return
-        self._ends_torn = False
-        if written != len(torn) + len(line):
-            self._ends_torn = True
+        self._ends_torn = written != len(data)
+        if self._ends_torn:
             self._stop("the disk took only a part of a line")
-            return
-        self._places.put(key, Place(end - len(line), len(line)))
+        else:
+            self._lines[key] = end - len(line), len(line)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, reason: str) -> None:
         self._is_writable = False
-        self.notes.append(f"{self.path}: nothing more is kept: {why}.")
+        self.notes.append(f"{self.path}: nothing more is kept: {reason}.")
 
     def _index(self) -> bool:
-        """Note where each line stands; whether the file ends inside a line."""
-        at, odd, line = 0, 0, b"\n"
+        """Note where each line stands. True where the file ends inside a line."""
+        start, unreadable, line = 0, 0, b"\n"
         with self.path.open("rb") as file:
             for line in file:
-                if line.endswith(b"}\n") and line.startswith(_HEAD) and _is_whole(line):
-                    self._places.put(binascii.unhexlify(line[_KEY]), Place(at, len(line)))
+                if (parsed := _parse_line(line)) is not None:
+                    self._lines[parsed[0]] = start, len(line)
                 elif line.strip() and line.endswith(b"\n"):
-                    odd += 1
-                at += len(line)
-        if odd:
-            self.notes.append(
-                f"{self.path}: {counted(odd, 'line')} cannot be read and {'is' if odd == 1 else 'are'} passed over."
-            )
+                    unreadable += 1
+                start += len(line)
+        if unreadable:
+            verb = "is" if unreadable == 1 else "are"
+            self.notes.append(f"{self.path}: {counted(unreadable, 'line')} cannot be read and {verb} passed over.")
         if not line.endswith(b"\n"):
             self.notes.append(f"{self.path}: the last line is incomplete and is passed over.")
             return True
         return False
 
-    def _found(self, key: bytes, decode: Any) -> Any:
-        place = self._places.get(key)
-        if place is None:
+    def _load(self, key: bytes, decode: Any) -> Any:
+        if (place := self._lines.get(key)) is None:
             return None
-        self._file.seek(place.start)
-        line = self._file.read(place.length)
-        if line[_KEY] == key.hex().encode() and _is_whole(line):
+        self._file.seek(place[0])
+        parsed = _parse_line(self._file.read(place[1]))
+        if parsed is not None and parsed[0] == key:
             try:
-                return decode(line[_BODY:-2])
+                return decode(parsed[1])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
-        self._places.drop(key)
+        del self._lines[key]
         self.notes.append(f"{self.path}: the answer {key.hex()[:12]} is damaged and is asked for again.")
         return None
 
 
-def _is_whole(line: bytes) -> bool:
-    return line[_CHECK] == _sum(line[_KEY], line[_BODY:-2]) and _NAME.fullmatch(line[_KEY]) is not None
+def store_vector(
+    values: npt.NDArray[np.float32], model: str | None, *, call: Call | None = None, run: str | None = None
+) -> StoredVector:
+    """A vector as the cache keeps it.
+
+    Args:
+        values: Its numbers.
+        model: The model that gave it.
+        call: The part of a call that it took.
+        run: The run that made the call.
+    """
+    text = base64.b64encode(values.astype(_FLOATS).tobytes()).decode()
+    if call is None:
+        return StoredVector(vector=text, model=model)
+    return StoredVector(vector=text, model=model, usage=call.usage, call=Call(call.id, run=run))
 
 
-def _sum(name: bytes, body: bytes) -> bytes:
-    return b"%08x" % binascii.crc32(body, binascii.crc32(name))
+def _build_line(key: bytes, value: bytes) -> bytes:
+    name = key.hex().encode()
+    return b'{"key":"%b","check":"%b","value":%b}\n' % (name, _check_sum(name, value), value)
+
+
+def _parse_line(line: bytes) -> tuple[bytes, bytes] | None:
+    """Key and value of a line; None where the line is damaged."""
+    found = _LINE.fullmatch(line)
+    if found is None or found[2] != _check_sum(found[1], found[3]):
+        return None
+    return binascii.unhexlify(found[1]), found[3]
+
+
+def _check_sum(name: bytes, value: bytes) -> bytes:
+    return b"%08x" % binascii.crc32(value, binascii.crc32(name))

@@ -1,4 +1,4 @@
-"""Sending requests to one address, and what its refusals mean."""
+"""Sends requests to one HTTP address with an aiohttp session, and says what its refusals mean."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ import asyncio
 import base64
 import hashlib
 import http
+import io
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 import yarl
-from aiohttp.http import HttpProcessingError
 
 from deemster.errors import ConfigurationError
 from deemster.models._retry_after import retry_after_s
-from deemster.models.http_connection import Posted, Unsent, Wire, forget_closed
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 
 LONGEST_REPLY = 4 * 2**20
+_LONGEST_REFUSAL = 2**16
+_LARGE_BODY = 2**20
+# The status of a refusal counts even where its body does not arrive, so nobody waits long for that body.
+_REFUSAL_BODY_S = 5.0
+# Common servers drop an idle connection after 5 s. A request that is sent just then fails.
+_KEEPALIVE_S = 4.0
+_DNS_CACHE_S = 300
 _RETRIED = frozenset({408, 409, 425})
 _HARD_QUOTA = (b"insufficient_quota", b"billing_hard_limit_reached", b"billing_not_active")
 _AZURE = ".openai.azure.com"
@@ -31,28 +38,42 @@ _EXAMPLE = "https://api.openai.com/v1"
 _LOOPBACK = re.compile(r"127(?:\.[0-9]+){1,3}")
 
 
+class HttpResponse(NamedTuple):
+    """What came back.
+
+    Attributes:
+        status: The HTTP status.
+        body: The body; of a refusal, its first 64 KB.
+        headers: The headers.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
 class Endpoint:
-    """One address that is asked, one attempt a call.
+    """One address to which requests go, one attempt a call.
 
     Redirects are not followed: the key is for this address alone.
 
     Args:
         base_url: Where the API lives, such as `https://api.openai.com/v1`; a query is kept.
-        path: What is asked of it, such as `chat/completions`; None where the address is whole.
+        path: The path below it, such as `chat/completions`; None where the address is complete.
         key: The API key, or None.
-        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
-        method: The method of HTTP.
-        headers: Headers beside those of JSON and the key, and before them.
+        timeout_s: The longest attempt, body included; None where the caller sets a time limit, as the gateway does.
+        method: The HTTP method.
+        headers: Further headers. They replace those of JSON and the key.
         hidden: Further values that must be shown nowhere.
 
     Attributes:
         host: The host, for messages.
-        url: The whole address without what may be secret.
-        query: The SHA-256 of its query, where the address shown hides a part of that; None where it does not.
+        url: The address without what may be secret.
+        query: The SHA-256 of its query, where `url` hides a part of that; otherwise None.
         secrets: What must be shown nowhere.
 
     Raises:
-        ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
+        ConfigurationError: The URL is not one of HTTP, or the key holds a character that no header can carry.
     """
 
     def __init__(
@@ -66,18 +87,18 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         hidden: Iterable[str] = (),
     ) -> None:
-        whole = _address(base_url, path)
-        self._is_whole = path is None
+        address = _address(base_url, path)
+        self._has_path = path is not None
         self._method = method
-        self._url = whole.with_user(None)
+        self._url = address.with_user(None)
         self.host = self._url.host or ""
         key = (key or "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ConfigurationError(f"The API key for {self.host} holds a character that no HTTP header can carry.")
         secret = [
             key,
-            whole.user or "",
-            whole.password or "",
+            address.user or "",
+            address.password or "",
             *(value for name, value in self._url.query.items() if _hides(name)),
             *hidden,
         ]
@@ -88,14 +109,15 @@ class Endpoint:
         if key:
             azure = self.host.endswith(_AZURE)
             known |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
-        elif whole.user is not None:
-            pair = f"{whole.user}:{whole.password or ''}".encode()
+        elif address.user is not None:
+            pair = f"{address.user}:{address.password or ''}".encode()
             known["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         # Of names that differ by case alone, the last one counts.
         self._headers = dict({each[0].lower(): each for each in [*known.items(), *(headers or {}).items()]}.values())
         self._timeout_s = timeout_s
         self._proxy = _proxy(self._url)
-        self._wires: dict[asyncio.AbstractEventLoop, Wire] = {}
+        # A session of aiohttp belongs to the event loop it was made in.
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -110,101 +132,159 @@ class Endpoint:
         """Whether it is on this machine."""
         return _is_loopback(self.host)
 
-    async def post(
+    async def send(
         self, body: bytes | None, *, longest: int = LONGEST_REPLY, query: Sequence[tuple[str, str]] | None = None
-    ) -> Posted:
-        """Send a body, and wait for the whole reply.
+    ) -> HttpResponse:
+        """Send a body, and wait for the complete reply.
 
         Args:
             body: JSON, or what the headers say; None for none.
             longest: The longest reply that is read.
-            query: In place of the address's own query.
+            query: Replaces the address's own query.
 
         Raises:
-            ModelFailure: There was no connection, no whole reply in time, or a reply too long to be read.
+            ModelFailure: There was no connection, no complete reply in time, or a reply too long to be read.
         """
-        # Raised outside the handlers: the errors of the HTTP client know the request's headers, and so the key.
+        attempt = SimpleNamespace(is_sent=False)
+        # Raised outside the handlers: the errors of aiohttp know the request's headers, and so the key.
         try:
-            address = None if query is None else self._url.with_query(query)
-            sending = self._wire().exchange(body, longest=longest, url=address)
-            posted = await (sending if self._timeout_s is None else _within(self._timeout_s, sending))
-            if posted is not None:
-                return posted
+            async with self._session().request(
+                self._method,
+                self._url if query is None else self._url.with_query(query),
+                # A session would copy a large body of bytes in one piece, and warns of that.
+                data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
+                proxy=self._proxy,
+                allow_redirects=False,
+                trace_request_ctx=attempt,
+            ) as response:
+                content = await (_read_refusal(response) if response.status >= 300 else _read(response, longest))
+                if content is not None:
+                    return HttpResponse(response.status, content, response.headers)
             failure = self.failure("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
-        except TimeoutError:
-            span = "in time" if self._timeout_s is None else f"within {self._timeout_s:g} s"
-            failure = self.failure("transport", f"No whole reply {span}.", may_cost=True)
-        except Unsent as error:
-            failure = self._unsent(error.cause)
-        except aiohttp.ClientPayloadError:
-            failure = self.failure("transport", "The reply broke off.", may_cost=True)
-        except HttpProcessingError:
-            failure = self.failure("transport", "The reply is not HTTP.", may_cost=True)
-        except (aiohttp.ClientError, OSError) as error:
-            told = "The connection was closed before a reply came"
-            cause = getattr(error, "strerror", None) or type(error).__name__
-            failure = self.failure("transport", f"{told} ({cause}).", may_cost=True)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            failure = self._after_sending(error) if attempt.is_sent else self._before_sending(error)
         raise failure
 
     def failure(
         self, kind: FailureKind, message: str, *, status: int | None = None, may_cost: bool = False
     ) -> ModelFailure:
-        """ModelFailure with this address."""
+        """A failure of this address."""
         return ModelFailure(kind, f"{self.host}: {message}", status=status, may_cost=may_cost, secrets=self.secrets)
 
-    def refusal(self, posted: Posted) -> ModelFailure:
-        """What a status that is not of success comes to."""
-        status = posted.status
-        said = error_message(posted.body)
+    def refusal(self, response: HttpResponse) -> ModelFailure:
+        """The failure that a status of 300 or more stands for."""
+        status = response.status
+        message = error_message(response.body)
         kind: FailureKind = "refused"
-        if _is_passing(status):
+        if _may_pass(status):
             kind = "transport"
         elif status == 429:
-            kind = "refused" if any(word in posted.body for word in _HARD_QUOTA) else "limited"
+            kind = "refused" if any(word in response.body for word in _HARD_QUOTA) else "limited"
         elif 300 <= status < 400:
-            said = f"redirects to {redact_url(posted.headers.get('Location', 'nowhere'))}, which is not followed"
-        elif status == 404 and not self._is_whole and "/v1" not in self._url.path:
-            said = f"{said} (base_url mostly ends with /v1; asked was {self.url})"
+            message = f"redirects to {redact_url(response.headers.get('Location', 'nowhere'))}, which is not followed"
+        elif status == 404 and self._has_path and "/v1" not in self._url.path:
+            message = f"{message} (base_url mostly ends with /v1; asked was {self.url})"
         return ModelFailure(
             kind,
-            f"{self.host} answered {status}{_phrase(status)}{': ' if said else '.'}{said}",
+            f"{self.host} answered {status}{_phrase(status)}{': ' if message else '.'}{message}",
             status=status,
-            retry_after_s=retry_after_s(posted.headers) if kind in ("limited", "transport") else None,
+            retry_after_s=retry_after_s(response.headers) if kind in ("limited", "transport") else None,
             secrets=self.secrets,
         )
 
-    def _unsent(self, cause: Exception) -> ModelFailure:
-        """What it comes to that there was no connection."""
-        if isinstance(cause, aiohttp.ClientConnectorCertificateError):
-            return self.failure("refused", f"The certificate is not trusted: {cause.certificate_error}")
-        if isinstance(cause, aiohttp.ClientHttpProxyError):
-            kind: FailureKind = "transport" if _is_passing(cause.status) else "refused"
-            return self.failure(kind, f"The proxy answered {cause.status}{_phrase(cause.status)}.")
-        if isinstance(cause, ValueError):
+    def _after_sending(self, error: Exception) -> ModelFailure:
+        """The failure where the request was on its way, so that the model may have worked."""
+        if isinstance(error, TimeoutError) and self._timeout_s is not None:
+            return self.failure("transport", f"No complete reply within {self._timeout_s:g} s.", may_cost=True)
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return self.failure("transport", "The reply broke off.", may_cost=True)
+        if isinstance(error, (aiohttp.ClientResponseError, ValueError)):
+            return self.failure("transport", "The reply is not HTTP.", may_cost=True)
+        cause = getattr(error, "strerror", None) or type(error).__name__
+        return self.failure("transport", f"The connection was closed before a reply came ({cause}).", may_cost=True)
+
+    def _before_sending(self, error: Exception) -> ModelFailure:
+        """The failure where there was no connection: nothing was sent, so it costs nothing."""
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return self.failure("refused", f"The certificate is not trusted: {error.certificate_error}")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            kind: FailureKind = "transport" if _may_pass(error.status) else "refused"
+            return self.failure(kind, f"The proxy answered {error.status}{_phrase(error.status)}.")
+        if isinstance(error, ValueError):
             via = "" if self._proxy is None else ", or the proxy that the environment names,"
             return self.failure("refused", f"The address{via} cannot be used.")
         what = "No connection"
-        if isinstance(cause, aiohttp.ClientProxyConnectionError):
-            what = f"No connection to the proxy {_place(self._proxy)}, which the environment names"
-        elif isinstance(cause, aiohttp.ClientConnectorSSLError):
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            what = f"No connection to the proxy {_host_and_port(self._proxy)}, which the environment names"
+        elif isinstance(error, aiohttp.ClientConnectorSSLError):
             what = "No connection by TLS"
-        if isinstance(cause, aiohttp.ClientConnectorError):
-            return self.failure("transport", f"{what}: {cause.os_error.strerror or cause.os_error}.")
-        return self.failure("transport", f"{what}: {getattr(cause, 'strerror', None) or type(cause).__name__}.")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return self.failure("transport", f"{what}: {error.os_error.strerror or error.os_error}.")
+        if isinstance(error, TimeoutError) and self._timeout_s is not None:
+            return self.failure("transport", f"{what} within {self._timeout_s:g} s.")
+        return self.failure("transport", f"{what}: {getattr(error, 'strerror', None) or type(error).__name__}.")
 
     async def close(self) -> None:
-        """Give back the connections of this event loop."""
-        wire = self._wires.pop(asyncio.get_running_loop(), None)
-        if wire is not None:
-            await wire.close()
+        """Close the connections of this event loop."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
 
-    def _wire(self) -> Wire:
+    def _session(self) -> aiohttp.ClientSession:
+        """The session of the running event loop."""
         loop = asyncio.get_running_loop()
-        wire = self._wires.get(loop)
-        if wire is None or not wire.is_open:
-            forget_closed(self._wires)
-            wire = self._wires[loop] = Wire(self._method, self._url, headers=self._headers, proxy=self._proxy)
-        return wire
+        session = self._sessions.get(loop)
+        if session is None:
+            # A loop that ended without `close` would be kept alive by its session.
+            for other in tuple(self._sessions):
+                if other.is_closed():
+                    self._sessions.pop(other, None)
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                # The gateway limits how many requests are under way.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_S, ttl_dns_cache=_DNS_CACHE_S),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+                trace_configs=[_TRACE],
+            )
+        return session
+
+
+async def _note_sending(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    context.trace_request_ctx.is_sent = True
+
+
+# Tells a request that never left from one that the model may have worked on.
+_TRACE = aiohttp.TraceConfig()
+_TRACE.on_request_headers_sent.append(_note_sending)
+
+
+async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
+    """The body; None where it is too long, and then the rest stays unread."""
+    if (response.content_length or 0) > longest:
+        return None
+    parts, length = [], 0
+    async for chunk in response.content.iter_any():
+        parts.append(chunk)
+        length += len(chunk)
+        if length > longest:
+            return None
+    return b"".join(parts)
+
+
+async def _read_refusal(response: aiohttp.ClientResponse) -> bytes:
+    """The beginning of a refusal's body, as far as it arrives."""
+    parts, length = [], 0
+    try:
+        async with asyncio.timeout(_REFUSAL_BODY_S):
+            async for chunk in response.content.iter_any():
+                parts.append(chunk)
+                length += len(chunk)
+                if length >= _LONGEST_REFUSAL:
+                    break
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        pass
+    return b"".join(parts)[:_LONGEST_REFUSAL]
 
 
 def error_message(body: bytes) -> str:
@@ -284,18 +364,12 @@ def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
 
 
-async def _within(seconds: float, sending: Coroutine[Any, Any, Posted | None]) -> Posted | None:
-    """What was sent for; ``asyncio.wait_for`` of Python 3.11 can lose a cancellation."""
-    async with asyncio.timeout(seconds):
-        return await sending
-
-
-def _is_passing(status: int) -> bool:
-    """Whether a refusal may not be repeated the next time."""
+def _may_pass(status: int) -> bool:
+    """Whether the next attempt may meet no such refusal."""
     return status >= 500 or status in _RETRIED
 
 
-def _place(proxy: str | None) -> str:
+def _host_and_port(proxy: str | None) -> str:
     """Host and port of a proxy, and nothing else of its address."""
     url = yarl.URL(proxy or "")
     return f"{url.host}:{url.port}"

@@ -12,7 +12,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from deemster.errors.user_code_guard import Caught
-from deemster.models._call_deadline import Deadlines, Limit
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import CallContext, UsageTotal
 from deemster.models.circuit_breaker import CircuitBreaker
@@ -146,7 +145,6 @@ class ModelCaller(Generic[_V]):
         self._dearest = self._prices.dearest()
         self._embeds = role.kind == "embedding"
         self.weighs = self.limiter.counts_tokens or rules.budget is not None
-        self._deadlines = Deadlines()
         self._threads: WorkerThreads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._threaded(method, high)
 
@@ -228,14 +226,16 @@ class ModelCaller(Generic[_V]):
         return self._failed(call, "not_run", self._rules.halted or self._circuit.message)
 
     async def _sent(self, payload: Any, timeout_s: float) -> ClientResult[_V] | ModelFailure:
-        with Caught() as caught, Limit(self._deadlines, timeout_s) as limit:
-            try:
-                return self._read(await self._send(payload), payload)
-            except asyncio.CancelledError:
-                if not _is_the_clients_own():
-                    raise
-                return ModelFailure("transport", "The client cancelled the request itself.", may_cost=True)
-        if limit.expired:
+        limit = asyncio.timeout(timeout_s)
+        with Caught() as caught:
+            async with limit:
+                try:
+                    return self._read(await self._send(payload), payload)
+                except asyncio.CancelledError:
+                    if not _is_the_clients_own():
+                        raise
+                    return ModelFailure("transport", "The client cancelled the request itself.", may_cost=True)
+        if limit.expired():
             return ModelFailure("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
         return _failure(caught.error, self._secrets)
 
@@ -298,7 +298,6 @@ class ModelCaller(Generic[_V]):
     def close(self) -> None:
         """Let go of threads and timers."""
         self.limiter.close()
-        self._deadlines.close()
         if self._threads is not None:
             self._threads.close()
 

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from deemster.models._endpoint_capabilities import EndpointCapabilities
-from deemster.models.http_connection import Posted
-from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, error_message
+from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, HttpResponse, error_message
 from deemster.models.model_client import ModelFailure
 from deemster.models.provider_usage import Used, parse_usage
 from deemster.models.secret_redaction import hash_named_secrets, named_secrets, redact_answer
@@ -147,11 +146,11 @@ class OpenAIChat:
         """
         while True:
             sent = self._dialect.fields(ask, model=self.model, extra=self._extra)
-            posted = await self._endpoint.post(_ENCODER.encode(sent))
-            if posted.status < 300:
-                return self._answer(posted)
-            if not self._dialect.adapts(posted.status, posted.body, sent=sent, extra=self._extra):
-                raise self._endpoint.refusal(posted)
+            response = await self._endpoint.send(_ENCODER.encode(sent))
+            if response.status < 300:
+                return self._answer(response)
+            if not self._dialect.adapts(response.status, response.body, sent=sent, extra=self._extra):
+                raise self._endpoint.refusal(response)
 
     def most_tokens(self, ask: Ask) -> int | None:
         """The most tokens that the answer to a question can have, `extra` considered; None where nobody limits it."""
@@ -165,8 +164,8 @@ class OpenAIChat:
         """Give back the connections of this event loop."""
         await self._endpoint.close()
 
-    def _answer(self, posted: Posted) -> Answer:
-        reply: _Completion = _decoded(_COMPLETION, posted, self._endpoint)
+    def _answer(self, response: HttpResponse) -> Answer:
+        reply: _Completion = _decoded(_COMPLETION, response, self._endpoint)
         model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         choice = reply.choices[0] if reply.choices else None
@@ -237,10 +236,10 @@ class OpenAIEmbedding:
             return Vectors(values=np.empty((0, 0), np.float32))
         body = {"model": self.model, "input": list(texts), **self._extra}
         longest = LONGEST_REPLY + len(texts) * _LONGEST_VECTOR
-        posted = await self._endpoint.post(_ENCODER.encode(body), longest=longest)
-        if posted.status >= 300:
-            raise self._endpoint.refusal(posted)
-        reply: _Embeddings = _decoded(_EMBEDDINGS, posted, self._endpoint)
+        response = await self._endpoint.send(_ENCODER.encode(body), longest=longest)
+        if response.status >= 300:
+            raise self._endpoint.refusal(response)
+        reply: _Embeddings = _decoded(_EMBEDDINGS, response, self._endpoint)
         model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         values, issue = _matrix(reply.data, len(texts))
@@ -259,17 +258,17 @@ def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any
     return identity if endpoint.query is None else {**identity, "query": endpoint.query}
 
 
-def _decoded(decoder: Any, posted: Posted, endpoint: Endpoint) -> Any:
+def _decoded(decoder: Any, response: HttpResponse, endpoint: Endpoint) -> Any:
     """A reply as its type.
 
     Raises:
         ModelFailure: The body is no JSON, or JSON of another shape.
     """
     try:
-        return decoder.decode(posted.body)
+        return decoder.decode(response.body)
     except msgspec.ValidationError as error:
-        said = error_message(posted.body) if b'"error"' in posted.body[:200] else ""
-        failure = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(posted.body))
+        said = error_message(response.body) if b'"error"' in response.body[:200] else ""
+        failure = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(response.body))
     except RecursionError:
         failure = endpoint.failure("shape", "The reply is nested too deep.", may_cost=True)
     except ValueError as error:

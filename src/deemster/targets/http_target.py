@@ -17,8 +17,7 @@ from deemster.formats.json_values import kind_of, thawed
 from deemster.models.call_context import CallContext
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
-from deemster.models.http_connection import Posted
-from deemster.models.http_endpoint import Endpoint
+from deemster.models.http_endpoint import Endpoint, HttpResponse
 from deemster.models.model_call import CallFailure, ClientResult, ModelCaller
 from deemster.models.model_roles import CONCURRENCY, Role
 from deemster.models.secret_redaction import is_secret_name
@@ -198,13 +197,13 @@ class HttpTarget:
         body = self._fill(invocation)
         return Request(body.encode() if isinstance(body, str) else _encode(body), query)
 
-    async def _send(self, request: Request) -> Posted:
-        return await self._endpoint.post(request.body, query=request.query, longest=LONGEST)
+    async def _send(self, request: Request) -> HttpResponse:
+        return await self._endpoint.send(request.body, query=request.query, longest=LONGEST)
 
-    def _read(self, posted: Posted, _: Request) -> ClientResult[Output]:
-        if posted.status >= 300:
-            raise self._endpoint.refusal(posted)
-        return ClientResult(parse_reply(posted.body, self._paths, self._endpoint), None, None)
+    def _read(self, response: HttpResponse, _: Request) -> ClientResult[Output]:
+        if response.status >= 300:
+            raise self._endpoint.refusal(response)
+        return ClientResult(parse_reply(response.body, self._paths, self._endpoint), None, None)
 
     def _drop(self) -> None:
         line = self._callers.pop(asyncio.get_running_loop(), None)

@@ -14,11 +14,8 @@ import sys
 import weakref
 from pathlib import Path
 
-import aiohttp
 import pytest
-import yarl
 
-from deemster.models.http_connection import POOLS, Wire
 from deemster.models.http_endpoint import Endpoint
 from deemster.models.model_client import ModelFailure
 from deemster.testing import ModelServer
@@ -80,7 +77,7 @@ class Raw:
 
 
 def told(raw, *bodies, endpoint=None, **options):
-    """What comes of each body, one after the other: what was posted, or the failure."""
+    """What comes of each body, one after the other: what was response, or the failure."""
 
     async def every():
         found = []
@@ -88,11 +85,10 @@ def told(raw, *bodies, endpoint=None, **options):
             address = endpoint(url) if endpoint else Endpoint(url, "chat/completions", key="k", **options)
             for body in bodies:
                 try:
-                    found.append(await address.post(body, longest=LONGEST))
+                    found.append(await address.send(body, longest=LONGEST))
                 except ModelFailure as failure:
                     found.append(failure)
             await address.close()
-            assert asyncio.get_running_loop() not in POOLS
         return found
 
     return asyncio.run(every())
@@ -120,9 +116,9 @@ WHOLE_REPLIES = {
 @pytest.mark.parametrize("name", WHOLE_REPLIES)
 def test_a_whole_reply_gives_its_body_and_its_connection_back(name):
     raw = Raw(WHOLE_REPLIES[name], WHOLE_REPLIES[name])
-    posted = told(raw, b"{}", b"[]")
-    assert [each.body for each in posted] == [BODY, BODY]
-    assert [each.status for each in posted] == [200, 200]
+    response = told(raw, b"{}", b"[]")
+    assert [each.body for each in response] == [BODY, BODY]
+    assert [each.status for each in response] == [200, 200]
     assert [[body for _, body in mine] for mine in raw.sent] == [[b"{}", b"[]"]]
 
 
@@ -151,48 +147,54 @@ def test_a_reply_may_come_in_pieces():
 
 def test_a_reply_without_a_length_ends_with_its_connection():
     raw = Raw(_until_the_end)
-    assert [posted.body for posted in told(raw, None, b"{}")] == [BODY, BODY]
+    assert [response.body for response in told(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
 
 
 def test_a_connection_that_is_to_be_closed_is_not_used_again():
     raw = Raw(_then_closes)
-    assert [posted.body for posted in told(raw, None, b"{}")] == [BODY, BODY]
+    assert [response.body for response in told(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
 
 
-TROUBLES = {
+NO_REPLY = {
     "nothing": (None, "The connection was closed before a reply came"),
     "no HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "The reply is not HTTP."),
     "too many bytes of headers": (plain(b"200 OK", b"X-Long: " + b"a" * 100_000), "The reply is not HTTP."),
     "two lengths": (plain(b"200 OK", b"Content-Length: 15", b"Content-Length: 16"), "The reply is not HTTP."),
-    "a length that is too long": (plain(b"200 OK", b"Content-Length: 1001", body=b"a" * 1001), "longer than"),
-    "chunks that are too long": (
-        plain(b"200 OK", b"Transfer-Encoding: chunked", body=b"3e9\r\n" + b"a" * 1001 + b"\r\n0\r\n\r\n"),
-        "longer than",
-    ),
-    "a little that becomes much": (
-        plain(
-            b"200 OK",
-            b"Content-Encoding: gzip",
-            b"Content-Length: %d" % len(gzip.compress(b"a" * 50_000)),
-            body=gzip.compress(b"a" * 50_000),
-        ),
-        "longer than",
+}
+TOO_LONG = {
+    "a length": plain(b"200 OK", b"Content-Length: 1001", body=b"a" * 1001),
+    "chunks": plain(b"200 OK", b"Transfer-Encoding: chunked", body=b"3e9\r\n" + b"a" * 1001 + b"\r\n0\r\n\r\n"),
+    "a little that becomes much": plain(
+        b"200 OK",
+        b"Content-Encoding: gzip",
+        b"Content-Length: %d" % len(gzip.compress(b"a" * 50_000)),
+        body=gzip.compress(b"a" * 50_000),
     ),
 }
 
 
-@pytest.mark.parametrize("name", TROUBLES)
-def test_a_reply_that_cannot_be_read_is_trouble_and_its_connection_is_given_up(name):
-    reply, message = TROUBLES[name]
+@pytest.mark.parametrize("name", NO_REPLY)
+def test_a_reply_that_is_not_http_is_a_failure_and_its_connection_is_given_up(name):
+    reply, message = NO_REPLY[name]
     raw = Raw(reply)
-    failure, posted = told(raw, b"{}", b"[]")
+    failure, response = told(raw, b"{}", b"[]")
     assert isinstance(failure, ModelFailure)
     assert message in failure.message
     assert failure.may_cost
-    assert posted.body == BODY
+    assert response.body == BODY
     assert [len(mine) for mine in raw.sent] == [1, 1]
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_a_reply_that_is_too_long_is_a_failure_and_the_next_request_gets_its_own_reply(name):
+    raw = Raw(TOO_LONG[name])
+    failure, response = told(raw, b"{}", b"[]")
+    assert isinstance(failure, ModelFailure)
+    assert "longer than" in failure.message
+    assert failure.may_cost
+    assert response.body == BODY
 
 
 def test_of_a_refusal_the_beginning_is_read_and_a_short_one_keeps_its_connection():
@@ -212,8 +214,8 @@ def test_the_status_of_a_refusal_counts_where_its_body_breaks_off():
         await writer.drain()
         writer.close()
 
-    (posted,) = told(Raw(broken), None)
-    assert (posted.status, posted.body) == (503, BODY)
+    (response,) = told(Raw(broken), None)
+    assert (response.status, response.body) == (503, BODY)
 
 
 def test_a_refusal_that_comes_before_the_body_is_sent_gives_its_connection_up():
@@ -223,9 +225,9 @@ def test_a_refusal_that_comes_before_the_body_is_sent_gives_its_connection_up():
         await asyncio.sleep(1)
 
     raw = Raw(early)
-    refused, posted = told(raw, b"a" * 50_000_000, b"{}")
+    refused, response = told(raw, b"a" * 50_000_000, b"{}")
     assert (refused.status, refused.body) == (413, BODY)
-    assert posted.body == BODY
+    assert response.body == BODY
     assert len(raw.sent) == 2
 
 
@@ -239,9 +241,9 @@ def test_a_connection_the_server_closed_while_idle_is_not_used():
         raw = Raw(once)
         async with raw.started() as url:
             endpoint = Endpoint(url, "chat/completions", key=None)
-            first = await endpoint.post(None)
+            first = await endpoint.send(None)
             await asyncio.sleep(0.05)
-            second = await endpoint.post(b"{}")
+            second = await endpoint.send(b"{}")
             await endpoint.close()
         assert (first.body, second.body) == (BODY, BODY)
         assert len(raw.sent) == 2
@@ -249,76 +251,23 @@ def test_a_connection_the_server_closed_while_idle_is_not_used():
     asyncio.run(twice())
 
 
-STALE = plain(b"200 OK", b"Content-Length: 5", body=b"STALE")
-
-
-@pytest.mark.parametrize("unasked", [STALE, STALE[:-2], STALE + STALE, b"HTTP/1.1 408 Request Timeout\r\n\r\n"])
-def test_a_reply_that_came_while_nothing_was_asked_is_given_to_nobody(unasked):
-    async def asked():
-        first_is_read = asyncio.Event()
-
-        async def twice(reader, writer):
-            writer.write(WHOLE)
-            await first_is_read.wait()
-            writer.write(unasked)
-            await writer.drain()
-
-        raw = Raw(twice)
-        async with raw.started() as url:
-            endpoint = Endpoint(url, "chat/completions", key=None, timeout_s=5)
-            found = [await endpoint.post(None)]
-            first_is_read.set()
-            await asyncio.sleep(0.05)
-            found += [await endpoint.post(body) for body in (b"{}", b"[]")]
-            assert not POOLS[asyncio.get_running_loop()].connector._acquired
-            await endpoint.close()
-        assert [posted.body for posted in found] == [BODY] * 3
-        assert [len(mine) for mine in raw.sent] == [1, 2]
-
-    asyncio.run(asked())
-
-
-def test_what_a_server_says_first_counts_and_its_connection_is_not_used_again(monkeypatch):
-    connect = aiohttp.TCPConnector.connect
-    heard = []
-
-    async def connected(connector, *given):
-        connection = await connect(connector, *given)
-        while not heard and not connection.protocol.should_close:  # noqa: ASYNC110 - a protocol tells nobody what it heard
-            await asyncio.sleep(0)
-        heard.append(connection)
-        return connection
-
-    class First(Raw):
-        async def serve(self, reader, writer):
-            if not self.sent:
-                writer.write(plain(b"503 Service Unavailable", b"Content-Length: 15"))
-            await super().serve(reader, writer)
-
-    monkeypatch.setattr(aiohttp.TCPConnector, "connect", connected)
-    raw = First()
-    first, second = told(raw, b"{}", b"[]")
-    assert [(first.status, first.body), (second.status, second.body)] == [(503, BODY), (200, BODY)]
-    assert [body for _, body in raw.sent[1]] == [b"[]"]
-
-
 @pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd", b"999 Odd"])
 def test_only_a_status_of_one_hundred_and_more_says_that_another_follows(status):
-    (posted,) = told(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
-    assert (posted.status, posted.body) == (int(status[:3]), BODY)
+    (response,) = told(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
+    assert (response.status, response.body) == (int(status[:3]), BODY)
 
 
 def test_the_status_of_a_refusal_counts_where_its_body_does_not_come(monkeypatch):
-    monkeypatch.setattr("deemster.models.http_connection._COMPLAINT_S", 0.05)
+    monkeypatch.setattr("deemster.models.http_endpoint._REFUSAL_BODY_S", 0.05)
 
     async def hanging(reader, writer):
         writer.write(plain(b"401 Unauthorized", b"Content-Length: 100"))
         await reader.read()
 
     raw = Raw(hanging)
-    refused, posted = told(raw, None, b"{}", timeout_s=5)
+    refused, response = told(raw, None, b"{}", timeout_s=5)
     assert (refused.status, refused.body) == (401, BODY)
-    assert posted.body == BODY
+    assert response.body == BODY
     assert len(raw.sent) == 2
 
 
@@ -329,9 +278,9 @@ def test_a_call_that_is_to_end_ends_at_whatever_it_waits_for(timeout_s):
         stopped = 0
         async with Raw().started() as url:
             endpoint = Endpoint(url, "chat/completions", key=None, timeout_s=timeout_s)
-            await endpoint.post(b"{}")
+            await endpoint.send(b"{}")
             for turns in [*range(20)] * 3:
-                task = loop.create_task(endpoint.post(b"{}"))
+                task = loop.create_task(endpoint.send(b"{}"))
                 for _ in range(turns):
                     await asyncio.sleep(0)
                 if task.cancel():
@@ -340,7 +289,6 @@ def test_a_call_that_is_to_end_ends_at_whatever_it_waits_for(timeout_s):
                     stopped += 1
                 else:
                     assert (await task).body == BODY
-                assert not POOLS[loop].connector._acquired
             await endpoint.close()
         assert stopped
 
@@ -359,10 +307,10 @@ def test_who_stops_waiting_takes_the_connection_along():
         async with raw.started() as url:
             endpoint = Endpoint(url, "chat/completions", key=None)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(endpoint.post(None), 0.05)
-            posted = await endpoint.post(b"{}")
+                await asyncio.wait_for(endpoint.send(None), 0.05)
+            response = await endpoint.send(b"{}")
             await endpoint.close()
-        assert posted.body == BODY
+        assert response.body == BODY
 
     asyncio.run(given_up())
 
@@ -372,7 +320,7 @@ def test_an_attempt_ends_when_its_time_is_over():
         await reader.read()
 
     (failure,) = told(Raw(never), None, timeout_s=0.05)
-    assert failure.message.endswith("No whole reply within 0.05 s.")
+    assert failure.message.endswith("No complete reply within 0.05 s.")
     assert failure.may_cost
 
 
@@ -390,9 +338,9 @@ def test_many_at_once_each_get_their_own_reply():
         async with Echo().started() as url:
             endpoint = Endpoint(url, "chat/completions", key=None)
             bodies = [b"%d" % number * (number % 7 + 1) for number in range(500)]
-            posted = await asyncio.gather(*map(endpoint.post, bodies))
+            response = await asyncio.gather(*map(endpoint.send, bodies))
             await endpoint.close()
-        assert [each.body for each in posted] == bodies
+        assert [each.body for each in response] == bodies
 
     asyncio.run(many())
 
@@ -400,26 +348,6 @@ def test_many_at_once_each_get_their_own_reply():
 def _lines(head):
     first, *rest = head.decode().rstrip("\r\n").split("\r\n")
     return first, sorted(rest)
-
-
-@pytest.mark.parametrize(("method", "body"), [("POST", b'{"a": 1}'), ("POST", None), ("GET", None), ("PUT", b"")])
-def test_a_request_says_what_a_session_of_aiohttp_says(method, body):
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Mine": "ja, ü"}
-
-    async def both():
-        raw = Raw()
-        async with raw.started() as url:
-            address = yarl.URL(url + "/a b?q=ü&r=1")
-            wire = Wire(method, address, headers=headers, proxy=None)
-            await wire.exchange(body, longest=LONGEST)
-            await wire.close()
-            async with aiohttp.ClientSession(headers=headers) as session:
-                await (await session.request(method, address, data=body)).read()
-        ((ours,),), ((theirs,),) = raw.sent[:1], raw.sent[1:]
-        assert _lines(ours[0]) == _lines(theirs[0])
-        assert ours[1] == theirs[1] == (body or b"")
-
-    asyncio.run(both())
 
 
 def test_of_headers_whose_names_differ_by_case_alone_the_last_is_sent():
@@ -434,22 +362,13 @@ def test_of_headers_whose_names_differ_by_case_alone_the_last_is_sent():
     ]
 
 
-def test_no_header_can_begin_another():
-    async def broken():
-        with pytest.raises(ValueError, match="line break"):
-            Wire("POST", yarl.URL("http://localhost/"), headers={"X-Mine": "a\r\nX-Other: b"}, proxy=None)
-        assert asyncio.get_running_loop() not in POOLS
-
-    asyncio.run(broken())
-
-
 def test_another_query_is_sent_without_changing_the_address():
     async def asked():
         raw = Raw()
         async with raw.started() as url:
             endpoint = Endpoint(f"{url}?q=0", key=None, method="GET")
-            await endpoint.post(None, query=[("q", "1 & 2")])
-            await endpoint.post(None)
+            await endpoint.send(None, query=[("q", "1 & 2")])
+            await endpoint.send(None)
             await endpoint.close()
         assert [head.split(b" ")[1] for head, _ in raw.sent[0]] == [b"/v1?q=1+%26+2", b"/v1?q=0"]
 
@@ -464,7 +383,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_credentials(monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("http://model.test/v1?a=b", "chat/completions", key="sk-secret")
 
-    assert [posted.body for posted in told(raw, b"{}", b"[]", endpoint=through)] == [BODY, BODY]
+    assert [response.body for response in told(raw, b"{}", b"[]", endpoint=through)] == [BODY, BODY]
     first, second = [each for mine in raw.sent for each in mine]
     for head, _ in (first, second):
         line, lines = _lines(head)
@@ -559,7 +478,7 @@ async def main():
     endpoint = Endpoint(sys.argv[1], "chat/completions", key="sk-secret")
     try:
         for body in (b"{}", b"[]"):
-            print((await endpoint.post(body)).body.decode())
+            print((await endpoint.send(body)).body.decode())
     except ModelFailure as failure:
         print(failure.kind, failure.message)
     await endpoint.close()
@@ -648,7 +567,7 @@ def test_a_loop_that_ended_without_closing_is_let_go_when_the_next_begins():
 
         async def asked(*, closes):
             left.append(weakref.ref(asyncio.get_running_loop()))
-            await endpoint.post(b"{}")
+            await endpoint.send(b"{}")
             if closes:
                 await endpoint.close()
 
@@ -656,4 +575,4 @@ def test_a_loop_that_ended_without_closing_is_let_go_when_the_next_begins():
         asyncio.run(asked(closes=True))
         gc.collect()
         assert [loop() for loop in left] == [None, None]
-        assert not POOLS
+        assert not endpoint._sessions
