@@ -9,7 +9,6 @@ import pytest
 import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
-from deemster.runs import _judge_pool as judging
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
@@ -22,7 +21,7 @@ COUNT, CONCURRENCY, BEFORE = 60, 4, 9
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
-    monkeypatch.setattr(judging, "DRAIN_S", 30.0 if answers else 0.0)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 30.0 if answers else 0.0)
     stop, lock, release = Stop(), threading.Lock(), threading.Event()
     received = 0
 

@@ -334,7 +334,7 @@ def test_a_stop_before_the_first_call_runs_nothing():
 
 
 def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
-    monkeypatch.setattr("deemster.runs.stop_request.DRAIN_S", 0.01)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
     stop = Stop()
 
     async def answer(asked):

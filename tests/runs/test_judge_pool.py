@@ -241,7 +241,7 @@ def test_a_stop_lets_scripts_under_way_finish_and_begins_no_other(monkeypatch):
 
 
 def test_scripts_that_are_never_answered_are_let_go_of_after_a_stop(monkeypatch):
-    monkeypatch.setattr(judging, "DRAIN_S", 0.01)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
     stop, closed = Stop(), []
 
     def script(sample, output):

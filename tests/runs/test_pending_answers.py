@@ -11,8 +11,6 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs import _judge_pool as judging
-from deemster.runs import stop_request as stopping
 from deemster.runs._execution_batch import WorkItem, finish_work
 from deemster.runs._pending_answers import ExecutionHandover, PendingStorage
 from deemster.runs.evaluation_job import build_job
@@ -60,8 +58,7 @@ def store(request, tmp_path):
 
 
 def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypatch):
-    monkeypatch.setattr(judging, "DRAIN_S", 0.0)
-    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     whole = run_sync(run_job(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
     judge = Judge(lambda: stop.request("enough"), 5)
@@ -103,8 +100,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(st
 
 
 def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_over(store, monkeypatch):
-    monkeypatch.setattr(judging, "DRAIN_S", 0.0)
-    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     released, calls = threading.Event(), []
 
     class Stuck:

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import stop_request as stopping
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
@@ -25,7 +24,7 @@ def reported(target, *, timeout_s, metrics=("exact-match",), **options):
 
 
 def test_what_is_not_started_when_the_time_is_over_is_not_run(monkeypatch):
-    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
 
     async def answer(asked):
         if asked["n"] == 2:
@@ -46,7 +45,7 @@ def test_a_run_within_its_time_is_complete():
 
 
 def test_a_metric_that_never_returns_does_not_keep_a_run_whose_time_is_over(monkeypatch):
-    monkeypatch.setattr(stopping, "DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     released = threading.Event()
 
     class Stuck:

@@ -201,8 +201,8 @@ def answer(asked):
     stop.request("enough")
     threading.Event().wait()
 
-import deemster.runs.stop_request as stopping
-stopping.DRAIN_S = 0.01
+import deemster.runs._worker_pool as pools
+pools.DRAIN_S = 0.01
 job = build_job([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
 print(run_sync(run_job(job, stop=stop, warn=print)).totals.not_run)
 """

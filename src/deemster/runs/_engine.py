@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from deemster.models.clock import Clock
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution
-from deemster.runs import stop_request as stopping
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, planned_work, score_batch
 from deemster.runs._judge_pool import JudgePool
 from deemster.runs._pending_answers import ExecutionHandover, PendingStorage, Sink
 from deemster.runs._target_calls import BATCH, TargetCaller
+from deemster.runs._worker_pool import worker_pool
 from deemster.runs.play_scripts import Ask
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop, deadline
@@ -58,64 +58,44 @@ async def execute_plan(
     handing = ExecutionHandover(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
     try:
         with deadline(stop, plan.timeout_s):
-            async with asyncio.TaskGroup() as tasks:
+            async with worker_pool(stop) as pool:
                 if isinstance(plan.target, SavedOutputs):
-                    tasks.create_task(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
+                    pool.serve(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
                 else:
                     note = None if hold is None else handing.note
                     calling = TargetCaller(plan, plan.target, clock=clock, stop=stop, note=note)
-                    tasks.create_task(calling.call(rest, answered))
-                keeping = tasks.create_task(handing.keep_regularly())
+                    pool.serve(calling.call(rest, answered))
+                keeping = pool.serve(handing.keep_regularly())
                 if ask is None or not asks:
-                    work = _mark(plan, answered, handing.hand_on, stop=stop, threads=threads)
+                    work = _score(plan, answered, handing.hand_on, stop=stop, threads=threads)
                 else:
                     judging = JudgePool(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
                     work = judging.judge(answered)
-                await asyncio.wait([tasks.create_task(work)])
+                await asyncio.wait([pool.serve(work)])
                 # What was let go of is kept too.
                 await handing.keep()
                 keeping.cancel()
-    except BaseExceptionGroup as group:
-        # What a sink or a plug-in raised is told as itself, not as a group of one.
-        raise _first(group) from None
     finally:
         threads.close()
 
 
-def _first(group: BaseExceptionGroup) -> BaseException:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-async def _mark(
-    plan: Plan, answered: asyncio.Queue[AnsweredBatch | None], hand_on: Any, *, stop: Stop, threads: WorkerThreads
+async def _score(
+    plan: Plan,
+    answered: asyncio.Queue[AnsweredBatch | None],
+    hand_on: Callable[[Sequence[Execution]], Awaitable[None]],
+    *,
+    stop: Stop,
+    threads: WorkerThreads,
 ) -> None:
-    """Mark batches as they come, where no metric asks a model."""
-    marking: asyncio.Task[list[Execution]] | None = None
-    is_let_go = False
-
-    async def let_go() -> None:
-        # A metric that never returns must not keep a run that was asked to stop.
-        nonlocal is_let_go
-        await stop.wait()
-        await asyncio.sleep(stopping.DRAIN_S)
-        is_let_go = True
-        if marking is not None:
-            marking.cancel()
-
-    keeper = asyncio.ensure_future(let_go())
-    try:
+    """Score batches as they come, where no metric asks a model."""
+    async with worker_pool(stop) as pool:
         while (batch := await answered.get()) is not None:
-            if is_let_go:
-                continue
-            marking = asyncio.ensure_future(threads.call(score_batch, plan, batch))
-            await asyncio.wait([marking])
-            if not marking.cancelled():
-                await hand_on(marking.result())
-    finally:
-        keeper.cancel()
-        if marking is not None:
-            marking.cancel()
+            # A metric that never returns must not keep a run that was asked to stop.
+            if not pool.is_drained:
+                scoring = pool.start(threads.call(score_batch, plan, batch))
+                await asyncio.wait([scoring])
+                if not scoring.cancelled():
+                    await hand_on(scoring.result())
 
 
 async def _replay(

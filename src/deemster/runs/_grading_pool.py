@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import StoreError
 from deemster.errors.user_code_guard import Caught
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import GradingCase, make_case
+from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
 from deemster.models import Gateway
@@ -23,10 +24,11 @@ from deemster.records import Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._grading_buffer import GradingBuffer
+from deemster.runs._worker_pool import worker_pool
 from deemster.runs.grading_store import GradingWriter, carry_over_calls
 from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import TELL_S, Progress
-from deemster.runs.stop_request import DRAIN_S, Stop
+from deemster.runs.stop_request import Stop
 
 # Requests that are made out at once: enough to keep every model busy, few enough to hold in memory.
 LIVE = 2048
@@ -66,7 +68,6 @@ class GradingWork:
         self._pages = GradingBuffer(len(dataset))
         self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
         self._left: Iterable[int] = iter(range(len(dataset)))
-        self._live: set[asyncio.Task[ItemGrading]] = set()
         self._gateway: Gateway | None = None
         self._trouble: StoreError | None = None
         self._done = self._failed = self._errors = self._undecided = 0
@@ -120,44 +121,32 @@ class GradingWork:
         rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
         each = max((self._grader.requests(rubric) for rubric in rubrics.values()), default=1)
         workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
-        async with asyncio.TaskGroup() as tasks:
-            keepers = [tasks.create_task(self._let_go()), tasks.create_task(self._tell_regularly())]
-            await asyncio.gather(*(tasks.create_task(self._worker(gateway)) for _ in range(workers)))
-            for keeper in keepers:
-                keeper.cancel()
+        async with worker_pool(self.stop) as pool:
+            telling = pool.serve(self._tell_regularly())
+            await pool.for_each(
+                self._left, partial(self._grade, gateway), workers=workers, finish=self._keep, skip=self._skip
+            )
+            telling.cancel()
         if self._trouble is not None:
             raise self._trouble
 
-    async def _worker(self, gateway: Gateway) -> None:
-        for position in self._left:
-            case = make_case(self._dataset, position)
-            if self.stop.requested:
-                self._count(position, self._unasked(position, case))
-                continue
-            task = asyncio.ensure_future(self._item(case, gateway, self._known.get(position, ())))
-            self._live.add(task)
-            try:
-                await asyncio.wait([task])
-            finally:
-                self._live.discard(task)
-                task.cancel()
-            if task.cancelled():
-                self._count(position, self._unasked(position, case))
-            else:
-                await self._keep(position, task.result())
-
-    async def _item(self, case: GradingCase, gateway: Gateway, known: Sequence[Sequence[Vote]]) -> ItemGrading:
+    async def _grade(self, gateway: Gateway, position: int) -> ItemGrading:
+        """Grade one item; what its script raises is an error of the item."""
+        case = make_case(self._dataset, position)
         with Caught() as caught:
-            script = self._grader.script(case, checks=self._checks, known=known)
+            script = self._grader.script(case, checks=self._checks, known=self._known.get(position, ()))
             item: ItemGrading = await script_result(script, gateway.answers, [])
             return item
         return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
 
-    def _unasked(self, position: int, case: GradingCase) -> ItemGrading:
-        """What becomes of an item that nobody is asked about: what it was before, where it was graded."""
+    def _skip(self, position: int) -> None:
+        """Count an item that no judge was asked about: as it was graded before, or with votes that are `not_run`."""
         if self._pages.holds(position):
-            return self._pages.whole(position)
-        return self._grader.unasked(case, self.stop.reason or "The grading was stopped.")
+            item = self._pages.whole(position)
+        else:
+            case = make_case(self._dataset, position)
+            item = self._grader.unasked(case, self.stop.reason or "The grading was stopped.")
+        self._count(position, item)
 
     async def _keep(self, position: int, item: ItemGrading) -> None:
         """Keep a graded item; what the store cannot take stops the grading."""
@@ -251,13 +240,6 @@ class GradingWork:
     def _halted(self) -> str | None:
         """Why something was not asked: somebody or the budget stopped it, or a server was given up."""
         return self.stop.reason or (None if self._gateway is None else self._gateway.held_back)
-
-    async def _let_go(self) -> None:
-        """Once asked to stop, give what is under way a little time and then let go of it."""
-        await self.stop.wait()
-        await asyncio.sleep(DRAIN_S)
-        for task in tuple(self._live):
-            task.cancel()
 
     async def _tell_regularly(self) -> None:
         while self._progress is not None:

@@ -10,9 +10,10 @@ from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Sample
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
 from deemster.runs._score_batch import failed_marks, with_threshold
+from deemster.runs._worker_pool import WorkerPool, worker_pool
 from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import DRAIN_S, Stop
+from deemster.runs.stop_request import Stop
 
 LIVE = 1024
 FLUSH_S = 0.02
@@ -52,50 +53,43 @@ class JudgePool:
         self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
         self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
         self.finished: list[Execution] = []
-        self.live: set[asyncio.Task[Any]] = set()
-        # Held from the start of an execution until it is handed on, so that a slow sink slows the run down.
-        self.room = asyncio.Semaphore(LIVE)
         self.some = asyncio.Event()
         self.is_over = False
         self.asks = [ask_in_repetition(ask, repetition) for repetition in range(plan.repetitions)]
 
     async def judge(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Mark batches as they come, until None comes."""
-        async with asyncio.TaskGroup() as tasks:
-            letting_go = tasks.create_task(self._let_go())
-            flushing = tasks.create_task(self._flush_regularly())
+        async with worker_pool(self.stop, limit=LIVE) as pool:
+            flushing = pool.serve(self._flush_regularly(pool))
             while (batch := await answered.get()) is not None:
                 if not self.stop.requested:
-                    await self._begin(batch, tasks)
-            while self.live:
-                await asyncio.wait(self.live)
-            letting_go.cancel()
+                    await self._begin(batch, pool)
+            await pool.join()
             self.is_over = True
             self.some.set()
             await flushing
 
-    async def _begin(self, batch: AnsweredBatch, tasks: asyncio.TaskGroup) -> None:
+    async def _begin(self, batch: AnsweredBatch, pool: WorkerPool) -> None:
         # Let go of with the scripts: a metric that never returns must not keep a run that was asked to stop.
-        marking = self._start(tasks, self.threads.call(mark_rows, self.plan, batch, self.plain))
+        marking = pool.start(self.threads.call(mark_rows, self.plan, batch, self.plain))
         await asyncio.wait([marking])
         if marking.cancelled():
             return
         rows = marking.result()
-        shared = self._together(batch, tasks)
+        shared = self._together(batch, pool)
         for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
-            await self.room.acquire()
+            # The place stays taken until the execution is handed on, so that a slow sink slows the run down.
+            await pool.reserve()
             if self.stop.requested:
-                self.room.release()
+                pool.release()
                 return
             if isinstance(answer, Output):
-                self._start(tasks, self._finish(work, answer, row, shared.get(number, {}))).add_done_callback(
-                    self._leave_if_cancelled
-                )
+                pool.start(self._finish(work, answer, row, shared.get(number, {})), reserved=True)
             else:
                 failed = failed_marks(answer, len(self.plan.metrics))
                 self._keep(work, answer, row, {place: failed[place] for place in self.scorers})
 
-    def _together(self, batch: AnsweredBatch, tasks: asyncio.TaskGroup) -> Mapping[int, Shared]:
+    def _together(self, batch: AnsweredBatch, pool: WorkerPool) -> Mapping[int, Shared]:
         """The scripts that mark a whole batch, under way, by piece of work: one for each scorer and repetition."""
         found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
         for place, scorer in self.pooled.items():
@@ -106,20 +100,10 @@ class JudgePool:
             for repetition, those in numbers.items():
                 samples: list[Sample] = [batch.works[number].sample for number in those]
                 outputs: list[Any] = [batch.answers[number] for number in those]
-                task = self._start(tasks, play_batch_script(scorer, samples, outputs, ask=self.asks[repetition]))
+                task = pool.start(play_batch_script(scorer, samples, outputs, ask=self.asks[repetition]))
                 for turn, number in enumerate(those):
                     found.setdefault(number, {})[place] = (task, turn)
         return found
-
-    def _start(self, tasks: asyncio.TaskGroup, work: Any) -> asyncio.Task[Any]:
-        task = tasks.create_task(work)
-        self.live.add(task)
-        task.add_done_callback(self.live.discard)
-        return task
-
-    def _leave_if_cancelled(self, task: asyncio.Task[Any]) -> None:
-        if task.cancelled():
-            self.room.release()
 
     async def _finish(self, work: WorkItem, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
@@ -155,7 +139,7 @@ class JudgePool:
         self.finished.append(finish_work(work, answer, marks))
         self.some.set()
 
-    async def _flush_regularly(self) -> None:
+    async def _flush_regularly(self, pool: WorkerPool) -> None:
         while not (self.is_over and not self.finished):
             await self.some.wait()
             if not self.is_over:
@@ -165,12 +149,4 @@ class JudgePool:
             finished, self.finished = self.finished, []
             if finished:
                 await self.hand_on(finished)
-                for _ in finished:
-                    self.room.release()
-
-    async def _let_go(self) -> None:
-        """Once asked to stop, give what is under way a little time and then let go of it."""
-        await self.stop.wait()
-        await asyncio.sleep(DRAIN_S)
-        for task in tuple(self.live):
-            task.cancel()
+                pool.release(len(finished))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,8 +15,9 @@ from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem
 from deemster.runs._hide_secrets import redact_answer
+from deemster.runs._worker_pool import worker_pool
 from deemster.runs.run_plan import LiveTarget, Plan
-from deemster.runs.stop_request import Stop, until_done
+from deemster.runs.stop_request import Stop
 
 BATCH = 512
 
@@ -59,34 +61,32 @@ class TargetCaller:
         """
         finished: asyncio.Queue[tuple[WorkItem, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                collecting = tasks.create_task(_collect(finished, answered))
-                callers = [tasks.create_task(self._caller(works, finished)) for _ in range(self._limit)]
+            async with worker_pool(self._stop) as pool:
+                collecting = pool.serve(_collect(finished, answered))
                 if (halt := getattr(self._target, "halt", None)) is not None:
                     self._stop.call_in(asyncio.get_running_loop(), lambda: halt(self._stop.reason or "stopped"))
-                await until_done(callers, self._stop)
+                await pool.for_each(works, partial(self._call, finished), workers=self._limit)
                 await finished.put(None)
                 await collecting
         finally:
             self._threads.close()
             await self._closed()
 
-    async def _caller(self, works: Iterator[WorkItem], finished: asyncio.Queue[tuple[WorkItem, Answer] | None]) -> None:
-        # The callers share one iterator: each takes the next sample when it is free.
-        while not self._stop.requested and (work := next(works, None)) is not None:
-            answer = await self._answer(work) if work.answer is None else work.answer
-            # A target that held the call back was not asked: the work is not done.
-            if answer is None:
-                continue
-            kept = None
-            if work.answer is None:
-                if self._secrets or isinstance(answer, TargetFailure):
-                    answer = redact_answer(answer, self._secrets)
-                if self._note is not None:
-                    kept = self._note(work, answer)
-            await finished.put((work, answer))
-            if kept is not None:
-                await kept.wait()
+    async def _call(self, finished: asyncio.Queue[tuple[WorkItem, Answer] | None], work: WorkItem) -> None:
+        """Call the target for one piece of work, and hand its answer on."""
+        answer = await self._answer(work) if work.answer is None else work.answer
+        # A target that held the call back was not asked: the work is not done.
+        if answer is None:
+            return
+        kept = None
+        if work.answer is None:
+            if self._secrets or isinstance(answer, TargetFailure):
+                answer = redact_answer(answer, self._secrets)
+            if self._note is not None:
+                kept = self._note(work, answer)
+        await finished.put((work, answer))
+        if kept is not None:
+            await kept.wait()
 
     async def _answer(self, work: WorkItem) -> Answer | None:
         if not self._is_open:

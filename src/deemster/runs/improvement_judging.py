@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from deemster.alignment.agreement_gain import verdict_agreements
@@ -23,8 +23,10 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
 from deemster.runs._train_test_split import DatasetPart
+from deemster.runs._worker_pool import worker_pool
 from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress
+from deemster.runs.stop_request import Stop
 
 TRAIN: Final = "train"
 HELD_OUT: Final = "held_out"
@@ -186,21 +188,16 @@ class ImprovementJudging:
 
     async def _graded(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
         found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
-        left = iter(range(len(cases)))
-        done = 0
+        done = count(1)
 
-        async def worker() -> None:
-            nonlocal done
-            for place in left:
-                heard: list[Said] = []
-                item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
-                found[place] = (item, heard)
-                done += 1
-                self._tell(done, len(cases))
+        async def grade(place: int) -> None:
+            heard: list[Said] = []
+            item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
+            found[place] = (item, heard)
+            self._tell(next(done), len(cases))
 
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(min(WORKERS, len(cases))):
-                tasks.create_task(worker())
+        async with worker_pool(Stop()) as pool:
+            await pool.for_each(range(len(cases)), grade, workers=min(WORKERS, len(cases)))
         every = [each for each in found if each is not None]
         if any(vote.failure is not None and vote.failure.cause == "not_run" for vote in _votes(every)):
             raise ImprovementStopped(self._halted)

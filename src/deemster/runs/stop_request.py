@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-DRAIN_S = 2.0
+from collections.abc import Callable, Iterator
 
 
 class Stop:
@@ -71,16 +68,3 @@ def deadline(stop: Stop, timeout_s: float | None) -> Iterator[None]:
         yield
     finally:
         alarm.cancel()
-
-
-async def until_done(callers: Sequence[asyncio.Task[Any]], stop: Stop) -> None:
-    """Wait for the callers; once asked to stop, give what is under way a little time and then let go of it."""
-    waiting = asyncio.ensure_future(stop.wait())
-    everyone = asyncio.ensure_future(asyncio.wait(callers))
-    await asyncio.wait([waiting, everyone], return_when=asyncio.FIRST_COMPLETED)
-    if not everyone.done():
-        await asyncio.wait([everyone], timeout=DRAIN_S)
-        for caller in callers:
-            caller.cancel()
-    waiting.cancel()
-    everyone.cancel()
