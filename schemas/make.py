@@ -19,7 +19,7 @@ from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.results import aggregator_section as declared
 from deemster.results import gate_rules as rules
-from deemster.results.grading_figures import GradingFigures
+from deemster.results.grading_summary import GradingSummary
 
 HERE = Path(__file__).parent
 
@@ -58,7 +58,7 @@ class GradingFile(msgspec.Struct, forbid_unknown_fields=True):
     dataset: str | None
     dataset_fingerprint: str
     settings: dict[str, Any]
-    figures: GradingFigures
+    figures: GradingSummary
     alignment: MetricsResult | None
     items: list[GradedItem]
 

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Unscored
-from deemster.results import Tally
+from deemster.results import MarkTable
 
 scores = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1 - 0.9, 1.0]), st.floats(0, 1))
 failures = st.sampled_from([cause for cause in CAUSES if cause != "not_run"]).map(
@@ -41,7 +41,7 @@ def runs(draw, max_samples=6, max_repetitions=3, max_metrics=3):
 
 def tally_of(run, executions=None):
     samples, repetitions, metrics, tags, own = run
-    tally = Tally(cards(metrics), samples=samples, repetitions=repetitions)
+    tally = MarkTable(cards(metrics), samples=samples, repetitions=repetitions)
     for position, names in enumerate(tags):
         tally.tag(position, names)
     tally.add(own if executions is None else executions)

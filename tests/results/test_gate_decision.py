@@ -2,7 +2,15 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.records import Execution, MetricScore, Output, Unscored, Usage
-from deemster.results import Allowance, Tally, decide, read_allowance, read_gate, summarize, unknown_names
+from deemster.results import (
+    Allowance,
+    MarkTable,
+    check_gate_names,
+    decide_gate,
+    read_allowance,
+    read_gate,
+    summarize_run,
+)
 from tests.results.make_runs_of_marks import cards
 
 NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}
@@ -17,12 +25,12 @@ def gate_of(section):
 
 
 def summary_of(rows, tags=None, usage=None):
-    tally = Tally(cards(len(rows[0])), samples=len(rows), repetitions=1)
+    tally = MarkTable(cards(len(rows[0])), samples=len(rows), repetitions=1)
     for position in range(len(rows)):
         tally.tag(position, (tags or {}).get(position, ()))
     answer = Output("x", usage=usage)
     tally.add([Execution(at, f"s{at}", 0, answer, tuple(map(mark, row))) for at, row in enumerate(rows)])
-    return summarize(tally)
+    return summarize_run(tally)
 
 
 def mark(value):
@@ -30,7 +38,7 @@ def mark(value):
 
 
 def statuses(section, summary):
-    decision = decide(gate_of(section), summary, metrics=NAMES)
+    decision = decide_gate(gate_of(section), summary, metrics=NAMES)
     return decision.decision, {check.name: check.status for check in decision.checks}
 
 
@@ -38,7 +46,7 @@ ROWS = [[1.0, 1.0], [1.0, 0.0], [1.0, 0.4], [0.0, 1.0]]
 
 
 def test_a_gate_without_rules_passes_with_no_check():
-    decision = decide(gate_of({}), summary_of(ROWS), metrics=NAMES)
+    decision = decide_gate(gate_of({}), summary_of(ROWS), metrics=NAMES)
     assert (decision.decision, decision.checks) == ("pass", ())
 
 
@@ -68,7 +76,7 @@ def test_a_bound_that_is_just_reached_holds():
 def test_on_lower_compares_the_lower_end_of_the_interval():
     summary = summary_of(ROWS)
     assert statuses({"metrics": {"m0": {"min_pass_rate": 0.7}}}, summary)[0] == "pass"
-    decision = decide(gate_of({"metrics": {"m0": {"min_pass_rate": 0.7, "on": "lower"}}}), summary, metrics=NAMES)
+    decision = decide_gate(gate_of({"metrics": {"m0": {"min_pass_rate": 0.7, "on": "lower"}}}), summary, metrics=NAMES)
     (check,) = decision.checks
     assert check.status == "fail"
     assert check.observed == 0.75
@@ -80,7 +88,7 @@ def test_a_metric_may_be_named_by_its_spec():
 
 
 def test_a_mean_nobody_could_measure_does_not_pass():
-    decision = decide(gate_of({"metrics": {"m1": {"min_mean": 0.1}}}), summary_of([[1.0, None]]), metrics=NAMES)
+    decision = decide_gate(gate_of({"metrics": {"m1": {"min_mean": 0.1}}}), summary_of([[1.0, None]]), metrics=NAMES)
     assert decision.decision == "fail"
     assert decision.checks[0].observed is None
     assert "no mark" in decision.checks[0].because
@@ -186,31 +194,31 @@ def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs
         {"metrics": {"m9": {"min_mean": 0.5}}, "cohorts": {"polcy": {"min_pass_rate": 0.5, "min_samples": 2}}}
     )
     with pytest.raises(ConfigurationError) as raised:
-        unknown_names(gate, metrics=NAMES, cohorts=["policy", None])
+        check_gate_names(gate, metrics=NAMES, cohorts=["policy", None])
     text = str(raised.value)
     assert "the metric `m9`" in text
     assert "the cohort `polcy`, which the dataset does not have. Did you mean `policy`?" in text
 
 
 def test_a_latency_that_only_some_answers_have_settles_nothing():
-    tally = Tally(cards(1), samples=2, repetitions=1)
+    tally = MarkTable(cards(1), samples=2, repetitions=1)
     for position in range(2):
         tally.tag(position, ())
     answers = (Output("x", usage=Usage(latency_ms=5)), Output("x"))
     tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
-    decision = decide(gate_of({"budget": {"max_p95_latency_s": 1}}), summarize(tally), metrics=NAMES)
+    decision = decide_gate(gate_of({"budget": {"max_p95_latency_s": 1}}), summarize_run(tally), metrics=NAMES)
     assert [(check.status, check.because) for check in decision.checks] == [
         ("inconclusive", "only 1 of 2 answers have a latency")
     ]
 
 
 def test_a_cost_that_only_some_answers_report_is_a_floor():
-    tally = Tally(cards(1), samples=2, repetitions=1)
+    tally = MarkTable(cards(1), samples=2, repetitions=1)
     for position in range(2):
         tally.tag(position, ())
     answers = (Output("x", usage=Usage(cost_usd=0.001)), Output("x"))
     tally.add([Execution(at, f"s{at}", 0, answer, (MetricScore(1.0),)) for at, answer in enumerate(answers)])
-    decision = decide(gate_of({"budget": {"max_cost_usd": 1}}), summarize(tally), metrics=NAMES)
+    decision = decide_gate(gate_of({"budget": {"max_cost_usd": 1}}), summarize_run(tally), metrics=NAMES)
     assert [(check.status, check.because) for check in decision.checks] == [
         ("inconclusive", "1 answer without usage, so the cost is a floor")
     ]
@@ -224,8 +232,8 @@ def test_on_lower_at_the_root_is_about_the_whole_run():
 
 def test_rules_about_metrics_that_were_left_out_are_skipped():
     gate = gate_of({"metrics": {"m9": {"min_mean": 0.5}}})._replace(idle=frozenset({"m9"}))
-    unknown_names(gate, metrics=NAMES, cohorts=[None])
-    decision = decide(gate, summary_of(ROWS), metrics=NAMES)
+    check_gate_names(gate, metrics=NAMES, cohorts=[None])
+    decision = decide_gate(gate, summary_of(ROWS), metrics=NAMES)
     assert [(check.name, check.status, check.observed) for check in decision.checks] == [
         ("metrics.m9.min_mean", "skipped", None)
     ]

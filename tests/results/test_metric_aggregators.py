@@ -18,7 +18,7 @@ from deemster.results import (
     WeightedMetricsAggregator,
     aggregator_name,
 )
-from deemster.results.metric_aggregators import result_of
+from deemster.results.metric_aggregators import result_from_mark
 
 UP = {1: 0.0, 2: 0.5, 3: 1.0}
 DOWN = {1: 1.0, 2: 0.5, 3: 0.0}
@@ -263,10 +263,10 @@ def test_a_result_refuses_impossible_values(options, message):
 
 def test_a_mark_is_seen_with_its_reason_and_an_unscored_one_as_an_error():
     mark = MetricScore(0.2, {"reason": "short"}, rubric_score=2, threshold=0.3, higher_is_better=False)
-    assert result_of(mark) == MetricResult(0.2, 2, True, 0.3, False, "short")
-    assert result_of(MetricScore(0.2, {"reason": ["no", "text"]})).explanation is None
-    assert result_of(MetricScore(0.2, {"judge_reason": "wordy", "reason": 7})).explanation == "wordy"
-    assert result_of(Unscored("unreadable", "no JSON")) == MetricResult(error="unreadable: no JSON")
+    assert result_from_mark(mark) == MetricResult(0.2, 2, True, 0.3, False, "short")
+    assert result_from_mark(MetricScore(0.2, {"reason": ["no", "text"]})).explanation is None
+    assert result_from_mark(MetricScore(0.2, {"judge_reason": "wordy", "reason": 7})).explanation == "wordy"
+    assert result_from_mark(Unscored("unreadable", "no JSON")) == MetricResult(error="unreadable: no JSON")
 
 
 class Duck:

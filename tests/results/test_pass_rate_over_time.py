@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.results.pass_rate_over_time import Seen, monitored
+from deemster.results.pass_rate_over_time import MonitoredRecord, track_pass_rate
 
 START = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
 
 
 def records(outcomes, *, step=timedelta(hours=1), start=START):
-    return [Seen(start + place * step, outcome) for place, outcome in enumerate(outcomes)]
+    return [MonitoredRecord(start + place * step, outcome) for place, outcome in enumerate(outcomes)]
 
 
 def test_records_are_grouped_by_the_calendar_in_utc():
-    found = monitored(records([True, False, None, True], step=timedelta(hours=8)), every="day", baseline=10)
+    found = track_pass_rate(records([True, False, None, True], step=timedelta(hours=8)), every="day", baseline=10)
     assert [(period.start, period.n, period.passed, period.unscored) for period in found.periods] == [
         ("2026-03-02T00:00:00Z", 2, 1, 0),
         ("2026-03-03T00:00:00Z", 2, 1, 1),
@@ -35,19 +35,19 @@ def test_records_are_grouped_by_the_calendar_in_utc():
     ],
 )
 def test_every_says_where_a_period_begins(every, starts):
-    found = monitored(records([True, True], step=timedelta(days=30)), every=every)
+    found = track_pass_rate(records([True, True], step=timedelta(days=30)), every=every)
     assert [period.start for period in found.periods] == starts
 
 
 def test_before_the_baseline_is_complete_there_are_no_limits_and_no_test():
-    found = monitored(records([True] * 9), baseline=10)
+    found = track_pass_rate(records([True] * 9), baseline=10)
     assert found.baseline_rate is None
     assert found.drift is None
     assert all(period.limits is None and not period.outside for period in found.periods)
 
 
 def test_the_baseline_is_the_first_scored_records_and_the_test_sees_only_later_ones():
-    found = monitored(records([None, True, False, True, True, False, False]), every="3", baseline=4)
+    found = track_pass_rate(records([None, True, False, True, True, False, False]), every="3", baseline=4)
     assert found.baseline_rate == 0.75
     assert found.drift.baseline_n == 4
     assert found.drift.n == 2
@@ -55,11 +55,11 @@ def test_the_baseline_is_the_first_scored_records_and_the_test_sees_only_later_o
 
 def test_the_order_in_which_records_come_changes_nothing():
     some = records([True, False, True, None, True, False] * 5)
-    assert monitored(some, baseline=5) == monitored(some[::-1], baseline=5)
+    assert track_pass_rate(some, baseline=5) == track_pass_rate(some[::-1], baseline=5)
 
 
 def test_limits_are_three_standard_errors_from_the_baselines_rate_with_two_added_on_each_side():
-    found = monitored(records([True] * 96 + [True] * 5 + [False] * 20), every="101", baseline=96)
+    found = track_pass_rate(records([True] * 96 + [True] * 5 + [False] * 20), every="101", baseline=96)
     rate = 98 / 100
     reach = 3 * (rate * (1 - rate) / 20) ** 0.5
     assert found.periods[1].limits == pytest.approx((rate - reach, 1.0))
@@ -68,12 +68,12 @@ def test_limits_are_three_standard_errors_from_the_baselines_rate_with_two_added
 
 
 def test_a_collapse_raises_the_flag():
-    found = monitored(records([True, True, True, True, False] * 40 + [False] * 60), every="20", baseline=100)
+    found = track_pass_rate(records([True, True, True, True, False] * 40 + [False] * 60), every="20", baseline=100)
     assert found.drift.direction == "down"
 
 
 def test_nothing_recorded_is_no_period_and_no_rate():
-    found = monitored([])
+    found = track_pass_rate([])
     assert (found.n, found.periods, found.drift) == (0, (), None)
 
 
@@ -88,4 +88,4 @@ def test_nothing_recorded_is_no_period_and_no_rate():
 )
 def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ConfigurationError, match=message):
-        monitored([], **options)
+        track_pass_rate([], **options)

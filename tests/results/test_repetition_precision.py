@@ -2,7 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.results.repetition_precision import precision, required_repetitions, resolution, within_sample_variance
+from deemster.results.repetition_precision import (
+    repetition_precision,
+    required_repetitions,
+    resolution,
+    within_sample_variance,
+)
 
 
 def test_the_worked_example_of_repeated_sampling():
@@ -11,7 +16,7 @@ def test_the_worked_example_of_repeated_sampling():
     assert resolution(variance, 5) == pytest.approx(0.3395, abs=5e-5)
     assert required_repetitions(variance, 0.05) == 231
     assert required_repetitions(variance, 0.1) == 58
-    found = precision([5, 5, 3, 0], repetitions=5, delta=0.05)
+    found = repetition_precision([5, 5, 3, 0], repetitions=5, delta=0.05)
     assert found.run.resolution == pytest.approx(0.1697, abs=5e-5)
     assert found.run.required_repetitions == 58
     assert found.unstable == 1
@@ -33,7 +38,7 @@ def test_required_repetitions_give_the_worked_numbers(variance, expected):
 
 def test_one_repetition_says_nothing_about_noise():
     assert within_sample_variance([1, 0, 1], repetitions=1) is None
-    assert precision([1, 0, 1], repetitions=1, delta=0.05) is None
+    assert repetition_precision([1, 0, 1], repetitions=1, delta=0.05) is None
 
 
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.01])

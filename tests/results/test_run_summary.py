@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
-from deemster.results import Tally, sample_figures, summarize
+from deemster.results import MarkTable, summarize_run, summarize_samples
 from tests.results.make_runs_of_marks import cards, runs, tally_of
 
 
 def plain(rows, *, metrics=1, repetitions=1, tags=None):
-    tally = Tally(cards(metrics), samples=len(rows) // repetitions, repetitions=repetitions)
+    tally = MarkTable(cards(metrics), samples=len(rows) // repetitions, repetitions=repetitions)
     for position in range(len(rows) // repetitions):
         tally.tag(position, (tags or {}).get(position, ()))
     tally.add(
@@ -33,7 +33,7 @@ NONE = Unscored("bad_output", "because")
 
 def test_the_worked_example_of_aggregation():
     tally = plain([[score(1.0)], [score(0.8)], [score(0.4)], [NONE]])
-    figures = summarize(tally).metrics["m0"]
+    figures = summarize_run(tally).metrics["m0"]
     assert figures.mean == pytest.approx(0.7333, abs=5e-5)
     assert figures.stdev == pytest.approx(0.3055, abs=5e-5)
     assert figures.p5 == pytest.approx(0.44)
@@ -47,7 +47,7 @@ def test_the_worked_example_of_aggregation():
 
 def test_a_metric_that_failed_everywhere_counts_as_zero():
     tally = plain([[score(1.0), NONE], [score(0.8), NONE], [score(0.4), NONE], [NONE, NONE]], metrics=2)
-    summary = summarize(tally)
+    summary = summarize_run(tally)
     assert summary.macro_f1 == 0.25
     assert summary.pass_rate == 0.0
     dead = summary.metrics["m1"]
@@ -61,21 +61,21 @@ def test_a_metric_that_failed_everywhere_counts_as_zero():
 def test_repetitions_widen_the_interval_to_what_samples_are_worth():
     shares = [5, 5, 5, 4, 3, 5, 5, 0, 2, 5]
     rows = [[score(1.0 if place < share else 0.0)] for share in shares for place in range(5)]
-    summary = summarize(plain(rows, repetitions=5))
+    summary = summarize_run(plain(rows, repetitions=5))
     assert summary.pass_rate == pytest.approx(0.78)
     for interval in (summary.pass_rate_interval, summary.macro_f1_interval, summary.metrics["m0"].pass_rate_interval):
         assert interval == pytest.approx((0.4956, 0.9275), abs=5e-5)
 
 
 def test_one_minus_nine_tenths_falls_into_the_second_bin():
-    bins = summarize(plain([[score(1 - 0.9)], [score(1.0)], [score(0.0)]])).histograms["m0"]
+    bins = summarize_run(plain([[score(1 - 0.9)], [score(1.0)], [score(0.0)]])).histograms["m0"]
     assert [bar.count for bar in bins] == [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]
     assert (bins[0].low, bins[-1].high) == (0.0, 1.0)
 
 
 def test_a_sample_counts_in_each_of_its_tags_and_untagged_ones_come_last():
     tags = {0: ("b", "a"), 1: ("a",)}
-    summary = summarize(plain([[score(1.0)], [score(0.0)], [score(1.0)]], tags=tags))
+    summary = summarize_run(plain([[score(1.0)], [score(0.0)], [score(1.0)]], tags=tags))
     assert [(cohort.name, cohort.label, cohort.samples) for cohort in summary.cohorts] == [
         ("a", "a", 2),
         ("b", "b", 1),
@@ -85,30 +85,30 @@ def test_a_sample_counts_in_each_of_its_tags_and_untagged_ones_come_last():
 
 
 def test_equal_means_get_wilsons_interval():
-    figures = summarize(plain([[score(1.0)]] * 3)).metrics["m0"]
+    figures = summarize_run(plain([[score(1.0)]] * 3)).metrics["m0"]
     assert figures.mean_interval == pytest.approx((0.4385, 1.0), abs=5e-5)
 
 
 @pytest.mark.parametrize("rows", [[[score(0.5)]], [[score(0.5)], [NONE]]])
 def test_the_mean_of_one_sample_has_no_interval(rows):
-    assert summarize(plain(rows)).metrics["m0"].mean_interval is None
+    assert summarize_run(plain(rows)).metrics["m0"].mean_interval is None
 
 
 def test_the_interval_of_a_mean_is_cut_to_what_a_score_can_be():
-    figures = summarize(plain([[score(1.0)], [score(0.8)], [score(0.4)]])).metrics["m0"]
+    figures = summarize_run(plain([[score(1.0)], [score(0.8)], [score(0.4)]])).metrics["m0"]
     assert figures.mean_interval == (0.0, 1.0)
 
 
 def test_marks_with_different_thresholds_have_none_in_common():
     tally = plain([[MetricScore(0.4, threshold=0.3)], [MetricScore(0.4, threshold=0.5)]])
-    figures = summarize(tally).metrics["m0"]
+    figures = summarize_run(tally).metrics["m0"]
     assert figures.threshold is None
     assert figures.n_passed == 1
 
 
 @given(runs())
 def test_counts_add_up_per_metric_cohort_and_run(run):
-    summary = summarize(tally_of(run))
+    summary = summarize_run(tally_of(run))
     totals = summary.totals
     assert totals.marks == totals.samples * totals.repetitions * totals.metrics
     assert totals.marks == totals.scored + totals.unscored + totals.not_run
@@ -125,7 +125,7 @@ def test_counts_add_up_per_metric_cohort_and_run(run):
 
 @given(runs())
 def test_macro_f1_is_the_mean_of_the_pass_rates(run):
-    summary = summarize(tally_of(run))
+    summary = summarize_run(tally_of(run))
     for group in (summary, *summary.cohorts):
         assert group.macro_f1 == pytest.approx(statistics.fmean(f.pass_rate for f in group.metrics.values()))
         assert group.macro_f1_interval.low <= group.macro_f1 + 1e-12
@@ -136,8 +136,8 @@ def test_macro_f1_is_the_mean_of_the_pass_rates(run):
 def test_shuffling_marks_changes_no_digit(run, rng: random.Random):
     shuffled = list(run[4])
     rng.shuffle(shuffled)
-    assert summarize(tally_of(run)) == summarize(tally_of(run, shuffled))
-    assert list(sample_figures(tally_of(run))) == list(sample_figures(tally_of(run, shuffled)))
+    assert summarize_run(tally_of(run)) == summarize_run(tally_of(run, shuffled))
+    assert list(summarize_samples(tally_of(run))) == list(summarize_samples(tally_of(run, shuffled)))
 
 
 @given(runs(), st.data())
@@ -154,7 +154,7 @@ def test_losing_a_score_never_raises_the_pass_rate(run, data):
         Execution(lost.position, lost.id, lost.repetition, lost.answer, marks),
         *executions[place + 1 :],
     ]
-    before, after = summarize(tally_of(run)), summarize(tally_of(run, poorer))
+    before, after = summarize_run(tally_of(run)), summarize_run(tally_of(run, poorer))
     assert after.pass_rate <= before.pass_rate
     assert after.macro_f1 <= before.macro_f1
     assert all(after.metrics[name].pass_rate <= before.metrics[name].pass_rate for name in before.metrics)
@@ -162,7 +162,7 @@ def test_losing_a_score_never_raises_the_pass_rate(run, data):
 
 @given(runs())
 def test_figures_equal_those_of_the_standard_library_and_numpy(run):
-    summary = summarize(tally_of(run))
+    summary = summarize_run(tally_of(run))
     for place, (name, figures) in enumerate(summary.metrics.items()):
         values = [e.marks[place].score for e in run[4] if isinstance(e.marks[place], MetricScore)]
         assert figures.n_scored == len(values), name
@@ -180,7 +180,7 @@ def test_figures_equal_those_of_the_standard_library_and_numpy(run):
 @given(runs())
 def test_samples_equal_a_plain_loop_over_their_marks(run):
     samples, repetitions, metrics, _, executions = run
-    found = list(sample_figures(tally_of(run)))
+    found = list(summarize_samples(tally_of(run)))
     assert len(found) == samples
     for position, figures in enumerate(found):
         own = [execution for execution in executions if execution.position == position]

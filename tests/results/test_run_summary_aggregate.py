@@ -11,15 +11,15 @@ from deemster.records import Execution, MetricScore, Output, Unscored
 from deemster.results import (
     AggregationResult,
     AtLeast,
+    MarkTable,
     MetricsAggregator,
     MinAggregator,
-    Tally,
     WeightedMetricsAggregator,
-    decide,
+    check_gate_names,
+    decide_gate,
     read_gate,
-    sample_figures,
-    summarize,
-    unknown_names,
+    summarize_run,
+    summarize_samples,
 )
 from deemster.stats import clustered_wilson
 from tests.results.make_runs_of_marks import cards, runs
@@ -31,7 +31,7 @@ def mark(value):
 
 def tally_of(rows, *, aggregator, tags=None):
     """A tally of samples, each a list of repetitions, each a list of scores; None where an execution never came."""
-    tally = Tally(cards(2), samples=len(rows), repetitions=len(rows[0]), aggregator=aggregator)
+    tally = MarkTable(cards(2), samples=len(rows), repetitions=len(rows[0]), aggregator=aggregator)
     for position, repetitions in enumerate(rows):
         tally.tag(position, (tags or {}).get(position, ()))
         for repetition, scores in enumerate(repetitions):
@@ -46,7 +46,7 @@ ROWS = [[[1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0], [0.25, 1.0]], [[1.0, None], None]
 
 
 def test_the_run_has_the_share_of_executions_that_succeed_clustered_by_sample():
-    aggregate = summarize(tally_of(ROWS, aggregator=MetricsAggregator())).aggregate
+    aggregate = summarize_run(tally_of(ROWS, aggregator=MetricsAggregator())).aggregate
     assert aggregate.aggregator == "and"
     assert aggregate.success_rate == 3 / 6
     interval = clustered_wilson([2, 1, 0], marks=2).interval
@@ -57,19 +57,19 @@ def test_the_run_has_the_share_of_executions_that_succeed_clustered_by_sample():
 
 
 def test_one_success_of_two_samples_has_wilson_s_interval():
-    aggregate = summarize(tally_of([[[1.0, 1.0]], [[0.0, 1.0]]], aggregator=MinAggregator())).aggregate
+    aggregate = summarize_run(tally_of([[[1.0, 1.0]], [[0.0, 1.0]]], aggregator=MinAggregator())).aggregate
     assert aggregate.success_rate == 0.5
     assert [round(end, 4) for end in aggregate.interval] == [0.0945, 0.9055]
     assert aggregate.mean_score == 0.5
 
 
 def test_a_sample_succeeds_where_every_repetition_does_and_its_score_is_their_mean():
-    found = [figures.aggregate for figures in sample_figures(tally_of(ROWS, aggregator=MetricsAggregator()))]
+    found = [figures.aggregate for figures in summarize_samples(tally_of(ROWS, aggregator=MetricsAggregator()))]
     assert found == [(True, 0.875), (False, 0.8125), (False, 0.5)]
 
 
 def test_cohorts_have_an_aggregate_of_their_own():
-    summary = summarize(tally_of(ROWS, aggregator=MetricsAggregator(), tags={0: ("x", "y"), 1: ("y",)}))
+    summary = summarize_run(tally_of(ROWS, aggregator=MetricsAggregator(), tags={0: ("x", "y"), 1: ("y",)}))
     found = {cohort.label: (cohort.aggregate.success_rate, cohort.aggregate.mean_score) for cohort in summary.cohorts}
     assert found == {"x": (1.0, 0.875), "y": (0.75, 0.84375), "(untagged)": (0.0, 0.5)}
     assert summary.cohorts[0].aggregate.mean_score_interval is None
@@ -77,10 +77,10 @@ def test_cohorts_have_an_aggregate_of_their_own():
 
 def test_without_an_aggregator_there_is_none_anywhere():
     tally = tally_of(ROWS, aggregator=None)
-    summary = summarize(tally)
+    summary = summarize_run(tally)
     assert summary.aggregate is None
     assert [cohort.aggregate for cohort in summary.cohorts] == [None]
-    assert [figures.aggregate for figures in sample_figures(tally)] == [None] * 3
+    assert [figures.aggregate for figures in summarize_samples(tally)] == [None] * 3
 
 
 @settings(max_examples=60)
@@ -89,11 +89,11 @@ def test_with_an_and_gate_the_share_is_the_run_s_pass_rate_and_order_changes_not
     samples, repetitions, metrics, tags, executions = run
     summaries = []
     for _ in range(2):
-        tally = Tally(cards(metrics), samples=samples, repetitions=repetitions, aggregator=MetricsAggregator())
+        tally = MarkTable(cards(metrics), samples=samples, repetitions=repetitions, aggregator=MetricsAggregator())
         for position, names in enumerate(tags):
             tally.tag(position, names)
         tally.add(executions)
-        summaries.append(summarize(tally))
+        summaries.append(summarize_run(tally))
         executions = list(executions)
         chance.shuffle(executions)
     summary = summaries[0]
@@ -135,7 +135,7 @@ class Duck:
 
 
 def test_anything_with_aggregate_will_do():
-    aggregate = summarize(tally_of(ROWS, aggregator=Duck())).aggregate
+    aggregate = summarize_run(tally_of(ROWS, aggregator=Duck())).aggregate
     assert (aggregate.success_rate, aggregate.mean_score) == (5 / 6, pytest.approx(1.25 / 6))
 
 
@@ -147,7 +147,9 @@ def gate_of(section):
 
 
 def statuses(section, *, aggregator, tags=None):
-    decision = decide(gate_of(section), summarize(tally_of(ROWS, aggregator=aggregator, tags=tags)), metrics=METRICS)
+    decision = decide_gate(
+        gate_of(section), summarize_run(tally_of(ROWS, aggregator=aggregator, tags=tags)), metrics=METRICS
+    )
     return {check.name: (check.status, check.observed) for check in decision.checks}
 
 
@@ -184,7 +186,7 @@ def test_a_bound_on_the_aggregate_lies_between_0_and_1(bound):
 def test_rules_about_an_aggregate_need_an_aggregator():
     gate = gate_of({"min_aggregate_success": 0.5, "cohorts": {"*": {"min_aggregate_score": 0.5}}})
     with pytest.raises(ConfigurationError) as caught:
-        unknown_names(gate, metrics=METRICS, cohorts=[None])
+        check_gate_names(gate, metrics=METRICS, cohorts=[None])
     assert [(fault.where, fault.message) for fault in caught.value.issues] == [
         (
             "suite.yml#min_aggregate_success",
@@ -195,4 +197,4 @@ def test_rules_about_an_aggregate_need_an_aggregator():
             "The gate has `min_aggregate_score`, and this run has no `aggregator` to hold it to.",
         ),
     ]
-    assert unknown_names(gate, metrics=METRICS, cohorts=[None], aggregates=True) is None
+    assert check_gate_names(gate, metrics=METRICS, cohorts=[None], aggregates=True) is None

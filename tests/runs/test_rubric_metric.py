@@ -272,10 +272,10 @@ def test_a_user_metric_may_declare_criteria_too():
 def test_the_order_of_marks_changes_no_digit():
     def tallied(order):
         from deemster.records import Execution
-        from deemster.results import Tally, summarize
+        from deemster.results import MarkTable, summarize_run
 
         card = catalog.card(metric())
-        tally = Tally([card], samples=3, repetitions=2)
+        tally = MarkTable([card], samples=3, repetitions=2)
         values = [0.1, 0.7, 0.3, 1.0, 0.2, 0.9]
         executions = [
             Execution(
@@ -289,6 +289,6 @@ def test_the_order_of_marks_changes_no_digit():
         ]
         for execution in executions:
             tally.add([execution])
-        return summarize(tally).metrics["rubric"].criteria
+        return summarize_run(tally).metrics["rubric"].criteria
 
     assert tallied(range(6)) == tallied([3, 0, 5, 1, 4, 2])

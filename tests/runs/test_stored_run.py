@@ -10,7 +10,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redact_report
-from deemster.results.metric_aggregators import Among
+from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs._run_settings import parse_settings, report_settings, settings_facts, without_secrets
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_job import run_job
@@ -99,7 +99,7 @@ def test_it_is_the_same_at_every_level_of_privacy(store, level):
         {"critical": ["rouge-l"]},
         {"kind": "weighted", "weights": {"graded": 0.5}, "score_mapping": {"graded": {"0": 0, "1": 0.75}}},
         dm.results.WeightedMetricsAggregator({"graded": 2}, {"graded": MAPPING}),
-        Among(dm.results.AtLeast(1), ["graded"]),
+        SubsetAggregator(dm.results.AtLeast(1), ["graded"]),
     ],
     ids=str,
 )

@@ -27,7 +27,7 @@ from deemster.report import Destination
 from deemster.report.alignment_report import alignment_console
 from deemster.report.grading_report import grading_console
 from deemster.report.report_files import write_pieces
-from deemster.results.grading_figures import GradingFigures, grading_figures
+from deemster.results.grading_summary import GradingSummary, summarize_grading
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.grade_dataset import criterion_checks, run_grading
 from deemster.runs.grading_store import grading_status
@@ -127,7 +127,7 @@ def _delivered(grading: Grading, destinations: list[Destination], votes: str | N
     """Write and show what was asked for; how the command ends."""
     status, reason = grading_status(grading)
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
-    figures, alignment = grading_figures(grading), _alignment(grading)
+    figures, alignment = summarize_grading(grading), _alignment(grading)
     try:
         if votes is not None:
             grading.to_votes(votes)
@@ -161,7 +161,7 @@ def _alignment(grading: Grading) -> MetricsResult | None:
         return None
 
 
-def _document(grading: Grading, figures: GradingFigures, alignment: MetricsResult | None) -> Iterator[bytes]:
+def _document(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> Iterator[bytes]:
     """The results as JSON, item by item."""
     status, reason = grading_status(grading)
     head: dict[str, Any] = {

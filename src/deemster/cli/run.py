@@ -20,7 +20,7 @@ from deemster.errors import ExitCode, ReportError, visible
 from deemster.report import LEVELS, Report
 from deemster.report.report_sections import gate_verdict
 from deemster.report.text_sections import format_number
-from deemster.results import Decision
+from deemster.results import GateDecision
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_job import run_job
@@ -109,7 +109,7 @@ def exit_code(report: Report) -> ExitCode:
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
 
 
-def _conclude(gate: Decision) -> None:
+def _conclude(gate: GateDecision) -> None:
     """Say the verdict where no report was shown."""
     note(gate_verdict(gate))
     for check in gate.checks:
@@ -118,7 +118,7 @@ def _conclude(gate: Decision) -> None:
             note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
 
 
-def _warn_of_inconclusive(gate: Decision | None) -> None:
+def _warn_of_inconclusive(gate: GateDecision | None) -> None:
     """Warn of what counts as passed only because the gate knows two ways."""
     if gate is None or gate.mode == "three-way":
         return

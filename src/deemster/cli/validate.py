@@ -20,7 +20,7 @@ from deemster.formats import Reading, format_of, read_document
 from deemster.formats.read_file import FORMATS
 from deemster.records import Sample
 from deemster.report import load_report
-from deemster.results import unknown_names
+from deemster.results import check_gate_names
 from deemster.rubrics import Rubric
 from deemster.runs.evaluation_job import metric_spellings
 from deemster.runs.run_plan import survey
@@ -122,7 +122,7 @@ def _suite(file: str) -> str:
         names, cohorts = metric_spellings(plan.metrics), sorted(tags, key=str)
         parts = [f"{metric.name}/{part}" for metric in plan.metrics for part in getattr(metric, "parts", ())]
         aggregates = job.aggregator is not None
-        unknown_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
+        check_gate_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
     return (
         f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
         f"{counted(len(plan.metrics), 'metric')}, "

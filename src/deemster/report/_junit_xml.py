@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 from deemster.report._escaping import escape_line
 from deemster.report.report_entries import MarkEntry, ScoreEntry
-from deemster.results import Check
+from deemster.results import GateCheck
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -51,7 +51,7 @@ def _outcome(mark: MarkEntry) -> tuple[str, str]:
     return "failure", f"score {mark.score:.4f} against the threshold {mark.threshold:.4g}"
 
 
-def _check_outcome(check: Check) -> tuple[str, str]:
+def _check_outcome(check: GateCheck) -> tuple[str, str]:
     return {"pass": "", "fail": "failure"}.get(check.status, "skipped"), check.because
 
 

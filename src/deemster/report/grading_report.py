@@ -10,22 +10,22 @@ from deemster.report.markdown_report import render_markdown
 from deemster.report.report_sections import criteria_table
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
-from deemster.results.grading_figures import GradingFigures, JudgeFigures
+from deemster.results.grading_summary import GradingSummary, JudgeSummary
 
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
 
 
-def grading_markdown(grading: Grading, figures: GradingFigures) -> str:
+def grading_markdown(grading: Grading, figures: GradingSummary) -> str:
     """The grading as Markdown."""
     return render_markdown(grading_sections(grading, figures))
 
 
-def grading_console(grading: Grading, figures: GradingFigures, console: Console) -> None:
+def grading_console(grading: Grading, figures: GradingSummary, console: Console) -> None:
     """Print the grading as tables; what the Markdown says, it says too."""
     print_sections(grading_sections(grading, figures), console)
 
 
-def grading_sections(grading: Grading, figures: GradingFigures) -> list[TextSection]:
+def grading_sections(grading: Grading, figures: GradingSummary) -> list[TextSection]:
     """What a grading says to people, in order.
 
     Args:
@@ -42,7 +42,7 @@ def grading_sections(grading: Grading, figures: GradingFigures) -> list[TextSect
     ]
 
 
-def _lines(grading: Grading, figures: GradingFigures) -> list[TextLine]:
+def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     name: TextLine = (
         ("The dataset",) if grading.dataset.name is None else ("The dataset ", DataText(grading.dataset.name))
     )
@@ -63,7 +63,7 @@ def _lines(grading: Grading, figures: GradingFigures) -> list[TextLine]:
     return lines
 
 
-def _judge(judge: JudgeFigures) -> TextLine:
+def _judge(judge: JudgeSummary) -> TextLine:
     return (
         DataText(judge.id),
         DataText(judge.model),

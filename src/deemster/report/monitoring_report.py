@@ -8,24 +8,24 @@ from deemster.errors import counted
 from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
-from deemster.results.metric_figures import Interval
-from deemster.results.pass_rate_over_time import Monitoring, Period
+from deemster.results.metric_summary import Interval
+from deemster.results.pass_rate_over_time import PassRateHistory, Period
 
 # Cells of the small chart of a rate.
 _CELLS = 20
 
 
-def monitoring_markdown(shown: Monitoring, *, name: str) -> str:
+def monitoring_markdown(shown: PassRateHistory, *, name: str) -> str:
     """The pass rate over time as Markdown."""
     return render_markdown(monitoring_sections(shown, name=name))
 
 
-def monitoring_console(shown: Monitoring, console: Console, *, name: str) -> None:
+def monitoring_console(shown: PassRateHistory, console: Console, *, name: str) -> None:
     """Print the pass rate over time as a table."""
     print_sections(monitoring_sections(shown, name=name), console)
 
 
-def monitoring_sections(shown: Monitoring, *, name: str) -> list[TextSection]:
+def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:
     """What the numbers say to people, in order."""
     head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "0 to 1", "")
     rows = [_row(period) for period in shown.periods]
@@ -38,7 +38,7 @@ def monitoring_sections(shown: Monitoring, *, name: str) -> list[TextSection]:
     ]
 
 
-def drift_words(shown: Monitoring) -> str:
+def drift_words(shown: PassRateHistory) -> str:
     """What the test of drift says."""
     drift = shown.drift
     if drift is None:
@@ -52,7 +52,7 @@ def drift_words(shown: Monitoring) -> str:
     return f"The pass-rate has {way}: {evidence}; {rule}."
 
 
-def _lines(shown: Monitoring) -> list[str]:
+def _lines(shown: PassRateHistory) -> list[str]:
     lines = [f"{counted(shown.n, 'record')}, {shown.unscored:,} without a score."]
     if shown.baseline_rate is not None:
         lines.append(

@@ -23,7 +23,7 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import DECIMALS, Decision, Summary, Tally, sample_figures
+from deemster.results import DECIMALS, GateDecision, MarkTable, RunSummary, summarize_samples
 
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.
@@ -124,10 +124,10 @@ def assemble_report(
     *,
     run: RunEntry,
     dataset: RunSamples,
-    tally: Tally,
-    summary: Summary,
+    tally: MarkTable,
+    summary: RunSummary,
     executions: Iterable[Execution | None],
-    gate: Decision | None,
+    gate: GateDecision | None,
     tool_version: str = __version__,
 ) -> Report:
     """The report of a run, with everything in it; what is left out on purpose is left out of a copy.
@@ -173,8 +173,8 @@ def assemble_report(
     )
 
 
-def _samples(dataset: RunSamples, tally: Tally) -> Iterator[SampleEntry]:
-    for (sample, row_hash), figures in zip(_hashed(dataset), sample_figures(tally), strict=True):
+def _samples(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
+    for (sample, row_hash), figures in zip(_hashed(dataset), summarize_samples(tally), strict=True):
         yield SampleEntry(
             id=sample.id,
             row_hash=row_hash,

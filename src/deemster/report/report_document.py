@@ -26,13 +26,13 @@ from deemster.report.report_entries import (
 from deemster.report.report_files import Destination, write_report
 from deemster.results import (
     Aggregate,
-    Bin,
     Cohort,
     Cost,
-    Decision,
+    GateDecision,
+    HistogramBin,
     Interval,
-    MetricFigures,
     Precision,
+    RunMetricSummary,
     RunUsage,
     Totals,
 )
@@ -89,8 +89,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pass_rate: float
     pass_rate_interval: Interval
     metric_order: tuple[str, ...]
-    metrics: dict[str, MetricFigures]
-    histograms: dict[str, tuple[Bin, ...]]
+    metrics: dict[str, RunMetricSummary]
+    histograms: dict[str, tuple[HistogramBin, ...]]
     cohort_list: tuple[Cohort, ...] = msgspec.field(name="cohorts")
     aggregate: Aggregate | None = None
     precision: Precision | None = None
@@ -100,7 +100,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     usage: RunUsage
     cost: Cost | None = None
     budget: BudgetEntry | None = None
-    gate: Decision | None = None
+    gate: GateDecision | None = None
     adversarial: Any = None
 
     @property

@@ -20,7 +20,7 @@ from deemster.report.text_sections import (
     format_interval,
     format_number,
 )
-from deemster.results import Aggregate, CriterionFigures, Decision, Interval, MetricFigures, UsageTotals
+from deemster.results import Aggregate, CriterionSummary, GateDecision, Interval, RunMetricSummary, UsageTotals
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -73,7 +73,7 @@ def _headline(report: Report) -> TextSection:
     return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines)
 
 
-def gate_verdict(gate: Decision) -> str:
+def gate_verdict(gate: GateDecision) -> str:
     """The gate's decision in one sentence."""
     if not gate.checks:
         return "Gate: no rule is declared, so nothing was gated."
@@ -107,7 +107,7 @@ def _metrics(report: Report) -> TextSection:
     return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare))
 
 
-def _pass_mark(figures: MetricFigures) -> str | None:
+def _pass_mark(figures: RunMetricSummary) -> str | None:
     if figures.threshold is None:
         return None if figures.n_scored else "n/a"
     return f"{'>=' if figures.higher_is_better else '<='} {figures.threshold:.4g}"
@@ -344,7 +344,7 @@ def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
 
 
-def _gate(gate: Decision) -> TextSection:
+def _gate(gate: GateDecision) -> TextSection:
     rows = [
         (
             check.status,
@@ -377,7 +377,7 @@ def criteria_sections(report: Report) -> list[TextSection]:
     return [TextSection(("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed")))]
 
 
-def criteria_table(criteria: Mapping[str, CriterionFigures]) -> Iterator[tuple[str, TextLine]]:
+def criteria_table(criteria: Mapping[str, CriterionSummary]) -> Iterator[tuple[str, TextLine]]:
     """Each criterion with the cells of its row: mean, interval, judged, abstained, failed, agreement."""
     for name, figures in criteria.items():
         counts = (figures.n_judged, figures.n_abstained, figures.n_failed)

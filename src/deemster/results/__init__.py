@@ -1,9 +1,9 @@
-"""Marks in, numbers out."""
+"""Summaries of runs and gradings: statistics, cohorts, aggregators, usage and cost, and the gate."""
 
 from deemster.results.aggregator_section import aggregator_of, read_aggregator
-from deemster.results.gate_decision import Check, Decision, decide, unknown_names
+from deemster.results.gate_decision import GateCheck, GateDecision, check_gate_names, decide_gate
 from deemster.results.gate_rules import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
-from deemster.results.mark_columns import Tally
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_aggregators import (
     AggregationResult,
     Aggregator,
@@ -15,11 +15,18 @@ from deemster.results.metric_aggregators import (
     MinAggregator,
     aggregator_name,
 )
-from deemster.results.metric_figures import Bin, Corrected, CriterionFigures, Figures, Interval, MetricFigures
+from deemster.results.metric_summary import (
+    CorrectedPassRate,
+    CriterionSummary,
+    HistogramBin,
+    Interval,
+    MetricSummary,
+    RunMetricSummary,
+)
 from deemster.results.repetition_precision import Precision, RunPrecision
-from deemster.results.run_summary import UNTAGGED, Aggregate, Cohort, Summary, Totals, summarize
-from deemster.results.sample_figures import DECIMALS, MetricSpread, SampleFigures, sample_figures
-from deemster.results.usage_totals import Cost, Latency, ModelCost, RunUsage, UsageTotals
+from deemster.results.run_summary import UNTAGGED, Aggregate, Cohort, RunSummary, Totals, summarize_run
+from deemster.results.sample_summary import DECIMALS, MetricSpread, SampleSummary, summarize_samples
+from deemster.results.usage_and_cost import Cost, Latency, ModelCost, RunUsage, UsageTotals
 from deemster.results.weighted_aggregator import WeightedMetricsAggregator
 
 __all__ = [
@@ -31,42 +38,42 @@ __all__ = [
     "Aggregator",
     "Allowance",
     "AtLeast",
-    "Bin",
-    "Check",
     "Cohort",
-    "Corrected",
+    "CorrectedPassRate",
     "Cost",
-    "CriterionFigures",
+    "CriterionSummary",
     "Critical",
-    "Decision",
-    "Figures",
     "Gate",
+    "GateCheck",
+    "GateDecision",
     "GeometricAggregator",
+    "HistogramBin",
     "Interval",
     "Latency",
-    "MetricFigures",
+    "MarkTable",
     "MetricResult",
     "MetricSpread",
+    "MetricSummary",
     "MetricsAggregator",
     "MinAggregator",
     "ModelCost",
     "Precision",
+    "RunMetricSummary",
     "RunPrecision",
+    "RunSummary",
     "RunUsage",
-    "SampleFigures",
-    "Summary",
-    "Tally",
+    "SampleSummary",
     "Totals",
     "UsageTotals",
     "WeightedMetricsAggregator",
     "aggregator_name",
     "aggregator_of",
-    "decide",
+    "check_gate_names",
+    "decide_gate",
     "read_aggregator",
     "read_allowance",
     "read_gate",
-    "sample_figures",
-    "summarize",
-    "unknown_names",
+    "summarize_run",
+    "summarize_samples",
     "with_allowance",
 ]

@@ -17,7 +17,12 @@ from deemster.results.metric_aggregators import (
     MetricsAggregator,
     MinAggregator,
 )
-from deemster.results.weighted_aggregator import Misfit, WeightedMetricsAggregator, unweighted, weighted_issues
+from deemster.results.weighted_aggregator import (
+    AggregatorIssue,
+    WeightedMetricsAggregator,
+    missing_weight_message,
+    weighted_issues,
+)
 
 PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
     "and": MetricsAggregator,
@@ -83,7 +88,7 @@ def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
     return aggregator
 
 
-def misfits(aggregator: Aggregator, names: Sequence[str]) -> Iterator[Misfit]:
+def misfits(aggregator: Aggregator, names: Sequence[str]) -> Iterator[AggregatorIssue]:
     """Why an aggregator cannot be used with the metrics of a run.
 
     Args:
@@ -93,17 +98,17 @@ def misfits(aggregator: Aggregator, names: Sequence[str]) -> Iterator[Misfit]:
     if isinstance(aggregator, WeightedMetricsAggregator):
         for name in aggregator.weights:
             if name not in names:
-                yield Misfit(("weights", name), _unknown(name, names))
+                yield AggregatorIssue(("weights", name), _unknown(name, names))
         for name in names:
             if name not in aggregator.weights:
-                yield Misfit(("weights",), unweighted(name, aggregator.weights))
+                yield AggregatorIssue(("weights",), missing_weight_message(name, aggregator.weights))
     elif isinstance(aggregator, Critical):
         for place, name in enumerate(aggregator.names):
             if name not in names:
-                yield Misfit(("critical", place), _unknown(name, names))
+                yield AggregatorIssue(("critical", place), _unknown(name, names))
     elif isinstance(aggregator, AtLeast) and aggregator.k > len(names):
         message = f"`at-least` asks for {aggregator.k} metrics, and this run has {len(names)}: it could never succeed."
-        yield Misfit(("at-least",), message)
+        yield AggregatorIssue(("at-least",), message)
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
@@ -117,7 +122,7 @@ class _Reader:
     def __init__(self, metrics: Mapping[str, str] | None, idle: frozenset[str]) -> None:
         self.metrics = metrics
         self.idle = idle
-        self.issues: list[Misfit] = []
+        self.issues: list[AggregatorIssue] = []
 
     def aggregator(self, value: Any) -> MetricsAggregator | None:
         if isinstance(value, str):
@@ -195,7 +200,7 @@ class _Reader:
             mapping[key if number is None else number] = value
         return mapping
 
-    def _spelt(self, issue: Misfit, given: Any) -> Misfit:
+    def _spelt(self, issue: AggregatorIssue, given: Any) -> AggregatorIssue:
         """A issue at the key as the file spells it."""
         if len(issue.path) < 3:
             return issue
@@ -241,7 +246,7 @@ class _Reader:
         return name if self.metrics is None else self.metrics.get(name, name)
 
     def _issue(self, path: tuple[str | int, ...], message: str) -> None:
-        self.issues.append(Misfit(path, message))
+        self.issues.append(AggregatorIssue(path, message))
 
 
 def _is_map(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Gate rules, the checks they yield, and the decision over them."""
+"""The gate: checks every rule against the summary of a run and decides whether it passes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Issue, counted, did_you_mean
 from deemster.results.gate_rules import EVERY, Gate, Rule
-from deemster.results.metric_figures import CriterionFigures, Interval
-from deemster.results.run_summary import UNTAGGED, Cohort, Summary
+from deemster.results.metric_summary import CriterionSummary, Interval
+from deemster.results.run_summary import UNTAGGED, Cohort, RunSummary
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
 _AGGREGATES = ("aggregate_success", "aggregate_score")
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rule found.
+class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The check of one rule.
 
     Attributes:
         name: The rule, as its path in the suite.
-        observed: The number it looked at; None where it is undefined.
-        low: The lower end of its interval, where it has one.
+        observed: The number that was compared; None if it is undefined.
+        low: The lower end of its interval, if it has one.
         high: The upper end.
         required: The bound.
         status: Whether the rule holds.
@@ -38,28 +38,28 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate's answer.
+class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision of the gate.
 
     Attributes:
-        decision: `pass`, `fail`, or `inconclusive` (only where the gate asks for three ways).
+        decision: `pass`, `fail`, or `inconclusive` (only if the gate is three-way).
         mode: `two-way` or `three-way`.
         checks: Every rule's check.
     """
 
     decision: Literal["pass", "fail", "inconclusive"]
     mode: Literal["two-way", "three-way"]
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code this decision alone asks for."""
+        """The exit code that follows from the decision alone."""
         codes = {"pass": ExitCode.PASSED, "fail": ExitCode.GATE_FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
         return codes[self.decision]
 
 
 class _Reading(NamedTuple):
-    """A number a rule looks at, why it is missing where it is, and what it leaves out where it does."""
+    """The number that a rule compares, why it may be missing, and what it leaves out."""
 
     observed: float | None
     interval: Interval | None = None
@@ -67,7 +67,7 @@ class _Reading(NamedTuple):
     partial: str = ""
 
 
-def unknown_names(
+def check_gate_names(
     gate: Gate,
     *,
     metrics: Mapping[str, str],
@@ -89,12 +89,12 @@ def unknown_names(
     """
     labels = [UNTAGGED if name is None else name for name in cohorts]
     issues: list[Issue] = []
-    told = frozenset(parts)
+    criteria = frozenset(parts)
     for rule in gate.rules:
-        if rule.metric in told and rule.metric not in metrics:
+        if rule.metric in criteria and rule.metric not in metrics:
             issues += _part_issues(rule)
         elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
-            known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *told]))
+            known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *criteria]))
             issues.append(
                 Issue(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
             )
@@ -129,11 +129,11 @@ def _part_issues(rule: Rule) -> Iterator[Issue]:
 
 
 def _is_idle(name: str, gate: Gate) -> bool:
-    """Whether a name is that of a metric, or of a criterion of one, that this run was told to leave out."""
+    """Whether a name is that of a metric that this run leaves out, or of one of its criteria."""
     return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
 
 
-def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decision:
+def decide_gate(gate: Gate, summary: RunSummary, *, metrics: Mapping[str, str]) -> GateDecision:
     """Check every rule against a summary.
 
     Args:
@@ -149,10 +149,10 @@ def decide(gate: Gate, summary: Summary, *, metrics: Mapping[str, str]) -> Decis
         decision = "inconclusive"
     else:
         decision = "pass"
-    return Decision(decision=decision, mode=gate.decision, checks=checks)
+    return GateDecision(decision=decision, mode=gate.decision, checks=checks)
 
 
-def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]) -> Iterator[Check]:
+def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str]) -> Iterator[GateCheck]:
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
         failed = f"{criterion.n_failed:,} of {counted(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
@@ -183,8 +183,8 @@ def _checks(rule: Rule, gate: Gate, summary: Summary, metrics: Mapping[str, str]
             yield _check(rule, name, reading)
 
 
-def _criterion(name: str, summary: Summary, metrics: Mapping[str, str]) -> CriterionFigures | None:
-    """The figures of a criterion that is named as `metric/criterion`; None where the run has none of that name."""
+def _criterion(name: str, summary: RunSummary, metrics: Mapping[str, str]) -> CriterionSummary | None:
+    """The summary of the criterion that is named as `metric/criterion`; None if the run has none of that name."""
     for spelling, metric in metrics.items():
         if name.startswith(f"{spelling}/"):
             found = (summary.metrics[metric].criteria or {}).get(name.removeprefix(f"{spelling}/"))
@@ -193,8 +193,8 @@ def _criterion(name: str, summary: Summary, metrics: Mapping[str, str]) -> Crite
     return None
 
 
-def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> _Reading:
-    """The quality that a rule looks at, of the run or of a cohort."""
+def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) -> _Reading:
+    """The quality that a rule compares, of the run or of a cohort."""
     if rule.metric is not None:
         figures = part.metrics[metrics[rule.metric]]
         if rule.quantity == "mean":
@@ -207,7 +207,7 @@ def _reading(rule: Rule, part: Summary | Cohort, metrics: Mapping[str, str]) -> 
     return _Reading(part.pass_rate, part.pass_rate_interval)
 
 
-def _aggregate_reading(rule: Rule, part: Summary | Cohort) -> _Reading:
+def _aggregate_reading(rule: Rule, part: RunSummary | Cohort) -> _Reading:
     aggregate = part.aggregate
     if aggregate is None:
         return _Reading(None, missing="the run has no aggregator")
@@ -216,8 +216,8 @@ def _aggregate_reading(rule: Rule, part: Summary | Cohort) -> _Reading:
     return _Reading(aggregate.mean_score, aggregate.mean_score_interval)
 
 
-def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:
-    """What only a run as a whole has: unscored marks, cost, latency. None where the rule is about a quality."""
+def _whole_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
+    """What only a whole run has: unscored marks, cost, latency. None if the rule is about a quality."""
     if rule.quantity == "unscored":
         totals = summary.totals
         return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
@@ -239,10 +239,10 @@ def _whole_reading(rule: Rule, summary: Summary) -> _Reading | None:
     return None
 
 
-def _check(rule: Rule, name: str, reading: _Reading) -> Check:
+def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
     value = reading.observed
     if value is None:
-        # A quality nobody measured is not reached; a cost nobody recorded may be anything.
+        # A quality that was not measured is not reached. A cost or latency that was not recorded is unknown.
         unknown = rule.quantity in ("cost_usd", "p95_latency_s")
         return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
     word = "the estimate"
@@ -261,8 +261,8 @@ def _check(rule: Rule, name: str, reading: _Reading) -> Check:
     return _result(rule, name, reading, "pass" if holds else "fail", because)
 
 
-def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> Check:
+def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> GateCheck:
     low, high = reading.interval or (None, None)
-    return Check(
+    return GateCheck(
         name=name, observed=reading.observed, low=low, high=high, required=rule.bound, status=status, because=because
     )

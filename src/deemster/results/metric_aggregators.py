@@ -19,12 +19,12 @@ class MetricResult(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         score: Within [0, 1]; None only beside an error.
-        rubric_score: The value on the metric's own scale, where it has one.
+        rubric_score: The value on the metric's own scale, if it has one.
         success: Whether the metric passed.
         threshold: The pass mark.
         higher_is_better: Whether a higher score is a better one.
         explanation: The reason a judge gave.
-        error: Why there is no score to count.
+        error: Why there is no score.
 
     Raises:
         ValueError: There is neither a score nor an error, or the score is outside [0, 1].
@@ -47,7 +47,7 @@ class MetricResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def quality(self) -> float:
-        """The score, turned round where a lower one is better; 0 where there is none.
+        """The score, or 1 minus it if lower is better; 0 if there is none.
 
         >>> MetricResult(0.25, higher_is_better=False).quality
         0.75
@@ -60,10 +60,10 @@ class MetricResult(msgspec.Struct, frozen=True, gc=False):
 NamedResults: TypeAlias = Mapping[str, MetricResult]
 
 
-def result_of(mark: Mark) -> MetricResult:
-    """The view of a mark; one that is unscored carries an error."""
+def result_from_mark(mark: Mark) -> MetricResult:
+    """A mark as aggregators see it; an unscored mark becomes an error."""
     if isinstance(mark, MetricScore):
-        # Judges of the house call it `judge_reason`, those of others often `reason`.
+        # The judges of this package write `judge_reason`; others often write `reason`.
         reason = mark.details.get("judge_reason", mark.details.get("reason"))
         return MetricResult(
             mark.score,
@@ -77,7 +77,7 @@ def result_of(mark: Mark) -> MetricResult:
 
 
 class AggregationResult(msgspec.Struct, frozen=True, gc=False):
-    """What an aggregator makes of the results of one execution.
+    """The combined result of one execution.
 
     Raises:
         ValueError: The score is not finite.
@@ -92,7 +92,7 @@ class AggregationResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Aggregator(Protocol):
-    """Makes one result of several."""
+    """Combines the results of several metrics into one."""
 
     def aggregate(self, named_results: NamedResults) -> AggregationResult:
         """The aggregate of results by metric name."""
@@ -100,9 +100,9 @@ class Aggregator(Protocol):
 
 
 class MetricsAggregator:
-    """Succeeds where every metric does; the score is the mean quality.
+    """Succeeds if every metric does; the score is the mean quality.
 
-    Quality is the score, turned round where a lower one is better. A subclass may replace ``compute_success`` and
+    Quality is the score, or 1 minus it if lower is better. A subclass may replace ``compute_success`` and
     ``compute_score``; ``aggregate`` uses what it replaces.
 
     >>> results = {"right": MetricResult(1.0, success=True), "wordy": MetricResult(0.25, None, True, 0.5, False)}
@@ -116,14 +116,14 @@ class MetricsAggregator:
 
     def compute_score(self, named_results: NamedResults) -> float:
         """The mean quality of the results without an error; 0.0 for none at all."""
-        values = qualities(named_results)
+        values = result_qualities(named_results)
         return math.fsum(values) / len(values) if values else 0.0
 
     def aggregate(self, named_results: NamedResults) -> AggregationResult:
         """Success and score together.
 
-        Results that carry an error are left out of the score and force success to False, whatever the subclass. Where
-        nothing is left, the result is ``(False, 0.0)``.
+        Results with an error are left out of the score and make success False, in every subclass. If nothing is left,
+        the result is ``(False, 0.0)``.
 
         Raises:
             ConfigurationError: The aggregator does not fit the results.
@@ -136,11 +136,11 @@ class MetricsAggregator:
         return AggregationResult(whole and bool(self.compute_success(kept)), float(self.compute_score(kept)))
 
     def __str__(self) -> str:
-        return _called(self, "and")
+        return _own_name(self, "and")
 
 
 class MinAggregator(MetricsAggregator):
-    """Succeeds where every metric does; the score is the weakest quality.
+    """Succeeds if every metric does; the score is the lowest quality.
 
     >>> MinAggregator().compute_score({"a": MetricResult(0.9), "b": MetricResult(0.75, higher_is_better=False)})
     0.25
@@ -148,14 +148,14 @@ class MinAggregator(MetricsAggregator):
 
     def compute_score(self, named_results: NamedResults) -> float:
         """The least quality; 0.0 for none at all."""
-        return min(qualities(named_results), default=0.0)
+        return min(result_qualities(named_results), default=0.0)
 
     def __str__(self) -> str:
-        return _called(self, "min")
+        return _own_name(self, "min")
 
 
 class GeometricAggregator(MetricsAggregator):
-    """Succeeds where every metric does; the score is the geometric mean of the qualities, 0 where one of them is.
+    """Succeeds if every metric does; the score is the geometric mean of the qualities, 0 if one of them is.
 
     >>> GeometricAggregator().compute_score({"a": MetricResult(1.0), "b": MetricResult(0.25)})
     0.5
@@ -163,20 +163,20 @@ class GeometricAggregator(MetricsAggregator):
 
     def compute_score(self, named_results: NamedResults) -> float:
         """The geometric mean of the qualities; 0.0 for none at all."""
-        values = qualities(named_results)
+        values = result_qualities(named_results)
         low = min(values, default=0.0)
         if low == 0.0:
             return 0.0
-        # Logarithms, since a product of many small numbers is 0; their rounding must not leave the values' own range.
+        # A product of many small numbers would be 0, so logarithms are added; rounding must not leave the range.
         mean = math.exp(math.fsum(map(math.log, values)) / len(values))
         return min(max(mean, low), max(values))
 
     def __str__(self) -> str:
-        return _called(self, "geometric")
+        return _own_name(self, "geometric")
 
 
 class AtLeast(MetricsAggregator):
-    """Succeeds where at least so many metrics do; the score is the mean quality.
+    """Succeeds if at least `k` metrics do; the score is the mean quality.
 
     Args:
         k: How many must succeed.
@@ -198,11 +198,11 @@ class AtLeast(MetricsAggregator):
         return sum(result.success for result in named_results.values()) >= self.k
 
     def __str__(self) -> str:
-        return _called(self, f"at-least {self.k}")
+        return _own_name(self, f"at-least {self.k}")
 
 
 class Critical(MetricsAggregator):
-    """Succeeds where every critical metric does; the score is the mean quality of all.
+    """Succeeds if every critical metric does; the score is the mean quality of all.
 
     Args:
         names: The critical metrics.
@@ -235,11 +235,11 @@ class Critical(MetricsAggregator):
         return all(named_results[name].success for name in self.names)
 
     def __str__(self) -> str:
-        return _called(self, f"critical {', '.join(self.names)}")
+        return _own_name(self, f"critical {', '.join(self.names)}")
 
 
-class Among(MetricsAggregator):
-    """Another aggregator over some of the metrics, such as those of a ready-made group; the others count for nothing.
+class SubsetAggregator(MetricsAggregator):
+    """Another aggregator over some of the metrics, such as those of a ready-made group.
 
     Args:
         aggregator: What makes one result of them.
@@ -266,22 +266,22 @@ class Among(MetricsAggregator):
         return f"{aggregator_name(self.aggregator)} over {', '.join(self.names)}"
 
 
-def qualities(named_results: NamedResults) -> list[float]:
+def result_qualities(named_results: NamedResults) -> list[float]:
     """The quality of every result without an error."""
     return [result.quality for result in named_results.values() if result.error is None]
 
 
 def aggregator_name(aggregator: Aggregator) -> str:
-    """How reports call an aggregator: what a suite would say of it, or where user code stands."""
+    """The name of an aggregator in reports: its words in a suite, or the import path of user code."""
     return str(aggregator) if isinstance(aggregator, MetricsAggregator) else import_path(type(aggregator))
 
 
 def import_path(thing: Any) -> str:
-    """Where a class or function stands, as `module:name`."""
+    """The import path of a class or function, as `module:name`."""
     return f"{getattr(thing, '__module__', '?')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
 
 
-def _called(aggregator: MetricsAggregator, name: str) -> str:
-    """The name of an aggregator of the house; a subclass elsewhere does something else and is called by its place."""
+def _own_name(aggregator: MetricsAggregator, name: str) -> str:
+    """The name of an aggregator of this package; a subclass elsewhere is named by its import path."""
     kind = type(aggregator)
     return name if kind.__module__.startswith(f"{__package__}.") else import_path(kind)

@@ -11,18 +11,18 @@ from typing import NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.results.metric_figures import Interval, ends
+from deemster.results.metric_summary import Interval, interval_ends
 from deemster.stats import wilson
 from deemster.stats.drift_test import Drift, rate_drift
 
 PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
-# Control charts flag what lies three standard errors away.
+# Control charts flag a rate that lies three standard errors away.
 _SIGMAS = 3.0
 
 
-class Seen(NamedTuple):
-    """One record: when it was made, and whether it passed; None where it could not be scored."""
+class MonitoredRecord(NamedTuple):
+    """One record: when it was made, and whether it passed; None if it could not be scored."""
 
     at: datetime
     passed: bool | None
@@ -32,14 +32,14 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     """The records of one period.
 
     Attributes:
-        start: When it begins: the calendar's border, or the first record's time where periods are counts of records.
+        start: When it begins: by the calendar, or the time of its first record if a period is a number of records.
         n: Records.
-        unscored: Of them, those without a score; they are in no rate.
+        unscored: Of them, those without a score; no rate counts them.
         passed: Of the scored ones, those that passed.
-        pass_rate: passed / scored; None where none is scored.
+        pass_rate: passed / scored; None if none is scored.
         interval: Wilson's, 95 %.
-        limits: What the baseline's rate lets expect for so many records; None before there is a baseline.
-        outside: Whether the rate lies outside these limits.
+        limits: The control limits: where the rate of so many records is expected; None before there is a baseline.
+        outside: Whether the rate lies outside the limits.
     """
 
     start: str
@@ -52,7 +52,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     outside: bool
 
 
-class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
+class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
     """A pass rate over time.
 
     Attributes:
@@ -74,19 +74,19 @@ class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
     periods: tuple[Period, ...]
 
 
-def monitored(
-    records: Iterable[Seen], *, every: str = "day", baseline: int = BASELINE, alpha: float = 0.05
-) -> Monitoring:
+def track_pass_rate(
+    records: Iterable[MonitoredRecord], *, every: str = "day", baseline: int = BASELINE, alpha: float = 0.05
+) -> PassRateHistory:
     """Follow a pass rate over time.
 
-    The first scored records are the baseline. How many these are must be chosen before looking; a test with a baseline
-    chosen afterwards is none.
+    The first scored records are the baseline. Choose how many before you look at the data: a test with a baseline that
+    was chosen afterwards is not valid.
 
     Args:
         records: In any order; of equal times, in the order given.
         every: `hour`, `day`, `week`, `month` (UTC), or a number of records.
         baseline: How many scored records make the baseline.
-        alpha: The share of false alarms that is accepted, over all looks there will ever be.
+        alpha: The probability of a false alarm that is accepted, over all times that anyone looks.
 
     Raises:
         ConfigurationError: `every`, `baseline` or `alpha` is none.
@@ -111,7 +111,7 @@ def monitored(
             later.append((sum(tested), len(tested)))
         began = number if isinstance(number, datetime) else members[0].at
         periods.append(_period(began, members, scored, None if rate is None else (sum(first), baseline)))
-    return Monitoring(
+    return PassRateHistory(
         every=every,
         n=len(ordered),
         unscored=sum(record.passed is None for record in ordered),
@@ -123,7 +123,7 @@ def monitored(
 
 
 def _period(
-    began: datetime, members: Sequence[Seen], scored: Sequence[bool], baseline: tuple[int, int] | None
+    began: datetime, members: Sequence[MonitoredRecord], scored: Sequence[bool], baseline: tuple[int, int] | None
 ) -> Period:
     passed = sum(scored)
     share = wilson(passed, len(scored))
@@ -134,7 +134,7 @@ def _period(
         unscored=len(members) - len(scored),
         passed=passed,
         pass_rate=share.value,
-        interval=ends(share.interval),
+        interval=interval_ends(share.interval),
         limits=limits,
         outside=limits is not None and share.value is not None and not limits[0] <= share.value <= limits[1],
     )
@@ -147,8 +147,8 @@ def _limits(passed: int, trials: int, n: int) -> Interval:
     return Interval(max(0.0, rate - reach), min(1.0, rate + reach))
 
 
-def _grouping(every: str) -> Callable[[int, Seen], Hashable]:
-    """The function that tells a record's period from its place and time."""
+def _grouping(every: str) -> Callable[[int, MonitoredRecord], Hashable]:
+    """The function that gives the period of a record by its place and time."""
     if every.isascii() and every.isdecimal() and int(every) > 0:
         size = int(every)
         return lambda place, _: place // size
@@ -156,10 +156,10 @@ def _grouping(every: str) -> Callable[[int, Seen], Hashable]:
         raise ConfigurationError(
             f"A period is {', '.join(PERIODS)} or a number of records, not `{every}`. {did_you_mean(every, PERIODS)}"
         )
-    return lambda _, record: _border(record.at.astimezone(UTC), every)
+    return lambda _, record: _period_start(record.at.astimezone(UTC), every)
 
 
-def _border(at: datetime, every: str) -> datetime:
+def _period_start(at: datetime, every: str) -> datetime:
     at = at.replace(minute=0, second=0, microsecond=0)
     if every == "hour":
         return at

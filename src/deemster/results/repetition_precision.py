@@ -1,4 +1,4 @@
-"""What repeated sampling says: how far a result wobbles by itself, and which difference could be seen."""
+"""Precision from repetitions: how much a result varies by itself, and which difference could be seen."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from deemster.stats.confidence_interval import normal_quantile
 
-# Upper 95 % bound on a rate that was never seen in R trials ("rule of three").
+# The upper 95 % bound of a rate is 3/R if nothing was seen in R trials ("rule of three").
 _UNSEEN = 3
 
 
 class RunPrecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for the pass rate of the whole run on these samples."""
+    """How finely the pass rates of two whole runs on these samples can be told apart."""
 
     resolution: float
     resolvable: bool
@@ -23,7 +23,7 @@ class RunPrecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Precision(msgspec.Struct, frozen=True, kw_only=True):
-    """How finely repeated runs can be told apart."""
+    """How finely the pass rates of one sample in two runs can be told apart, and those of the whole run."""
 
     within_sample_variance: float
     resolution: float
@@ -91,7 +91,7 @@ def required_repetitions(variance: float, delta: float, *, samples: int = 1) -> 
     return max(1, math.ceil(round(needed / samples, 9)))
 
 
-def precision(passed: ArrayLike, *, repetitions: int, delta: float) -> Precision | None:
+def repetition_precision(passed: ArrayLike, *, repetitions: int, delta: float) -> Precision | None:
     """How finely this run resolves, per sample and as a whole. Undefined (None) below two repetitions.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The whole run in a handful of numbers, overall and per cohort."""
+"""The summary of a run: macro-F1, pass rates, every metric, every cohort, usage and cost."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.results.mark_columns import Tally
-from deemster.results.metric_figures import (
+from deemster.results.mark_table import MarkTable
+from deemster.results.metric_summary import (
     NOT_RUN,
     SCORED,
-    Bin,
-    Figures,
+    HistogramBin,
     Interval,
-    MetricFigures,
-    ends,
-    figures,
+    MetricSummary,
+    RunMetricSummary,
     histogram,
+    interval_ends,
     mean_interval,
+    metric_summary_fields,
     sample_means,
 )
-from deemster.results.repetition_precision import Precision, precision
-from deemster.results.usage_totals import Cost, RunUsage, cost, run_usage
+from deemster.results.repetition_precision import Precision, repetition_precision
+from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
 from deemster.stats import clustered_wilson
 
 UNTAGGED = "(untagged)"
@@ -32,14 +32,14 @@ _T = TypeVar("_T")
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an aggregator of several metrics makes of the run.
+    """The aggregate of several metrics over a run or a cohort.
 
     Attributes:
-        aggregator: Which one it is.
-        success_rate: The share of executions that it lets pass; without repetitions, of samples.
-        interval: Wilson's 95 % interval of it, clustered by sample.
-        mean_score: The mean of its scores over all executions.
-        mean_score_interval: A 95 % interval of it over per-sample means; None below two samples.
+        aggregator: The name of the aggregator.
+        success_rate: The share of executions that succeed; without repetitions, of samples.
+        interval: Wilson's 95 % interval of the success rate, clustered by sample.
+        mean_score: The mean aggregate score over all executions.
+        mean_score_interval: The 95 % interval of the mean score over per-sample means; None below two samples.
     """
 
     aggregator: str
@@ -61,12 +61,12 @@ class Cohort(msgspec.Struct, frozen=True, kw_only=True):
     macro_f1_interval: Interval
     pass_rate: float
     pass_rate_interval: Interval
-    metrics: dict[str, Figures]
+    metrics: dict[str, MetricSummary]
     aggregate: Aggregate | None = None
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """How much there was of everything."""
+    """The counts of a run."""
 
     samples: int
     repetitions: int
@@ -79,7 +79,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     target_failures: int
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is computed from the marks of a run."""
 
     totals: Totals
@@ -88,8 +88,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pass_rate: float
     pass_rate_interval: Interval
     metric_order: tuple[str, ...]
-    metrics: dict[str, MetricFigures]
-    histograms: dict[str, tuple[Bin, ...]]
+    metrics: dict[str, RunMetricSummary]
+    histograms: dict[str, tuple[HistogramBin, ...]]
     cohorts: tuple[Cohort, ...]
     aggregate: Aggregate | None
     precision: Precision | None
@@ -98,74 +98,76 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     answers_without_usage: int
 
 
-def summarize(tally: Tally, *, delta: float = 0.05) -> Summary:
-    """Turn marks into numbers.
+def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
+    """Summarize the marks of a run.
 
     Args:
-        tally: The marks of a finished or stopped run.
-        delta: The difference that repeated runs should be able to show.
+        marks: The marks of a finished or stopped run.
+        delta: The difference between two runs that repetitions should be able to show.
 
     Raises:
         ValueError: The difference is outside (0, 1].
     """
-    names = tuple(card.name for card in tally.cards)
-    macro_f1, macro_f1_interval = _macro_f1(tally.passed)
-    pass_rate, pass_rate_interval = _pass_rate(tally.passed)
-    spending = dict(zip(names, tally.scoring_spending, strict=True))
-    return Summary(
-        totals=_totals(tally),
+    names = tuple(card.name for card in marks.cards)
+    macro_f1, macro_f1_interval = _macro_f1(marks.passed)
+    pass_rate, pass_rate_interval = _pass_rate(marks.passed)
+    spending = dict(zip(names, marks.scoring_usage, strict=True))
+    return RunSummary(
+        totals=_totals(marks),
         macro_f1=macro_f1,
         macro_f1_interval=macro_f1_interval,
         pass_rate=pass_rate,
         pass_rate_interval=pass_rate_interval,
         metric_order=names,
-        metrics={name: _metric(tally, place) for place, name in enumerate(names)},
+        metrics={name: _metric(marks, place) for place, name in enumerate(names)},
         histograms={
-            name: histogram(tally.scores[:, :, place], tally.causes[:, :, place]) for place, name in enumerate(names)
+            name: histogram(marks.scores[:, :, place], marks.causes[:, :, place]) for place, name in enumerate(names)
         },
-        cohorts=tuple(_cohort(tally, name, positions) for name, positions in tally.cohorts),
-        aggregate=_aggregate(tally, slice(None)),
-        precision=precision(tally.passed.all(axis=2).sum(axis=1), repetitions=tally.repetitions, delta=delta),
-        usage=run_usage(tally.target_spending, spending),
-        cost=cost([tally.target_spending, *tally.scoring_spending]),
-        answers_without_usage=tally.without_usage,
+        cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
+        aggregate=_aggregate(marks, slice(None)),
+        precision=repetition_precision(
+            marks.passed.all(axis=2).sum(axis=1), repetitions=marks.repetitions, delta=delta
+        ),
+        usage=run_usage(marks.target_usage, spending),
+        cost=total_cost([marks.target_usage, *marks.scoring_usage]),
+        answers_without_usage=marks.without_usage,
     )
 
 
-def _totals(tally: Tally) -> Totals:
-    not_run = int(np.count_nonzero(tally.causes == NOT_RUN))
-    scored = int(np.count_nonzero(tally.causes == SCORED))
+def _totals(marks: MarkTable) -> Totals:
+    not_run = int(np.count_nonzero(marks.causes == NOT_RUN))
+    scored = int(np.count_nonzero(marks.causes == SCORED))
     return Totals(
-        samples=tally.samples,
-        repetitions=tally.repetitions,
-        executions=tally.samples * tally.repetitions,
-        metrics=len(tally.cards),
-        marks=tally.causes.size,
+        samples=marks.samples,
+        repetitions=marks.repetitions,
+        executions=marks.samples * marks.repetitions,
+        metrics=len(marks.cards),
+        marks=marks.causes.size,
         scored=scored,
-        unscored=tally.causes.size - scored - not_run,
+        unscored=marks.causes.size - scored - not_run,
         not_run=not_run,
-        target_failures=tally.target_failures,
+        target_failures=marks.target_failures,
     )
 
 
-def _metric(tally: Tally, place: int) -> MetricFigures:
-    card = tally.cards[place]
-    thresholds: set[float | None] = {*tally.thresholds[place]} or {card.threshold}
-    directions = tally.directions[place]
-    return MetricFigures(
-        **figures(tally.scores[:, :, place], tally.causes[:, :, place], tally.passed[:, :, place]),
+def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
+    card = marks.cards[place]
+    thresholds: set[float | None] = {*marks.thresholds[place]} or {card.threshold}
+    directions = marks.directions[place]
+    return RunMetricSummary(
+        **metric_summary_fields(marks.scores[:, :, place], marks.causes[:, :, place], marks.passed[:, :, place]),
         spec=card.spec,
         identity=card.identity,
         family=card.family,
         threshold=next(iter(thresholds)) if len(thresholds) == 1 else None,
-        # Marks that do not agree say nothing of the metric as a whole.
+        # If the marks disagree, the metric itself says which direction is better.
         higher_is_better=next(iter(directions)) if len(directions) == 1 else card.higher_is_better,
-        criteria=tally.criteria[place].figures() if place in tally.criteria else None,
+        criteria=marks.criteria[place].summarize() if place in marks.criteria else None,
     )
 
 
-def _cohort(tally: Tally, name: str | None, positions: NDArray[np.int64]) -> Cohort:
-    scores, causes, passed = tally.scores[positions], tally.causes[positions], tally.passed[positions]
+def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) -> Cohort:
+    scores, causes, passed = marks.scores[positions], marks.causes[positions], marks.passed[positions]
     macro_f1, macro_f1_interval = _macro_f1(passed)
     pass_rate, pass_rate_interval = _pass_rate(passed)
     return Cohort(
@@ -173,36 +175,38 @@ def _cohort(tally: Tally, name: str | None, positions: NDArray[np.int64]) -> Coh
         label=UNTAGGED if name is None else name,
         untagged=name is None,
         samples=len(positions),
-        executions=len(positions) * tally.repetitions,
+        executions=len(positions) * marks.repetitions,
         macro_f1=macro_f1,
         macro_f1_interval=macro_f1_interval,
         pass_rate=pass_rate,
         pass_rate_interval=pass_rate_interval,
         metrics={
-            card.name: Figures(**figures(scores[:, :, place], causes[:, :, place], passed[:, :, place]))
-            for place, card in enumerate(tally.cards)
+            card.name: MetricSummary(
+                **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place])
+            )
+            for place, card in enumerate(marks.cards)
         },
-        aggregate=_aggregate(tally, positions),
+        aggregate=_aggregate(marks, positions),
     )
 
 
-def _aggregate(tally: Tally, positions: NDArray[np.int64] | slice) -> Aggregate | None:
-    outcomes = tally.outcomes
-    if outcomes is None:
+def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggregate | None:
+    aggregates = marks.aggregates
+    if aggregates is None:
         return None
-    successes, scores = outcomes.successes[positions], outcomes.scores[positions]
+    successes, scores = aggregates.successes[positions], aggregates.scores[positions]
     counts = successes.sum(axis=1)
     return Aggregate(
-        aggregator=outcomes.name,
+        aggregator=aggregates.name,
         success_rate=int(counts.sum()) / successes.size,
-        interval=_known(_share(counts, tally.repetitions), len(counts)),
+        interval=_known(_share(counts, marks.repetitions), len(counts)),
         mean_score=math.fsum(scores.ravel().tolist()) / scores.size,
         mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes))),
     )
 
 
 def _macro_f1(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
-    """The mean of the metrics' pass rates; all rest on the same number of marks, so it is the share of marks passed."""
+    """The mean of the metrics' pass rates. All have the same number of marks, so it is the share of marks that pass."""
     samples, repetitions, metrics = passed.shape
     shares = passed.sum(axis=(1, 2))
     return int(shares.sum()) / passed.size, _known(_share(shares, repetitions * metrics), samples)
@@ -216,7 +220,7 @@ def _pass_rate(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
 
 
 def _share(passed: NDArray[np.int64], marks: int) -> Interval | None:
-    return ends(clustered_wilson(passed, marks=marks).interval)
+    return interval_ends(clustered_wilson(passed, marks=marks).interval)
 
 
 def _known(value: _T | None, samples: int) -> _T:

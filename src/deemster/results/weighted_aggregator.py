@@ -1,4 +1,4 @@
-"""The weighted aggregator: rubric values mapped to [0, 1], and their weighted mean."""
+"""The weighted aggregator: the weighted mean of rubric values that are mapped to [0, 1]."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from deemster.formats.json_values import kind_of
 from deemster.results.metric_aggregators import MetricResult, MetricsAggregator, NamedResults, import_path
 
 _LARGEST = sys.float_info.max
-Mapped: TypeAlias = Mapping[float, float] | Callable[[float], float]
+ScoreMapping: TypeAlias = Mapping[float, float] | Callable[[float], float]
 
 
-class Misfit(NamedTuple):
-    """What is wrong with a declared aggregator, and where in its section."""
+class AggregatorIssue(NamedTuple):
+    """What is wrong with a declared aggregator, and the path of it in its section."""
 
     path: tuple[str | int, ...]
     message: str
 
 
 class WeightedMetricsAggregator(MetricsAggregator):
-    """Succeeds where every metric does; the score is a weighted mean of mapped rubric values.
+    """Succeeds if every metric does; the score is a weighted mean of mapped rubric values.
 
-    The score is ``sum(w * mapped) / sum(w)`` over the metrics present, 0.0 where these have no weight. What is mapped
-    is the rubric score (the value before it is put on [0, 1]), and the mapping carries the direction: polarity is not
+    The score is ``sum(w * mapped) / sum(w)`` over the metrics present, 0.0 if their weights are 0. The rubric score is
+    mapped: the value before it is brought to [0, 1]. The mapping decides which direction is better; polarity is not
     applied again.
 
     Args:
@@ -42,11 +42,11 @@ class WeightedMetricsAggregator(MetricsAggregator):
     0.8333
     """
 
-    def __init__(self, weights: Mapping[str, float], score_mapping: Mapping[str, Mapped]) -> None:
+    def __init__(self, weights: Mapping[str, float], score_mapping: Mapping[str, ScoreMapping]) -> None:
         if issues := list(weighted_issues(weights, score_mapping)):
             raise ConfigurationError(Issue(issue.message) for issue in issues)
         self.weights = {name: float(weight) for name, weight in weights.items()}
-        self.score_mapping: dict[str, Mapped] = {
+        self.score_mapping: dict[str, ScoreMapping] = {
             name: dict(mapping) if isinstance(mapping, Mapping) else mapping for name, mapping in score_mapping.items()
         }
 
@@ -67,7 +67,7 @@ class WeightedMetricsAggregator(MetricsAggregator):
 
     def _mapped(self, name: str, result: MetricResult) -> float:
         if name not in self.weights:
-            raise ConfigurationError(unweighted(name, self.weights))
+            raise ConfigurationError(missing_weight_message(name, self.weights))
         rubric_score = result.rubric_score
         if rubric_score is None:
             raise ConfigurationError(f"`{name}` gives no rubric score, which a weighted aggregator maps.")
@@ -89,48 +89,60 @@ class WeightedMetricsAggregator(MetricsAggregator):
     def __str__(self) -> str:
         if not type(self).__module__.startswith(f"{__package__}."):
             return import_path(type(self))
-        parts = (f"{name} {weight:g} ({_written(self.score_mapping[name])})" for name, weight in self.weights.items())
+        parts = (
+            f"{name} {weight:g} ({_format_mapping(self.score_mapping[name])})" for name, weight in self.weights.items()
+        )
         return f"weighted {', '.join(parts)}"
 
 
-def unweighted(name: str, weights: Mapping[str, float]) -> str:
+def missing_weight_message(name: str, weights: Mapping[str, float]) -> str:
     """The message about a metric that has no weight."""
     return f"The metric `{name}` has no weight in the aggregator. {did_you_mean(name, weights)}"
 
 
-def weighted_issues(weights: Any, score_mapping: Any) -> Iterator[Misfit]:
+def weighted_issues(weights: Any, score_mapping: Any) -> Iterator[AggregatorIssue]:
     """What is wrong with weights and mappings."""
     for key, value in (("weights", weights), ("score_mapping", score_mapping)):
         if not isinstance(value, Mapping):
-            yield Misfit((key,), f"`{key}` is a map by metric name, not {kind_of(value)}.")
+            yield AggregatorIssue((key,), f"`{key}` is a map by metric name, not {kind_of(value)}.")
             return
     for name, weight in weights.items():
         if not _is_number(weight) or not 0 <= weight <= _LARGEST:
-            yield Misfit(("weights", name), f"The weight of `{name}` is a finite number of at least 0, not {weight!r}.")
+            yield AggregatorIssue(
+                ("weights", name), f"The weight of `{name}` is a finite number of at least 0, not {weight!r}."
+            )
         if name not in score_mapping:
-            yield Misfit(("weights", name), f"`{name}` has a weight and no mapping: add it to `score_mapping`.")
+            yield AggregatorIssue(
+                ("weights", name), f"`{name}` has a weight and no mapping: add it to `score_mapping`."
+            )
     for name, mapping in score_mapping.items():
         if name not in weights:
-            yield Misfit(("score_mapping", name), f"`{name}` has a mapping and no weight: add it to `weights`.")
+            yield AggregatorIssue(
+                ("score_mapping", name), f"`{name}` has a mapping and no weight: add it to `weights`."
+            )
         yield from _mapping_issues(name, mapping)
     if not _has_sum(weights.values()):
-        yield Misfit(("weights",), "The weights are too large to be added.")
+        yield AggregatorIssue(("weights",), "The weights are too large to be added.")
 
 
-def _mapping_issues(name: str, mapping: Any) -> Iterator[Misfit]:
+def _mapping_issues(name: str, mapping: Any) -> Iterator[AggregatorIssue]:
     path = ("score_mapping", name)
     if callable(mapping):
         return
     if not isinstance(mapping, Mapping) or not mapping:
         found = "an empty one" if isinstance(mapping, Mapping) else kind_of(mapping)
-        yield Misfit(path, f"The mapping of `{name}` is a map of rubric values to numbers from 0 to 1, not {found}.")
+        yield AggregatorIssue(
+            path, f"The mapping of `{name}` is a map of rubric values to numbers from 0 to 1, not {found}."
+        )
         return
     for key, value in mapping.items():
         if not _is_number(key) or not abs(key) <= _LARGEST:
-            yield Misfit((*path, key), f"The mapping of `{name}` has the key {key!r}, which is no rubric value.")
+            yield AggregatorIssue(
+                (*path, key), f"The mapping of `{name}` has the key {key!r}, which is no rubric value."
+            )
         elif not _is_share(value):
             message = f"The mapping of `{name}` gives {key:g} the value {value!r}; it lies between 0 and 1."
-            yield Misfit((*path, key), message)
+            yield AggregatorIssue((*path, key), message)
 
 
 def _is_number(value: Any) -> bool:
@@ -148,7 +160,7 @@ def _has_sum(weights: Any) -> bool:
         return False
 
 
-def _written(mapping: Mapped) -> str:
+def _format_mapping(mapping: ScoreMapping) -> str:
     if not isinstance(mapping, Mapping):
         return import_path(mapping)
     return ", ".join(f"{key:g}: {mapping[key]:g}" for key in sorted(mapping))

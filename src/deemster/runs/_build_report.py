@@ -11,7 +11,7 @@ import msgspec
 from deemster.records import Execution, MetricCard
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
-from deemster.results import Allowance, Tally, Totals, decide, summarize
+from deemster.results import Allowance, MarkTable, Totals, decide_gate, summarize_run
 from deemster.runs._run_settings import ReportSettings, card_spellings
 
 BATCH = 512
@@ -62,7 +62,7 @@ def build_report(
     remains: RunRecord,
     terms: ReportSettings,
     *,
-    tally: Tally | None = None,
+    tally: MarkTable | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
 ) -> Report:
     """The report of a run.
@@ -84,7 +84,7 @@ def build_report(
             tally.add(batch)
             if watch is not None:
                 watch(batch)
-    summary = summarize(tally, delta=terms.delta)
+    summary = summarize_run(tally, delta=terms.delta)
     status, reason = _status(remains, summary.totals, terms.allowance)
     note = RunEntry(
         id=remains.id,
@@ -103,7 +103,7 @@ def build_report(
         tally=tally,
         summary=summary,
         executions=executions,
-        gate=None if terms.gate is None else decide(terms.gate, summary, metrics=card_spellings(remains.cards)),
+        gate=None if terms.gate is None else decide_gate(terms.gate, summary, metrics=card_spellings(remains.cards)),
         tool_version=remains.tool_version,
     )
     return report if remains.budget is None else msgspec.structs.replace(report, budget=remains.budget)
@@ -120,9 +120,9 @@ def _counted(remains: RunRecord, terms: ReportSettings, *, watched: bool) -> Ite
     return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
-def _tagged(remains: RunRecord, terms: ReportSettings) -> Tally:
+def _tagged(remains: RunRecord, terms: ReportSettings) -> MarkTable:
     samples, repetitions = len(remains.samples), remains.repetitions
-    tally = Tally(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
+    tally = MarkTable(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
     # What is kept in a store is read without its content.
     read = getattr(remains.samples, "tags", None)
     every = (sample.tags for sample in remains.samples) if read is None else read()

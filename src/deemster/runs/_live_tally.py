@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deemster.records import Execution, MetricCard
-from deemster.results import Tally
+from deemster.results import MarkTable
 from deemster.runs._final_marks import needs_settling
 from deemster.runs.run_plan import Plan
 
@@ -23,7 +23,7 @@ class LiveTally:
         plan: The run.
     """
 
-    def __init__(self, tally: Tally, plan: Plan) -> None:
+    def __init__(self, tally: MarkTable, plan: Plan) -> None:
         self._tally = tally
         self._counts = not plan.scorers and not needs_settling(plan.metrics)
         self._waiting: list[Execution] = []
@@ -41,7 +41,7 @@ class LiveTally:
         """
         tally = self._tally
         # What is kept is read without details, which aggregators look at, and which tell of the parts of a metric.
-        needs_details = tally.outcomes is not None or bool(tally.criteria)
+        needs_details = tally.aggregates is not None or bool(tally.criteria)
         self._counts = self._counts and tally.cards == tuple(cards) and not needs_details
         return self._counts
 
@@ -62,11 +62,11 @@ class LiveTally:
         if [mark for execution in executions for mark in execution.marks if mark.calls]:
             self._counts = False
 
-    def tally(self) -> Tally:
+    def tally(self) -> MarkTable:
         """The tally with every execution of the run in it, or with none where some are missing."""
         if self._waiting:
             self.add(self._waiting)
             self._waiting = []
         tally = self._tally
         is_whole = self._counts and tally.counted == tally.samples * tally.repetitions
-        return tally if is_whole else tally.emptied()
+        return tally if is_whole else tally.empty_copy()

@@ -24,7 +24,7 @@ from deemster.results import (
     WeightedMetricsAggregator,
     aggregator_name,
 )
-from deemster.results.metric_aggregators import Among
+from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.evaluation_job import DELTA, Job
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
@@ -176,7 +176,7 @@ def _declared(aggregator: Aggregator) -> dict[str, Any]:
         return {"kind": "at-least", "k": aggregator.k}
     if kind is Critical and isinstance(aggregator, Critical):
         return {"kind": "critical", "names": list(aggregator.names)}
-    if kind is Among and isinstance(aggregator, Among):
+    if kind is SubsetAggregator and isinstance(aggregator, SubsetAggregator):
         inner = _declared(aggregator.aggregator)
         if inner["kind"] != "custom":
             return {"kind": "among", "of": inner, "names": list(aggregator.names)}
@@ -201,7 +201,7 @@ def _restored(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | 
         return Critical(kept["names"]), None
     if kind == "among":
         inner, lost = _restored(kept["of"])
-        return (None if inner is None else Among(inner, kept["names"])), lost
+        return (None if inner is None else SubsetAggregator(inner, kept["names"])), lost
     if kind == "weighted":
         mappings = {name: dict(pairs) for name, pairs in kept["score_mapping"].items()}
         return WeightedMetricsAggregator(kept["weights"], mappings), None

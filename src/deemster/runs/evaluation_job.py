@@ -14,7 +14,7 @@ from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
-from deemster.results.metric_aggregators import Among
+from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.metric_catalog import names_of_group, with_group
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access
@@ -192,7 +192,7 @@ def group_aggregator(
     aggregator = make(own)
     if len(own) == len(metrics):
         return aggregator
-    return Among(aggregator, [name for name in names if name in own])
+    return SubsetAggregator(aggregator, [name for name in names if name in own])
 
 
 def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deemster.errors import ConfigurationError, did_you_mean, visible
 from deemster.records import Execution, TargetFailure
-from deemster.results.pass_rate_over_time import BASELINE, Monitoring, Seen, monitored
+from deemster.results.pass_rate_over_time import BASELINE, MonitoredRecord, PassRateHistory, track_pass_rate
 from deemster.store import RunRow, Store, open_store
 
 
@@ -21,7 +21,7 @@ def monitor(
     baseline: int = BASELINE,
     alpha: float = 0.05,
     since: str | datetime | None = None,
-) -> Monitoring:
+) -> PassRateHistory:
     """Follow the pass rate of recorded traffic, with control limits and a test of drift.
 
     The test stays valid however often it is looked at, as long as baseline and alpha are those chosen before the first
@@ -47,7 +47,7 @@ def monitor(
             raise ConfigurationError(f"Nothing is recorded for `{visible(dataset)}`. {did_you_mean(dataset, names)}")
         records = [record for run in runs for record in _records(held, run, metric)]
     chosen = (record for record in records if first is None or record.at >= first)
-    return monitored(chosen, every=every, baseline=baseline, alpha=alpha)
+    return track_pass_rate(chosen, every=every, baseline=baseline, alpha=alpha)
 
 
 def parse_time(text: str) -> datetime:
@@ -67,7 +67,7 @@ def parse_time(text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
+def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[MonitoredRecord]:
     names = [card.name for card in store.cards(run.id)]
     if metric is not None and names and metric not in names:
         raise ConfigurationError(f"No metric of {run.id} is called `{visible(metric)}`. {did_you_mean(metric, names)}")
@@ -78,7 +78,7 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Seen]:
         while position < execution.position:
             position, at = next(moments, (execution.position, None))
         if position == execution.position and at is not None:
-            yield Seen(parse_time(at), _passed(execution, places))
+            yield MonitoredRecord(parse_time(at), _passed(execution, places))
 
 
 def _passed(execution: Execution, places: Sequence[int]) -> bool | None:

@@ -10,8 +10,8 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Sample
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Report
-from deemster.results import Tally, unknown_names
-from deemster.results.mark_columns import Outcomes
+from deemster.results import MarkTable, check_gate_names
+from deemster.results.mark_table import AggregateColumns
 from deemster.runs._build_report import build_report
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink, execute_plan
@@ -92,10 +92,10 @@ async def run_job(
         return writer.close(report, stopped=stopped)
 
 
-def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
+def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[MarkTable, str]:
     """Look at every sample before anything runs; a tally that knows the tags, and a digest of the order of the ids."""
     plan, cards = job.plan, metric_cards(job)
-    tally = Tally(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
+    tally = MarkTable(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
 
     order = hashlib.sha256()
 
@@ -109,7 +109,7 @@ def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[Tally, str]:
         cohorts = [name for name, _ in tally.cohorts]
         parts = [f"{card.name}/{part}" for card in cards for part in card.parts]
         aggregates = job.aggregator is not None
-        unknown_names(job.gate, metrics=card_spellings(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
+        check_gate_names(job.gate, metrics=card_spellings(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
     return tally, order.hexdigest()
 
 
@@ -174,4 +174,4 @@ def _check(job: Job) -> Sink:
         return lambda _: None
     names = [metric.name for metric in job.plan.metrics]
     samples, repetitions = len(job.plan.dataset), job.plan.repetitions
-    return Outcomes(job.aggregator, names, samples=samples, repetitions=repetitions).add
+    return AggregateColumns(job.aggregator, names, samples=samples, repetitions=repetitions).add

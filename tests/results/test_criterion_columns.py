@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from deemster.records import Execution, MetricScore, Output
-from deemster.results._criterion_figures import Criteria
+from deemster.results._criterion_columns import CriterionColumns
 
 
 def executions(values):
@@ -16,8 +16,8 @@ def executions(values):
 
 def test_however_many_values_differ_each_counts_as_itself():
     values = [number / 80_000 for number in range(80_000)] + [0.25, None]
-    criteria = Criteria(["tone"], samples=len(values), repetitions=1)
+    criteria = CriterionColumns(["tone"], samples=len(values), repetitions=1)
     criteria.add(list(executions(values)), 0)
-    figures = criteria.figures()["tone"]
+    figures = criteria.summarize()["tone"]
     assert (figures.n, figures.n_judged, figures.n_abstained, figures.n_failed) == (80_002, 80_001, 1, 0)
     assert figures.mean == math.fsum(values[:-1]) / 80_001

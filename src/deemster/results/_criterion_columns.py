@@ -1,4 +1,4 @@
-"""The parts of a metric that judges by several criteria: what each came to over a run."""
+"""The criteria of a rubric metric over a run, as arrays."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import Execution, MetricScore
-from deemster.results.metric_figures import CriterionFigures, mean_interval, sample_means
+from deemster.results.metric_summary import CriterionSummary, mean_interval, sample_means
 
-# The detail of a mark that tells of its parts, by name.
+# The detail of a mark that reports on its criteria, by name.
 DETAIL = "criteria"
 _ABSENT, _FAILED, _ABSTAINED, _FIRST = 0, 1, 2, 3
 
 
-class Criteria:
-    """The criteria of one metric over a run, whatever order the marks come in.
+class CriterionColumns:
+    """The criteria of one metric over a run, filled in whatever order marks arrive.
 
     Args:
         names: The criteria, in the order of the rubric.
@@ -29,7 +29,7 @@ class Criteria:
 
     def __init__(self, names: Sequence[str], *, samples: int, repetitions: int) -> None:
         self._places = {name: place for place, name in enumerate(names)}
-        # A value out of few, by its place among those seen: two bytes where a number takes eight, four if they must.
+        # Few values occur, so each is stored as a code of two bytes, or four if there are too many for two.
         self._codes: NDArray[np.unsignedinteger] = np.zeros((samples, repetitions, len(names)), dtype=np.uint16)
         self._most = np.iinfo(np.uint16).max
         self._values: dict[float, int] = {}
@@ -49,7 +49,7 @@ class Criteria:
                 for name, entry in told.items():
                     place = self._places.get(name)
                     if place is not None and isinstance(entry, Mapping):
-                        # First the code: for one too great for them, the codes move.
+                        # The code comes first: one that needs four bytes makes a new array.
                         code = self._code(entry)
                         self._codes[execution.position, execution.repetition, place] = code
                         agreement = entry.get("agreement")
@@ -65,8 +65,8 @@ class Criteria:
             self._codes, self._most = self._codes.astype(np.uint32), np.iinfo(np.uint32).max
         return code
 
-    def figures(self) -> dict[str, CriterionFigures]:
-        """The figures of each criterion, in the order of the rubric."""
+    def summarize(self) -> dict[str, CriterionSummary]:
+        """The summary of each criterion, in the order of the rubric."""
         known = np.array([0.0] * _FIRST + list(self._values))
         found = {}
         for name, place in self._places.items():
@@ -75,7 +75,7 @@ class Criteria:
             count = int(np.count_nonzero(judged))
             values = known[codes]
             agreements = self._agreements[place]
-            found[name] = CriterionFigures(
+            found[name] = CriterionSummary(
                 n=int(np.count_nonzero(codes != _ABSENT)),
                 n_judged=count,
                 n_abstained=int(np.count_nonzero(codes == _ABSTAINED)),
@@ -88,6 +88,6 @@ class Criteria:
 
 
 def _mean(counts: Counter[float]) -> float | None:
-    """The mean of numbers and how often each came; in their order, so that no other order can change a digit."""
+    """The mean of counted numbers, added in ascending order, so that the order of arrival changes no digit."""
     total = counts.total()
     return math.fsum(value * counts[value] for value in sorted(counts)) / total if total else None

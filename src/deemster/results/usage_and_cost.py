@@ -1,4 +1,4 @@
-"""What model calls used, added up: tokens, latency, money."""
+"""The usage and cost of a run: calls, tokens, latency and money, by metric and by model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNNAMED = "(unnamed)"
 _NOTHING = (None,) * len(FIELDS)
 _counts = attrgetter(*FIELDS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Amounts are added without rounding, so that no other order can change a digit of what they come to.
+# Amounts are added without rounding, so that the order of additions changes no digit.
 _sum = Context(prec=200).add
 
 
@@ -36,7 +36,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Added-up usage. A field nobody reported is None, and `reported` says how many calls reported it."""
+    """The sum of usages. `reported` says how many calls reported a field; a field that none reported is None."""
 
     calls: int
     cached_calls: int
@@ -50,7 +50,7 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of target and scoring, apart and together, and of each metric."""
+    """The usage of the target, of scoring, of both together, and of each metric."""
 
     target: UsageTotals
     scoring: UsageTotals
@@ -70,7 +70,7 @@ class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run cost. Where `complete` is false the total is a floor."""
+    """What a run cost. If `complete` is false, calls without a price are missing from the total."""
 
     total_usd: Decimal
     reported_usd: Decimal
@@ -90,7 +90,7 @@ class _Model:
         self.reported = self.derived = Decimal(0)
 
 
-class Spending:
+class UsageAccount:
     """A running account of usage."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Spending:
         self.calls += usage.calls
         self.cached_calls += usage.cached_calls
         counts = _counts(usage)
-        # What is no model reports a time and no tokens.
+        # A target that is no model reports a time and no tokens.
         if counts != _NOTHING:
             for field, count in zip(FIELDS, counts, strict=True):
                 if count is not None:
@@ -115,7 +115,7 @@ class Spending:
         is_hit = usage.cached_calls > 0 and usage.calls == 0
         if usage.latency_ms is not None and not is_hit:
             self.latencies.append(usage.latency_ms)
-        # A part of a shared call has tokens and no call of its own; a hit has neither to pay for.
+        # A part of a shared call has tokens and no call. A cache hit costs nothing.
         if usage.calls or (not usage.cached_calls and (usage.prompt_tokens or usage.completion_tokens)):
             account = self._account(usage.model or model or UNNAMED)
             account.calls += usage.calls
@@ -130,12 +130,12 @@ class Spending:
 
     def _account(self, name: str) -> _Model:
         account = self.models.get(name)
-        # A name that is no valid Unicode is told as it can be kept, by which those are one that are kept as one.
+        # A report cannot hold a lone surrogate, so names are counted as the report will write them.
         return account or self.models.setdefault(_SURROGATE.sub("\ufffd", name), _Model())
 
 
-def totals(accounts: Iterable[Spending]) -> UsageTotals:
-    """The usage of several accounts together."""
+def sum_accounts(accounts: Iterable[UsageAccount]) -> UsageTotals:
+    """The sum of several accounts."""
     every = list(accounts)
     reported = {field: sum(account.reported[field] for account in every) for field in FIELDS}
     tokens = {field: sum(account.tokens[field] for account in every) if reported[field] else None for field in FIELDS}
@@ -159,18 +159,18 @@ def _latency(ascending: list[float]) -> Latency | None:
     )
 
 
-def run_usage(target: Spending, scoring: dict[str, Spending]) -> RunUsage:
+def run_usage(target: UsageAccount, scoring: dict[str, UsageAccount]) -> RunUsage:
     """The usage of a run from the accounts of its target and of each metric."""
     return RunUsage(
-        target=totals([target]),
-        scoring=totals(scoring.values()),
-        total=totals([target, *scoring.values()]),
-        by_metric={name: totals([account]) for name, account in scoring.items()},
+        target=sum_accounts([target]),
+        scoring=sum_accounts(scoring.values()),
+        total=sum_accounts([target, *scoring.values()]),
+        by_metric={name: sum_accounts([account]) for name, account in scoring.items()},
     )
 
 
-def cost(accounts: Iterable[Spending]) -> Cost | None:
-    """What the calls of several accounts cost. Undefined (None) where no model was called."""
+def total_cost(accounts: Iterable[UsageAccount]) -> Cost | None:
+    """What the calls of several accounts cost; None if no model was called."""
     models: dict[str, list[_Model]] = {}
     for account in accounts:
         for name, model in account.models.items():

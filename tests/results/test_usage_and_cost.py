@@ -5,21 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 
 from deemster.records import Execution, MetricCard, MetricScore, Output, TargetFailure, Unscored, Usage
-from deemster.results import Tally, summarize
-from deemster.results.usage_totals import Spending, cost, totals
+from deemster.results import MarkTable, summarize_run
+from deemster.results.usage_and_cost import UsageAccount, sum_accounts, total_cost
 
 CARD = MetricCard("judged", "judged", "judged v1", "custom", frozenset())
 
 
-def account(*usages: Usage) -> Spending:
-    spending = Spending()
+def account(*usages: Usage) -> UsageAccount:
+    spending = UsageAccount()
     for usage in usages:
         spending.add(usage)
     return spending
 
 
 def test_a_field_that_nobody_gave_is_none_and_the_calls_that_gave_another_are_counted():
-    usage = totals([account(Usage(prompt_tokens=3), Usage(calls=2, prompt_tokens=0), Usage())])
+    usage = sum_accounts([account(Usage(prompt_tokens=3), Usage(calls=2, prompt_tokens=0), Usage())])
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (4, 3, None)
     assert (usage.reported["prompt_tokens"], usage.reported["completion_tokens"]) == (3, 0)
     assert usage.latency_ms is None
@@ -28,7 +28,7 @@ def test_a_field_that_nobody_gave_is_none_and_the_calls_that_gave_another_are_co
 def test_a_cache_hit_is_counted_apart_and_has_neither_cost_nor_latency():
     hit = Usage(calls=0, cached_calls=1, prompt_tokens=5, latency_ms=900.0, cost_usd=Decimal(7))
     spending = account(hit, Usage(latency_ms=10.0, cost_usd=Decimal("0.5"), model="m"))
-    usage, money = totals([spending]), cost([spending])
+    usage, money = sum_accounts([spending]), total_cost([spending])
     assert (usage.calls, usage.cached_calls, usage.prompt_tokens) == (1, 1, 5)
     assert usage.latency_ms is not None
     assert (usage.latency_ms.count, usage.latency_ms.max) == (1, 10.0)
@@ -37,7 +37,7 @@ def test_a_cache_hit_is_counted_apart_and_has_neither_cost_nor_latency():
 
 
 def test_latency_is_summed_and_ranked_by_linear_interpolation():
-    latency = totals([account(*(Usage(latency_ms=float(ms)) for ms in (40, 10, 30, 20)))]).latency_ms
+    latency = sum_accounts([account(*(Usage(latency_ms=float(ms)) for ms in (40, 10, 30, 20)))]).latency_ms
     assert latency is not None
     assert (latency.count, latency.total, latency.mean, latency.p50, latency.max) == (4, 100.0, 25.0, 25.0, 40.0)
     assert round(latency.p95, 9) == 38.5
@@ -45,7 +45,9 @@ def test_latency_is_summed_and_ranked_by_linear_interpolation():
 
 def test_money_is_added_without_binary_error_and_by_where_it_came_from():
     tenths = [Usage(cost_usd=Decimal("0.1"), model="b") for _ in range(3)]
-    money = cost([account(*tenths), account(Usage(cost_usd=Decimal("0.00000001"), cost_source="derived", model="a"))])
+    money = total_cost(
+        [account(*tenths), account(Usage(cost_usd=Decimal("0.00000001"), cost_source="derived", model="a"))]
+    )
     assert money is not None
     assert (money.reported_usd, money.derived_usd) == (Decimal("0.3"), Decimal("0.00000001"))
     assert (money.total_usd, money.complete) == (Decimal("0.30000001"), True)
@@ -54,7 +56,7 @@ def test_money_is_added_without_binary_error_and_by_where_it_came_from():
 
 def test_one_call_without_a_price_makes_the_total_a_floor():
     priced = Usage(cost_usd=Decimal(1), model="known", prompt_tokens=2)
-    money = cost([account(priced, Usage(calls=2, model="unknown"), Usage(model="known"))])
+    money = total_cost([account(priced, Usage(calls=2, model="unknown"), Usage(model="known"))])
     assert money is not None
     assert (money.total_usd, money.complete, money.calls, money.unpriced_calls) == (Decimal(1), False, 4, 3)
     assert money.unpriced_models == ("known", "unknown")
@@ -62,11 +64,11 @@ def test_one_call_without_a_price_makes_the_total_a_floor():
 
 
 def test_without_a_call_there_is_no_cost():
-    assert cost([account(), account(Usage(calls=0, latency_ms=3.0))]) is None
+    assert total_cost([account(), account(Usage(calls=0, latency_ms=3.0))]) is None
 
 
 def test_target_and_scoring_are_counted_apart_also_where_a_mark_is_unscored():
-    tally = Tally([CARD], samples=3, repetitions=1)
+    tally = MarkTable([CARD], samples=3, repetitions=1)
     for position in range(3):
         tally.tag(position, ())
     spent = Usage(calls=1, prompt_tokens=10)
@@ -79,7 +81,7 @@ def test_target_and_scoring_are_counted_apart_also_where_a_mark_is_unscored():
             Execution(2, "c", 0, TargetFailure("down"), (Unscored("target_failed", "down"),)),
         ]
     )
-    summary = summarize(tally)
+    summary = summarize_run(tally)
     usage = summary.usage
     assert [part.calls for part in (usage.target, usage.scoring, usage.total)] == [1, 2, 3]
     assert [part.prompt_tokens for part in (usage.target, usage.scoring, usage.total)] == [1, 20, 21]

@@ -1,4 +1,4 @@
-"""The figures of one metric over one set of samples: counts, mean, interval, histogram."""
+"""The summary of one metric over some samples: counts, mean, pass rate, intervals, histogram."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Interval(NamedTuple):
     high: float
 
 
-def ends(interval: ConfidenceInterval | None) -> Interval | None:
-    """The ends of an interval; None stays None.
+def interval_ends(interval: ConfidenceInterval | None) -> Interval | None:
+    """The two ends of an interval; None stays None.
 
     >>> ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
     Interval(low=0.25, high=0.75)
@@ -33,7 +33,7 @@ NOT_RUN = CAUSES.index("not_run") + 1
 BINS = 10
 
 
-class Corrected(msgspec.Struct, frozen=True):
+class CorrectedPassRate(msgspec.Struct, frozen=True):
     """A pass rate corrected for the judge's errors."""
 
     value: float
@@ -41,8 +41,8 @@ class Corrected(msgspec.Struct, frozen=True):
     high: float
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the marks of one metric come to. Undefined is None; every share says how many it rests on."""
+class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over some samples. An undefined number is None; every rate has the counts that it rests on."""
 
     n: int
     n_scored: int
@@ -63,19 +63,19 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     pass_rate_best: float
     pass_rate_scored: float | None
     pass_rate_interval: Interval
-    pass_rate_corrected: Corrected | None = None
+    pass_rate_corrected: CorrectedPassRate | None = None
 
 
-class CriterionFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What one criterion came to over the marks of its metric that have a score.
+class CriterionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One criterion of a rubric over the scored marks of its metric.
 
     Attributes:
-        n: Marks that tell of it.
+        n: Marks that report on it.
         n_judged: Those with a verdict that has a value.
         n_abstained: Those whose verdict is an abstention.
         n_failed: Those where every vote on it failed.
-        mean: The mean value of what was judged; of a binary criterion, the share that was met.
-        mean_interval: A 95 % interval of it over per-sample means; None below two samples.
+        mean: The mean value of those with one; of a binary criterion, the share that was met.
+        mean_interval: Its 95 % interval over per-sample means; None below two samples.
         mean_agreement: The mean share of the votes that equal the verdict.
     """
 
@@ -88,18 +88,18 @@ class CriterionFigures(msgspec.Struct, frozen=True, kw_only=True):
     mean_agreement: float | None
 
 
-class MetricFigures(Figures, frozen=True, kw_only=True):
-    """The figures of a metric over the whole run, and what the metric is."""
+class RunMetricSummary(MetricSummary, frozen=True, kw_only=True):
+    """One metric over the whole run, and what the metric is."""
 
     spec: str
     identity: str
     family: str
     threshold: float | None
     higher_is_better: bool
-    criteria: dict[str, CriterionFigures] | None = None
+    criteria: dict[str, CriterionSummary] | None = None
 
 
-class Bin(msgspec.Struct, frozen=True):
+class HistogramBin(msgspec.Struct, frozen=True):
     """One bar of a histogram: scores from `low` up to, but not including, `high` (the last bin includes 1)."""
 
     low: float
@@ -107,11 +107,13 @@ class Bin(msgspec.Struct, frozen=True):
     count: int
 
 
-def figures(scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDArray[np.bool_]) -> dict[str, Any]:
-    """The fields of ``Figures`` for marks laid out as samples x repetitions.
+def metric_summary_fields(
+    scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """The fields of ``MetricSummary`` for marks in arrays of samples x repetitions.
 
     Args:
-        scores: Scores; what stands at unscored places is not read.
+        scores: The scores; values at unscored places are not read.
         causes: 0 where scored, else 1 + the cause's place in ``CAUSES``.
         passed: Whether the mark passed.
 
@@ -124,9 +126,9 @@ def figures(scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDAr
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
     counts = np.bincount(causes.ravel(), minlength=len(CAUSES) + 1)
     n_not_run = int(counts[NOT_RUN])
-    interval = ends(clustered_wilson(passed.sum(axis=1), marks=repetitions).interval)
+    interval = interval_ends(clustered_wilson(passed.sum(axis=1), marks=repetitions).interval)
     if interval is None:
-        raise ValueError("Figures need at least one sample.")
+        raise ValueError("A summary needs at least one sample.")
     return {
         "n": n,
         "n_scored": n_scored,
@@ -157,29 +159,29 @@ def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDAr
     if scores.shape[1] == 1:
         return scores[scored]
     counts = scored.sum(axis=1)
-    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    # Sorted within the sample, so that the order of repetitions changes no digit.
     sums = np.sort(np.where(scored, scores, 0.0), axis=1).sum(axis=1)
     return np.asarray(sums[counts > 0] / counts[counts > 0])
 
 
 def mean_interval(means: NDArray[np.float64]) -> Interval | None:
-    """A 95 % interval of the mean of per-sample means, cut to [0, 1]: Student's t, or Wilson's where nothing varies.
+    """A 95 % interval of the mean of per-sample means, cut to [0, 1]: Student's t, or Wilson's if all are equal.
 
     Undefined (None) below two samples.
     """
     if means.size < 2:
         return None
     if means.min() == means.max():
-        return ends(wilson(float(means[0]) * means.size, means.size).interval)
-    interval = ends(student(means).interval)
+        return interval_ends(wilson(float(means[0]) * means.size, means.size).interval)
+    interval = interval_ends(student(means).interval)
     return interval and Interval(max(0.0, interval.low), min(1.0, interval.high))
 
 
-def histogram(scores: NDArray[np.float64], causes: NDArray[np.uint8]) -> tuple[Bin, ...]:
-    """Ten bins, [0, 0.1) to [0.9, 1.0]; empty ones are kept and unscored marks are in none.
+def histogram(scores: NDArray[np.float64], causes: NDArray[np.uint8]) -> tuple[HistogramBin, ...]:
+    """The scored marks in ten bins, [0, 0.1) to [0.9, 1.0]; empty bins are kept.
 
     Scores are rounded to ten decimals first, so that 1 - 0.9 falls into the second bin.
     """
     steps = np.rint(scores[causes == SCORED] * 1e10).astype(np.int64) // 10**9
     counts = np.bincount(np.minimum(steps, BINS - 1), minlength=BINS)
-    return tuple(Bin(place / BINS, (place + 1) / BINS, int(count)) for place, count in enumerate(counts))
+    return tuple(HistogramBin(place / BINS, (place + 1) / BINS, int(count)) for place, count in enumerate(counts))

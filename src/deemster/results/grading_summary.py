@@ -1,4 +1,4 @@
-"""A grading in numbers: every criterion, every judge, and the score."""
+"""The summary of a grading: the score, every criterion, every judge, and the cost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.vote import known_cost
-from deemster.results.metric_figures import CriterionFigures, Interval, mean_interval
+from deemster.results.metric_summary import CriterionSummary, Interval, mean_interval
 from deemster.stats import exact_mean
 
 
-class JudgeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How one judge fared.
+class JudgeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge over a grading.
 
     Attributes:
         id: Its id.
@@ -24,7 +24,7 @@ class JudgeFigures(msgspec.Struct, frozen=True, kw_only=True):
         failed: How many of them failed.
         not_run: How many of those it was never asked for.
         mean_score: The mean of its own scores.
-        cost_usd: What its votes cost, in US dollars; None where nobody knows.
+        cost_usd: What its votes cost, in US dollars; None if that is unknown.
     """
 
     id: str
@@ -36,22 +36,22 @@ class JudgeFigures(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: str | None
 
 
-class GradingFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grading comes to.
+class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A grading in numbers.
 
     Attributes:
         n: Items.
         n_scored: Items with a score.
         n_failed: Items that could not be graded.
         mean_score: The mean of the scores.
-        mean_score_interval: A 95 % interval of it, where scores lie in [0, 1]; None below two items.
+        mean_score_interval: The 95 % interval of the mean, if scores lie in [0, 1]; None below two items.
         mean_agreement: The mean of the items' agreements.
         failed_fatal: Items that failed a fatal criterion.
         criteria: Each criterion, in the order of the rubrics.
         judges: Each judge.
         calls: Requests that were answered by a model.
-        cached_calls: Requests that were answered from memory.
-        cost_usd: What all of it cost, in US dollars; None where nobody knows.
+        cached_calls: Requests that were answered from a cache.
+        cost_usd: What the grading cost, in US dollars; None if that is unknown.
     """
 
     n: int
@@ -61,16 +61,16 @@ class GradingFigures(msgspec.Struct, frozen=True, kw_only=True):
     mean_score_interval: Interval | None
     mean_agreement: float | None
     failed_fatal: int
-    criteria: dict[str, CriterionFigures]
-    judges: tuple[JudgeFigures, ...]
+    criteria: dict[str, CriterionSummary]
+    judges: tuple[JudgeSummary, ...]
     calls: int
     cached_calls: int
     cost_usd: str | None
 
 
-def grading_figures(grading: Grading) -> GradingFigures:
-    """The figures of a grading; its items are gone through once."""
-    # Most items share one rubric, and telling two apart by content takes its time.
+def summarize_grading(grading: Grading) -> GradingSummary:
+    """Summarize a grading in one pass over its items."""
+    # Most items share one rubric object, and comparing rubrics by content is slow.
     rubrics = {id(rubric): rubric for rubric in grading.dataset.rubrics}.values()
     criteria = {criterion.name: _Criterion() for rubric in rubrics for criterion in rubric.criteria}
     scores: list[float] = []
@@ -89,7 +89,7 @@ def grading_figures(grading: Grading) -> GradingFigures:
         for each in item.criteria:
             criteria[each.criterion].add(each)
     usage = grading.usage
-    return GradingFigures(
+    return GradingSummary(
         n=len(grading),
         n_scored=len(scores),
         n_failed=grading.n_failed_items,
@@ -99,7 +99,7 @@ def grading_figures(grading: Grading) -> GradingFigures:
         failed_fatal=fatal,
         criteria={name: found.figures() for name, found in criteria.items()},
         judges=tuple(
-            JudgeFigures(
+            JudgeSummary(
                 id=judge.id,
                 model=judge.model,
                 votes=judge.votes,
@@ -133,8 +133,8 @@ class _Criterion:
         if graded.agreement is not None:
             self._agreements.append(graded.agreement)
 
-    def figures(self) -> CriterionFigures:
-        return CriterionFigures(
+    def figures(self) -> CriterionSummary:
+        return CriterionSummary(
             n=self._n,
             n_judged=len(self._values),
             n_abstained=self._abstained,

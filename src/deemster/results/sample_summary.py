@@ -1,4 +1,4 @@
-"""The figures of single samples, computed in blocks as a report asks for them."""
+"""The summary of every sample over its repetitions, computed in blocks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.results.mark_columns import Tally
-from deemster.results.metric_figures import SCORED, Interval, ends
+from deemster.results.mark_table import MarkTable
+from deemster.results.metric_summary import SCORED, Interval, interval_ends
 from deemster.stats import wilson
 
-# As many decimals as reports show; a million samples are written faster when nothing is left to round.
+# Reports show so many decimals. Rounding here, in blocks, makes writing a million samples faster.
 DECIMALS = 9
 _BLOCK = 4096
 
@@ -30,7 +30,7 @@ class MetricSpread(msgspec.Struct, frozen=True, gc=False):
 _NOTHING = MetricSpread(None, None, None, None, 0)
 
 
-class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SampleSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One sample over its repetitions.
 
     Attributes:
@@ -38,7 +38,7 @@ class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         passed: Repetitions in which every metric passed.
         unscored: Marks without a score, those not run included.
         pass_rate: passed / repetitions.
-        interval: Wilson's 95 % interval of it.
+        interval: Wilson's 95 % interval of the pass rate.
         unstable: Whether it passed sometimes but not always.
         score_mean: Mean over repetitions of the mean score of the repetition's scored marks.
         score_stdev: Their standard deviation; None below two repetitions.
@@ -58,22 +58,22 @@ class SampleFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     aggregate: tuple[bool, float] | None = None
 
 
-def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
-    """The figures of every sample, in the order of the dataset."""
-    names = [card.name for card in tally.cards]
-    repetitions = tally.repetitions
+def summarize_samples(marks: MarkTable) -> Iterator[SampleSummary]:
+    """The summary of every sample, in the order of the dataset."""
+    names = [card.name for card in marks.cards]
+    repetitions = marks.repetitions
     intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
     rates = [round(passed / repetitions, DECIMALS) for passed in range(repetitions + 1)]
-    for start in range(0, tally.samples, _BLOCK):
+    for start in range(0, marks.samples, _BLOCK):
         block = slice(start, start + _BLOCK)
-        scores, scored = tally.scores[block], tally.causes[block] == SCORED
-        passed = tally.passed[block].all(axis=2).sum(axis=1).tolist()
+        scores, scored = marks.scores[block], marks.causes[block] == SCORED
+        passed = marks.passed[block].all(axis=2).sum(axis=1).tolist()
         unscored = (~scored).sum(axis=(1, 2)).tolist()
         columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
         wholes = _spreads(*_repetition_means(scores, scored))
-        aggregates = _aggregates(tally, block)
+        aggregates = _aggregates(marks, block)
         for place, (count, whole) in enumerate(zip(passed, wholes, strict=True)):
-            yield SampleFigures(
+            yield SampleSummary(
                 repetitions=repetitions,
                 passed=count,
                 unscored=unscored[place],
@@ -87,18 +87,18 @@ def sample_figures(tally: Tally) -> Iterator[SampleFigures]:
             )
 
 
-def _aggregates(tally: Tally, block: slice) -> list[tuple[bool, float]] | None:
-    if tally.outcomes is None:
+def _aggregates(marks: MarkTable, block: slice) -> list[tuple[bool, float]] | None:
+    if marks.aggregates is None:
         return None
-    successes, scores = tally.outcomes.successes[block], tally.outcomes.scores[block]
+    successes, scores = marks.aggregates.successes[block], marks.aggregates.scores[block]
     # Sorted within the sample, so that the order of repetitions cannot change a digit.
-    means = np.sort(scores, axis=1).sum(axis=1) / tally.repetitions
+    means = np.sort(scores, axis=1).sum(axis=1) / marks.repetitions
     every: list[bool] = np.all(successes, axis=1).tolist()
     return list(zip(every, _rounded(means), strict=True))
 
 
 def _interval(passed: int, repetitions: int) -> Interval:
-    interval = ends(wilson(passed, repetitions).interval)
+    interval = interval_ends(wilson(passed, repetitions).interval)
     if interval is None:
         raise ValueError("A sample is run at least once.")
     return Interval(*(round(end, DECIMALS) for end in interval))

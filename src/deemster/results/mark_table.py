@@ -1,4 +1,4 @@
-"""Marks as columns: what a run keeps of every mark and of every aggregate, in any order of arrival."""
+"""The marks of a run as arrays, filled in whatever order executions arrive."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
-from deemster.results._criterion_figures import Criteria
-from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_of
-from deemster.results.metric_figures import NOT_RUN, SCORED
-from deemster.results.usage_totals import Spending
+from deemster.results._criterion_columns import CriterionColumns
+from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_from_mark
+from deemster.results.metric_summary import NOT_RUN, SCORED
+from deemster.results.usage_and_cost import UsageAccount
 
 
-class Outcomes:
+class AggregateColumns:
     """The aggregates of a run, as arrays of samples x repetitions.
 
-    An execution that never came has failed with a score of 0, like one whose marks are all errors.
+    A missing execution counts as failed with a score of 0, like one whose marks are all errors.
 
     Args:
         aggregator: Makes one result of the marks of an execution.
@@ -36,7 +36,7 @@ class Outcomes:
         self.scores: NDArray[np.float64] = np.zeros((samples, repetitions))
 
     def add(self, executions: Sequence[Execution]) -> None:
-        """Aggregate executions. The order in which they come changes nothing.
+        """Aggregate executions. Their order changes nothing.
 
         Raises:
             ConfigurationError: The aggregator does not fit a mark, or its score is outside [0, 1].
@@ -47,7 +47,7 @@ class Outcomes:
         self.scores[at] = [score for _, score in found]
 
     def _outcome(self, execution: Execution) -> tuple[bool, float]:
-        results = dict(zip(self.names, map(result_of, execution.marks), strict=True))
+        results = dict(zip(self.names, map(result_from_mark, execution.marks), strict=True))
         try:
             found = self.aggregator.aggregate(results)
         except ConfigurationError as error:
@@ -61,17 +61,17 @@ class Outcomes:
 _CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
 
 
-class Tally:
+class MarkTable:
     """The marks of a run, as arrays of samples x repetitions x metrics.
 
     Args:
         cards: The metrics, in the order of the suite.
         samples: How many samples the dataset has.
         repetitions: How often each is run.
-        aggregator: Makes one result of the marks of an execution, where the run has one.
+        aggregator: Makes one result of the marks of an execution; None if the run has none.
 
     Attributes:
-        counted: How many executions are in it.
+        counted: How many executions were added.
     """
 
     def __init__(
@@ -84,27 +84,32 @@ class Tally:
         self.scores: NDArray[np.float64] = np.zeros(shape)
         self.causes: NDArray[np.uint8] = np.full(shape, NOT_RUN, dtype=np.uint8)
         self.passed: NDArray[np.bool_] = np.zeros(shape, dtype=np.bool_)
-        self.outcomes: Outcomes | None = None
+        self.aggregates: AggregateColumns | None = None
         if aggregator is not None:
             names = [card.name for card in cards]
-            self.outcomes = Outcomes(aggregator, names, samples=samples, repetitions=repetitions)
+            self.aggregates = AggregateColumns(aggregator, names, samples=samples, repetitions=repetitions)
         self.counted = 0
         self.target_failures = 0
         self.without_usage = 0
         self.thresholds: list[set[float]] = [set() for _ in cards]
         self.criteria = {
-            place: Criteria(card.parts, samples=samples, repetitions=repetitions)
+            place: CriterionColumns(card.parts, samples=samples, repetitions=repetitions)
             for place, card in enumerate(cards)
             if card.parts
         }
         self.directions: list[set[bool]] = [set() for _ in cards]
-        self.target_spending = Spending()
-        self.scoring_spending = [Spending() for _ in cards]
+        self.target_usage = UsageAccount()
+        self.scoring_usage = [UsageAccount() for _ in cards]
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("q")
 
     def tag(self, position: int, tags: Iterable[str]) -> None:
-        """Note the tags of the sample at a position."""
+        """Note the tags of the sample at a position.
+
+        Args:
+            position: The place of the sample in the dataset.
+            tags: Its tags.
+        """
         noted = False
         for tag in tags:
             self._tags.setdefault(tag, array("q")).append(position)
@@ -114,7 +119,7 @@ class Tally:
 
     @property
     def cohorts(self) -> list[tuple[str | None, NDArray[np.int64]]]:
-        """The tags by code point with the positions of their samples; the untagged ones last, if there are any."""
+        """The tags by code point, each with the positions of its samples; untagged samples come last, if any."""
         found: list[tuple[str | None, NDArray[np.int64]]] = [
             (tag, np.frombuffer(self._tags[tag], dtype=np.int64)) for tag in sorted(self._tags)
         ]
@@ -122,17 +127,18 @@ class Tally:
             found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
         return found
 
-    def emptied(self) -> Tally:
-        """A tally of the same run in which nothing is counted, with the tags of its samples."""
-        aggregator = None if self.outcomes is None else self.outcomes.aggregator
-        empty = Tally(self.cards, samples=self.samples, repetitions=self.repetitions, aggregator=aggregator)
+    def empty_copy(self) -> MarkTable:
+        """A table of the same run with the tags of its samples and no mark."""
+        aggregator = None if self.aggregates is None else self.aggregates.aggregator
+        empty = MarkTable(self.cards, samples=self.samples, repetitions=self.repetitions, aggregator=aggregator)
         empty._tags, empty._untagged = self._tags, self._untagged
         return empty
 
     def add(self, executions: Sequence[Execution]) -> None:
-        """Count executions. The order in which they come changes nothing.
+        """Add executions. Their order changes nothing.
 
-        They are as `Paid` gives them, so that no call counts twice.
+        Args:
+            executions: The executions, as `PaidExecutions` gives them, so that no call counts twice.
 
         Raises:
             ConfigurationError: The aggregator does not fit a mark.
@@ -150,15 +156,15 @@ class Tally:
             self.passed[*at, column] = passed
         for column, criteria in self.criteria.items():
             criteria.add(executions, column)
-        if self.outcomes is not None:
-            self.outcomes.add(executions)
+        if self.aggregates is not None:
+            self.aggregates.add(executions)
         self.counted += len(executions)
 
     def _add_answer(self, execution: Execution) -> None:
         answer = execution.answer
         if isinstance(answer, Output):
             if answer.usage is not None:
-                self.target_spending.add(answer.usage, model=answer.model)
+                self.target_usage.add(answer.usage, model=answer.model)
             else:
                 self.without_usage += 1
         elif isinstance(answer, TargetFailure):
@@ -168,7 +174,7 @@ class Tally:
         scores = [0.0] * len(executions)
         causes = bytearray(len(executions))
         passed = bytearray(len(executions))
-        spending = self.scoring_spending[column]
+        spending = self.scoring_usage[column]
         threshold: float | None = None
         upwards: bool | None = None
         for place, execution in enumerate(executions):
