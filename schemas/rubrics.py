@@ -8,61 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from deemster.datasets.vote_columns import FAILURES
+from deemster.rubrics.rubric_format import RULES, RubricFile, add_rubric_shapes
 from deemster.rubrics.rubric_scoring import STRATEGIES
-from deemster.rubrics.verdicts import RULES
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Metadata = dict[str, str | float | int | bool | None]
-
-
-class OptionEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """One answer of a multi-choice criterion."""
-
-    label: str
-    value: Share | None = None
-    na: bool = False
-
-
-class CheckEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A metric that answers a criterion in place of a judge."""
-
-    metric: str
-    args: dict[str, Any] = {}
-    threshold: Share = 1.0
-
-
-class CriterionEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """One requirement of a rubric."""
-
-    requirement: str
-    weight: float = 10.0
-    name: str | None = None
-    options: Annotated[list[OptionEntry], Meta(min_length=2)] | None = None
-    scale_type: Literal["ordinal", "nominal"] | None = None
-    order: list[str] | None = None
-    aggregation: str | None = None
-    fatal: bool = False
-    check: CheckEntry | None = None
-
-
-class SectionEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A group of criteria."""
-
-    criteria: Annotated[list[CriterionEntry], Meta(min_length=1)]
-    name: str | None = None
-    description: str | None = None
-
-
-class RubricFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A rubric: one of `criteria`, `sections` and `rubric`."""
-
-    criteria: Annotated[list[Any], Meta(min_length=1)] | None = None
-    sections: Annotated[list[SectionEntry], Meta(min_length=1)] | None = None
-    rubric: Any = None
-    guidelines: str | None = None
-    name: str | None = None
-    version: str | None = None
-    schema_version: Literal["deemster.rubric.v1"] = "deemster.rubric.v1"
 
 
 class SubmissionEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -172,9 +122,10 @@ def schemas() -> dict[str, Any]:
 
 
 def _schema(kind: type | None) -> dict[str, Any]:
-    kinds = [RubricFile, CriterionEntry, *([kind] if kind else []), *([VoteCell, FailureCell] * (kind is VotesFile))]
+    kinds = [RubricFile, *([kind] if kind else []), *([VoteCell, FailureCell] * (kind is VotesFile))]
     _, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    _rubric_parts(parts)
+    parts["RubricFile"]["oneOf"] = [{"required": [key]} for key in RubricFile.one_of]
+    add_rubric_shapes(parts)
     if kind is RubricDatasetFile:
         for name in ("RubricDatasetFile", "RubricItemEntry"):
             parts[name]["properties"]["rubric"] = {"anyOf": [_ref("Rubric"), {"type": "null"}]}
@@ -186,20 +137,6 @@ def _schema(kind: type | None) -> dict[str, Any]:
 
 def _ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{name}"}
-
-
-def _rubric_parts(parts: dict[str, Any]) -> None:
-    """Every shape that a rubric may have."""
-    entry = {"anyOf": [_ref("CriterionEntry"), _ref("SectionEntry")]}
-    listed = {"type": "array", "items": entry, "minItems": 1}
-    parts["Rubric"] = {"anyOf": [_ref("RubricFile"), listed]}
-    known = parts["RubricFile"]["properties"]
-    known["criteria"] = {"type": "array", "items": _ref("CriterionEntry"), "minItems": 1}
-    known["sections"] = {"type": "array", "items": _ref("SectionEntry"), "minItems": 1}
-    known["rubric"] = _ref("Rubric")
-    parts["RubricFile"]["oneOf"] = [{"required": [key]} for key in ("criteria", "sections", "rubric")]
-    rules = sorted({rule for names in RULES.values() for rule in names})
-    parts["CriterionEntry"]["properties"]["aggregation"] = {"enum": [*rules, None], "default": None}
 
 
 def _votes_parts(parts: dict[str, Any]) -> None:

@@ -90,7 +90,8 @@ MISTAKES = (
     _choice(
         "order of a nominal one", "{label: a, value: 0}\n{label: b, value: 1}", "scale_type: nominal\norder: [a, b]"
     ),
-    _choice("order is wrong", "{label: low, value: 0}\n{label: high, value: 1}", "order: [hihg, low, LOW, 3]"),
+    _choice("order is wrong", "{label: low, value: 0}\n{label: high, value: 1}", "order: [hihg, low, LOW]"),
+    _choice("order holds a number", "{label: low, value: 0}\n{label: high, value: 1}", "order: [low, 3]"),
     _choice("order is text", "{label: low, value: 0}\n{label: high, value: 1}", "order: low"),
     _choice("binary rule on a choice", "{label: a, value: 0}\n{label: b, value: 1}", "aggregation: any"),
     _choice(

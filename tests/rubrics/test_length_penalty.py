@@ -72,16 +72,16 @@ def test_what_is_no_submission_is_refused(submission):
         SHORT.of(submission)
 
 
-def test_impossible_settings_are_all_told():
+def test_all_impossible_settings_are_reported():
     with pytest.raises(ConfigurationError) as error:
         LengthPenalty(-1, math.inf, count=3, part="thnking")
-    assert [fault.message for fault in error.value.issues] == [
-        "`free_budget` is a finite number of at least 0, not -1.",
-        "`max_cap` is a finite number of at least 0, not inf.",
-        "`count` is `words` or a function of a text, not 3.",
-        "`part` is one of `all`, `output` and `thinking`, not `thnking`. Did you mean `thinking`?",
+    assert [issue.message for issue in error.value.issues] == [
+        "max_cap is inf, which is not a finite number.",
+        "free_budget must be a number of at least 0, not -1.",
+        "count must be `words` or a function of a text, not a number.",
+        "part must be one of `all`, `output`, `thinking`, not `thnking`. Did you mean `thinking`?",
     ]
-    with pytest.raises(ConfigurationError, match="200 is not below 200"):
+    with pytest.raises(ConfigurationError, match="free_budget must be below max_cap, and 200 is not"):
         LengthPenalty(200, 200)
-    with pytest.raises(ConfigurationError, match="`exponent` is above 0"):
+    with pytest.raises(ConfigurationError, match="exponent must be a number above 0, not 0"):
         LengthPenalty(exponent=0)

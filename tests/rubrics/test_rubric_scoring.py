@@ -86,11 +86,11 @@ def test_verdicts_may_be_labels_codes_or_none():
 def test_all_verdicts_that_do_not_exist_are_told_at_once():
     with pytest.raises(RubricError) as error:
         score(EXAMPLE, ["MTE", 3, "great", True])
-    assert [fault.message for fault in error.value.issues] == [
+    assert [issue.message for issue in error.value.issues] == [
         "`MTE` is no verdict of `facts`. It has `MET`, `UNMET`, `CANNOT_ASSESS`. Did you mean `MET`?",
         "3 is no code of `fluff`; its verdicts are 0 to 2.",
         "`great` is no verdict of `depth`. It has `poor`, `fair`, `good`, `n-a`.",
-        "true is no verdict of `tone`. It has `curt`, `warm`, `cold`, `Cannot assess / not applicable`.",
+        "True is no verdict of `tone`. It has `curt`, `warm`, `cold`, `Cannot assess / not applicable`.",
     ]
 
 
@@ -228,13 +228,13 @@ def test_a_huge_fault_beside_a_tiny_gain_is_zero_without_a_warning():
     assert score(Rubric((Criterion("a", 5e-324), Criterion("b", -1e300))), ["MET", "MET"]).score == 0.0
 
 
-def test_impossible_settings_are_all_told():
+def test_all_impossible_settings_are_reported():
     with pytest.raises(ConfigurationError) as error:
         Scoring("skp", 2, "yes")
-    assert [fault.message for fault in error.value.issues] == [
-        "`abstention` is one of `skip`, `zero`, `partial` and `fail`, not `skp`. Did you mean `skip`?",
-        "`partial_credit` is a number from 0 to 1, not 2.",
-        "`normalize` is true or false, not `yes`.",
+    assert [issue.message for issue in error.value.issues] == [
+        "abstention must be one of `fail`, `partial`, `skip`, `zero`, not `skp`. Did you mean `skip`?",
+        "partial_credit must be a number from 0 to 1, not 2.",
+        "normalize must be true or false, not text.",
     ]
 
 

@@ -162,13 +162,16 @@ def test_a_rule_of_another_kind_is_refused_not_bent():
         aggregate(FACTS, [[0]], rule="mean")
     with pytest.raises(ConfigurationError) as error:
         Rules("majorty", "unanimous", 3)
-    assert [fault.message for fault in error.value.issues] == [
-        "`aggregation` names no rule of binary criteria: `majorty`. Did you mean `majority`?",
+    assert [issue.message for issue in error.value.issues] == [
         (
-            "ordinal_aggregation: `unanimous` is a rule of binary and nominal criteria, not of ordinal ones. "
-            "Known: `mean`, `median`, `weighted_mean`, `mode`, `min`, `max`."
+            "aggregation must be one of `any`, `majority`, `unanimous`, `weighted`, not `majorty`. "
+            "Did you mean `majority`?"
         ),
-        "`nominal_aggregation` names no rule of nominal criteria: 3. Known: `mode`, `weighted_mode`, `unanimous`.",
+        (
+            "ordinal_aggregation must be one of `max`, `mean`, `median`, `min`, `mode`, `weighted_mean`, "
+            "not `unanimous`."
+        ),
+        "nominal_aggregation must be one of `mode`, `unanimous`, `weighted_mode`, not a number.",
     ]
 
 

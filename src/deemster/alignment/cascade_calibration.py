@@ -15,8 +15,7 @@ from deemster.alignment._cascade_outcomes import CascadeOutcomes, cascade_outcom
 from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
-from deemster.formats.json_values import kind_of
-from deemster.rubrics.criterion_issues import is_number
+from deemster.formats.json_values import is_number, kind_of
 from deemster.stats.bootstrap_resampling import resample_blocks
 from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile, t_quantile
 from deemster.stats.proportion_intervals import wilson

@@ -15,11 +15,11 @@ from deemster.cli.options import Asked, asking_options
 from deemster.errors import ExitCode, RubricError, counted, visible
 from deemster.formats import read_document
 from deemster.formats.canonical_json import canonical
+from deemster.formats.json_values import pointer
 from deemster.report import Destination
 from deemster.report.report_files import write_pieces
-from deemster.rubrics.rubric_check import RubricIssue, check_rubric, criteria_paths, format_path
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_reader import read_rubric
+from deemster.rubrics.rubric_check import RubricIssue, check_rubric, criteria_paths
+from deemster.rubrics.rubric_definition import Rubric, read_rubric
 from deemster.runs.examine_rubric import RubricExamination, examine_rubric, merge_issues
 from deemster.runs.run_sync import run_sync
 
@@ -61,7 +61,7 @@ def check(*, file: str, judges: tuple[str, ...], asked: Asked, json: str | None,
                     rubric, judges=judges, access=asked.asking(), warn=warn, document=document, progress=progress
                 )
             )
-        paths = [format_path(path) for path in criteria_paths(rubric, document)]
+        paths = [pointer(path) for path in criteria_paths(rubric, document)]
         found = merge_issues(found, said.issues, paths)
     if destination is not None:
         write_pieces((canonical(_facts(file, rubric, found, said)), b"\n"), destination)

@@ -29,14 +29,13 @@ from deemster.datasets.label_codebook import (
 )
 from deemster.datasets.vote_columns import Columns, cell_code
 from deemster.datasets.votes import SCHEMA, Juror, Votes
-from deemster.errors import Issue, VotesError, did_you_mean
+from deemster.errors import ConfigurationError, Issue, VotesError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import Path, kind_of, thawed
 from deemster.records import FrozenDict
-from deemster.rubrics.criterion_issues import located
-from deemster.rubrics.rubric_scoring import Scoring, scoring_issues
+from deemster.rubrics.rubric_scoring import Scoring
 from deemster.rubrics.verdicts import CHECK
-from deemster.rubrics.vote_aggregation import Rules, rules_issues
+from deemster.rubrics.vote_aggregation import Rules
 
 ROOT_KEYS = ("schema_version", "name", "dataset_fingerprint", "rubric", "rubrics", "judges", "grading", ITEMS)
 ITEM_KEYS = (
@@ -176,9 +175,11 @@ class _Reader:
             return Rules(), Scoring()
         known = (*RULE_KEYS, *SCORING_KEYS)
         wrong = [*key_findings(given, known, ("grading",), what="`grading`")]
-        issues = (*rules_issues(given), *scoring_issues(given))
-        paths = ((("grading", *path), message) for path, message in issues)
-        wrong += [Finding(path, located(path, message)) for path, message in paths]
+        for key in known:
+            try:
+                (Rules if key in RULE_KEYS else Scoring)(**{key: given[key]} if key in given else {})
+            except ConfigurationError as error:
+                wrong += [Finding(("grading", key), f"grading.{issue.message}") for issue in error.issues]
         if wrong:
             self._found += wrong
             return Rules(), Scoring()

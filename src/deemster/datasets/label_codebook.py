@@ -12,8 +12,7 @@ from deemster.errors import Issue, RubricError
 from deemster.formats.json_values import SURROGATE, Path, kind_of, value_issues
 from deemster.formats.schema_validation import Id, check_shape
 from deemster.rubrics.criterion import MISSING, Criterion
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_reader import read_rubric
+from deemster.rubrics.rubric_definition import Rubric, read_rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS
 
 

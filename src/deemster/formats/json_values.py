@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 from deemster.formats.canonical_json import SCALARS
@@ -61,8 +62,7 @@ def pointer(path: Path) -> str:
     >>> pointer(("input", "docs", 0))
     'input.docs[0]'
     """
-    first, *rest = path
-    return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def kind_of(value: Any) -> str:
@@ -79,6 +79,14 @@ def kind_of(value: Any) -> str:
         if isinstance(value, types):
             return name
     return f"a {type(value).__name__}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that a float can hold; booleans are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def thawed(value: Any) -> Any:

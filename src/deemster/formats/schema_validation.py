@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -91,10 +92,74 @@ def decode_shape(
     Raises:
         InputError: The value does not have the shape; every issue is given.
     """
+    issues = shape_issues(value, shape, document=document, path=path)
+    if issues:
+        raise error(issues)
+    return msgspec.convert(value, shape)
+
+
+def shape_issues(value: Any, shape: Any, *, document: Located | None = None, path: Path = ()) -> list[Issue]:
+    """What `check_shape` finds, which is asked only where a quick look finds that something is wrong.
+
+    Args:
+        value: What a file holds.
+        shape: The struct that declares its format.
+        document: Knows the lines of the value's parts.
+        path: Where the value stands in the document.
+    """
     try:
-        return msgspec.convert(value, shape)
+        msgspec.convert(value, shape)
     except msgspec.ValidationError:
-        raise error(check_shape(value, shape, document=document, path=path)) from None
+        return check_shape(value, shape, document=document, path=path)
+    keys = getattr(shape, "one_of", ())
+    if (keys and sum(key in value for key in keys) != 1) or any(value_issues(value, path)):
+        return check_shape(value, shape, document=document, path=path)
+    return []
+
+
+def decode_struct(
+    struct: msgspec.Struct, shape: type[msgspec.Struct] | None = None, *, error: type[InputError], **changes: Any
+) -> Any:
+    """The fields of a struct, as the shape that declares them.
+
+    A struct calls this from its `__post_init__`, so that what code makes and what files hold obey one declaration.
+
+    Args:
+        struct: Has the fields of the shape, with any values.
+        shape: A struct without `__post_init__`; where it is absent, the fields that the struct itself declares.
+        error: The class of error that is raised.
+        changes: Values to take in place of the struct's own.
+
+    Raises:
+        InputError: A field does not have the shape; every issue is given.
+    """
+    shape = shape or _bare_shape(type(struct))
+    fields = {name: getattr(struct, name) for name in shape.__struct_fields__}
+    try:
+        value = _plain({**fields, **changes})
+    except RecursionError:
+        raise error(f"{_capital(_noun({'description': struct.__doc__}))} is nested too deep.") from None
+    return decode_shape(value, shape, error=error)
+
+
+@functools.lru_cache(maxsize=64)
+def _bare_shape(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """A struct with the same fields and without `__post_init__`."""
+    fields = [(field.name, field.type, field.default) for field in msgspec.structs.fields(kind)]
+    return msgspec.defstruct(kind.__name__, fields, kw_only=True)
+
+
+def _plain(value: Any) -> Any:
+    """A value from Python code as a file would hold it."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if value is None or type(value) in (str, bool, int, float) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def check_shape(
@@ -205,9 +270,17 @@ class _Checker:
                 for inner in errors
             )
         ]
+        options = [
+            option
+            for branch in schema["anyOf"]
+            for option in (self._resolve(branch).get("enum") or [self._resolve(branch).get("const")])
+            if isinstance(option, str)
+        ]
         if fitting:
             for inner in min(fitting, key=len):
                 yield from self._explain(inner)
+        elif options and isinstance(error.instance, str):
+            yield path, self._sentence("enum", schema, options, error.instance, self._shown(path))
         else:
             yield path, self._sentence("type", schema, None, error.instance, self._shown(path))
 

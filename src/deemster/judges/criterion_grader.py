@@ -39,7 +39,8 @@ from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import LengthPenalty
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_scoring import Scoring
+from deemster.rubrics.rubric_format import BinaryRule, NominalRule, OrdinalRule
+from deemster.rubrics.rubric_scoring import Scoring, Strategy
 from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules
 
@@ -138,10 +139,10 @@ class CriterionGrader:
     judges: tuple[Judge, ...]
     _: dataclasses.KW_ONLY
     calls: Literal["per_criterion", "per_item"] = "per_criterion"
-    aggregation: str = "majority"
-    ordinal_aggregation: str = "mean"
-    nominal_aggregation: str = "mode"
-    abstention: str = "skip"
+    aggregation: BinaryRule = "majority"
+    ordinal_aggregation: OrdinalRule = "mean"
+    nominal_aggregation: NominalRule = "mode"
+    abstention: Strategy = "skip"
     partial_credit: float = 0.5
     normalize: bool = True
     length_penalty: LengthPenalty | None = None

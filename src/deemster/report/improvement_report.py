@@ -16,7 +16,6 @@ from deemster.records import Usage
 from deemster.report.markdown_report import render_markdown
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_writer import rubric_text
 
 _PIECE = 180
 TrialDecision: TypeAlias = Literal["accepted", "rejected", "no better", "refused", "out of reach"]
@@ -115,7 +114,7 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def diff(self) -> str:
         """What changed, as a unified diff of the two rubrics in YAML; empty where nothing did."""
-        old, new = (rubric_text(rubric, "yaml").splitlines() for rubric in (self.before, self.after))
+        old, new = (rubric.to_text("yaml").splitlines() for rubric in (self.before, self.after))
         lines = list(difflib.unified_diff(old, new, "before.yaml", "after.yaml", lineterm=""))
         return "".join(f"{line}\n" for line in lines)
 

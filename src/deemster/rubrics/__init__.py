@@ -2,10 +2,10 @@
 
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Check, Criterion, Option
 from deemster.rubrics.length_penalty import LengthPenalty, Parts, submission_parts
-from deemster.rubrics.rubric_definition import Rubric, Section
-from deemster.rubrics.rubric_reader import SCHEMA, read_rubric
-from deemster.rubrics.rubric_scoring import RubricScore, Scores, Scoring, rubric_score, rubric_scores, scoring_issues
-from deemster.rubrics.vote_aggregation import Aggregated, Rules, aggregate, rules_issues
+from deemster.rubrics.rubric_definition import Rubric, Section, read_rubric
+from deemster.rubrics.rubric_format import SCHEMA
+from deemster.rubrics.rubric_scoring import RubricScore, Scores, Scoring, rubric_score, rubric_scores
+from deemster.rubrics.vote_aggregation import Aggregated, Rules, aggregate
 
 __all__ = [
     "FAILED",
@@ -28,7 +28,5 @@ __all__ = [
     "read_rubric",
     "rubric_score",
     "rubric_scores",
-    "rules_issues",
-    "scoring_issues",
     "submission_parts",
 ]

@@ -1,4 +1,4 @@
-"""What is asked of a submission, the verdicts there are, and the small integers that stand for them."""
+"""One requirement of a rubric, the verdicts on it, and the small integers that stand for them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.errors import Issue, RubricError, listing
+from deemster.errors import Issue, RubricError, listing, show_value
+from deemster.formats.json_values import pointer
+from deemster.formats.schema_validation import decode_struct
 from deemster.records import FrozenDict, freeze
-from deemster.rubrics.criterion_issues import (
+from deemster.rubrics.rubric_format import (
+    CheckEntry,
+    CriterionEntry,
     Issues,
-    check_issues,
+    Kind,
+    OptionEntry,
     criterion_issues,
-    label_hint,
-    located,
     option_issues,
-    shown,
+    suggest_label,
 )
 from deemster.rubrics.verdicts import (
     CANNOT_ASSESS,
@@ -27,25 +30,24 @@ from deemster.rubrics.verdicts import (
     MISSING,
     NOT_APPLICABLE,
     VERDICTS,
-    Kind,
-    folded,
+    fold_label,
 )
 
 __all__ = ["FAILED", "FAILED_WORST", "MISSING", "Check", "Criterion", "Option"]
 
 
-def refuse(issues: Issues) -> None:
+def refuse_issues(issues: Issues) -> None:
     """Raise what was found wrong, if anything was.
 
     Raises:
         RubricError: There is at least one issue; all are listed.
     """
-    found = [Issue(located(path, message)) for path, message in issues]
+    found = [Issue(f"{pointer(path)}: {message}" if path else message) for path, message in issues]
     if found:
         raise RubricError(found)
 
 
-class Option(msgspec.Struct, frozen=True):
+class Option(OptionEntry, frozen=True):
     """One answer of a multi-choice criterion.
 
     Attributes:
@@ -57,17 +59,13 @@ class Option(msgspec.Struct, frozen=True):
         RubricError: The label is blank, or the value is missing or outside [0, 1].
     """
 
-    label: str
-    value: float | None = None
-    na: bool = False
-
     def __post_init__(self) -> None:
-        refuse(option_issues({"label": self.label, "value": self.value, "na": self.na}))
+        refuse_issues(option_issues(decode_struct(self, OptionEntry, error=RubricError)))
         if self.value is not None:
             force_setattr(self, "value", float(self.value) + 0.0)
 
 
-class Check(msgspec.Struct, frozen=True):
+class Check(CheckEntry, frozen=True):
     """A metric that answers a criterion in place of a judge.
 
     Attributes:
@@ -79,12 +77,10 @@ class Check(msgspec.Struct, frozen=True):
         RubricError: The name is blank, an argument is not JSON, or the threshold is outside [0, 1].
     """
 
-    metric: str
     args: Mapping[str, Any] = FrozenDict()
-    threshold: float = 1.0
 
     def __post_init__(self) -> None:
-        refuse(check_issues({"metric": self.metric, "args": self.args, "threshold": self.threshold}))
+        decode_struct(self, CheckEntry, error=RubricError)
         force_setattr(self, "args", freeze(self.args, path="args"))
         force_setattr(self, "threshold", float(self.threshold) + 0.0)
 
@@ -96,7 +92,7 @@ class Check(msgspec.Struct, frozen=True):
 _BINARY_OPTIONS = (Option("MET", 1.0), Option("UNMET", 0.0), Option("CANNOT_ASSESS", None, na=True))
 
 
-class Criterion(msgspec.Struct, frozen=True, dict=True):
+class Criterion(CriterionEntry, frozen=True, dict=True):
     """One requirement of a rubric.
 
     A verdict on it is a code: an index into `labels`. `MISSING`, `FAILED` and `FAILED_WORST` are codes that are no
@@ -117,33 +113,23 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
         RubricError: Something is not as spec/rubrics.md section 1.1 wants it; all issues are listed.
     """
 
-    requirement: str
-    weight: float = 10.0
     name: str = ""
     options: tuple[Option, ...] = ()
-    scale_type: str | None = None
-    order: tuple[str, ...] | None = None
-    aggregation: str | None = None
-    fatal: bool = False
     check: Check | None = None
 
     def __post_init__(self) -> None:
-        refuse(criterion_issues(self._raw()))
+        changes = {"name": self.name if self.name != "" else None, "options": self.options or None}
+        refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, **changes)))
         force_setattr(self, "weight", float(self.weight) + 0.0)
-        force_setattr(self, "options", tuple(self.options))
+        options = (one if isinstance(one, Option) else Option(**one) for one in self.options or ())
+        force_setattr(self, "options", tuple(options))
+        if isinstance(self.check, Mapping):
+            force_setattr(self, "check", Check(**self.check))
         if self.options and self.scale_type is None:
             force_setattr(self, "scale_type", "ordinal")
         if self.order is not None:
-            known = {folded(option.label): option.label for option in self.options}
-            force_setattr(self, "order", tuple(known[folded(label)] for label in self.order))
-
-    def _raw(self) -> dict[str, Any]:
-        raw: dict[str, Any] = {field: getattr(self, field) for field in self.__struct_fields__}
-        raw["name"] = None if self.name == "" else self.name
-        if isinstance(self.options, (list, tuple)):
-            raw["options"] = [_raw_of(option, Option) for option in self.options] or None
-        raw["check"] = _raw_of(self.check, Check)
-        return raw
+            known = {fold_label(option.label): option.label for option in self.options}
+            force_setattr(self, "order", tuple(known[fold_label(label)] for label in self.order))
 
     @property
     def kind(self) -> Kind:
@@ -171,7 +157,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def abstention(self) -> int:
         """The code that `CANNOT_ASSESS` means."""
-        return self._codes.get(folded(CANNOT_ASSESS), min(self.abstentions))
+        return self._codes.get(fold_label(CANNOT_ASSESS), min(self.abstentions))
 
     @cached_property
     def scored(self) -> tuple[int, ...]:
@@ -201,7 +187,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _codes(self) -> dict[str, int]:
-        return {folded(label): code for code, label in enumerate(self.labels)} | {
+        return {fold_label(label): code for code, label in enumerate(self.labels)} | {
             label: code for code, label in enumerate(self.labels)
         }
 
@@ -216,8 +202,8 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
         """
         found = self._codes.get(label) if isinstance(label, str) else None
         if found is None and isinstance(label, str):
-            found = self._codes.get(folded(label))
-            if found is None and folded(label) == folded(CANNOT_ASSESS):
+            found = self._codes.get(fold_label(label))
+            if found is None and fold_label(label) == fold_label(CANNOT_ASSESS):
                 found = self.abstention
         if found is None:
             self._unknown(label, self.labels)
@@ -230,7 +216,7 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
             RubricError: There is no such option.
         """
         known = [option.label for option in self.options] or VERDICTS
-        found = self._codes.get(folded(label)) if isinstance(label, str) else None
+        found = self._codes.get(fold_label(label)) if isinstance(label, str) else None
         if found is None or found >= len(known):
             self._unknown(label, known)
         return found
@@ -238,7 +224,8 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
     def _unknown(self, label: Any, known: Iterable[str]) -> NoReturn:
         names = list(known)
         name = f" of `{self.name}`" if self.name else ""
-        message = f"{shown(label)} is no verdict{name}. It has {listing(names)}.{label_hint(label, names)}"
+        given = f"`{label[:80]}`" if isinstance(label, str) else show_value(label)[:80]
+        message = f"{given} is no verdict{name}. It has {listing(names)}.{suggest_label(label, names)}"
         raise RubricError(message)
 
     @property
@@ -278,7 +265,3 @@ class Criterion(msgspec.Struct, frozen=True, dict=True):
         if not self.options or self.na_option_index is not None:
             return self
         return msgspec.structs.replace(self, options=(*self.options, Option(NOT_APPLICABLE, None, na=True)))
-
-
-def _raw_of(value: Any, kind: type[msgspec.Struct]) -> Any:
-    return {field: getattr(value, field) for field in value.__struct_fields__} if isinstance(value, kind) else value

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
-from deemster.errors import ConfigurationError, Issue, RubricError, did_you_mean
-from deemster.rubrics.criterion_issues import Issues, is_number, located, shown
+from deemster.errors import ConfigurationError, RubricError, show_value
+from deemster.formats.json_values import is_number, kind_of
+from deemster.formats.schema_validation import decode_struct
 
-_PARTS: Final = ("all", "output", "thinking")
+_AtLeastZero = Annotated[float, Meta(ge=0)]
 _TAG: Final = re.compile(r"</?(?:thinking|output)>")
 
 
@@ -50,7 +52,7 @@ def submission_parts(submission: str | Mapping[str, str]) -> Parts:
             raise RubricError("A submission in parts is a map of `thinking` and `output` to text.")
         return Parts(texts["thinking"], texts["output"], f"{texts['thinking']}\n{texts['output']}")
     if not isinstance(submission, str):
-        raise RubricError(f"A submission is text or a map of `thinking` and `output`, not {shown(submission)}.")
+        raise RubricError(f"A submission is text or a map of `thinking` and `output`, not {kind_of(submission)}.")
     thinking, rest = _cut(submission, "thinking")
     output, _ = _cut(rest, "output")
     found = rest if output is None else output
@@ -66,7 +68,18 @@ def _cut(text: str, tag: str) -> tuple[str | None, str]:
     return inside, before + behind
 
 
-class LengthPenalty(msgspec.Struct, frozen=True):
+class LengthPenaltyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A length penalty."""
+
+    free_budget: _AtLeastZero = 6000
+    max_cap: _AtLeastZero = 8000
+    penalty_at_cap: _AtLeastZero = 0.5
+    exponent: Annotated[float, Meta(gt=0)] = 1.6
+    count: Annotated[Literal["words"], Meta(title="`words` or a function of a text")] = "words"
+    part: Literal["all", "output", "thinking"] = "all"
+
+
+class LengthPenalty(LengthPenaltyEntry, frozen=True):
     """A penalty that grows from nothing at a free budget to its most at a cap.
 
     Attributes:
@@ -81,34 +94,13 @@ class LengthPenalty(msgspec.Struct, frozen=True):
         ConfigurationError: A setting is impossible; all issues are listed.
     """
 
-    free_budget: float = 6000
-    max_cap: float = 8000
-    penalty_at_cap: float = 0.5
-    exponent: float = 1.6
-    count: Literal["words"] | Callable[[str], float] = "words"
-    part: Literal["all", "output", "thinking"] = "all"
+    count: Literal["words"] | Callable[[str], float] = "words"  # type: ignore[assignment] # no file holds a function
 
     def __post_init__(self) -> None:
-        found = [Issue(located(path, message)) for path, message in self._issues()]
-        if found:
-            raise ConfigurationError(found)
-
-    def _issues(self) -> Issues:
-        numbers = True
-        for key in ("free_budget", "max_cap", "penalty_at_cap", "exponent"):
-            value = getattr(self, key)
-            if not is_number(value) or value < 0:
-                numbers = False
-                yield (key,), f"`{key}` is a finite number of at least 0, not {shown(value)}."
-        if numbers and self.free_budget >= self.max_cap:
-            yield ("free_budget",), f"`free_budget` is below `max_cap`: {self.free_budget} is not below {self.max_cap}."
-        if numbers and self.exponent == 0:
-            yield ("exponent",), "`exponent` is above 0."
-        if self.count != "words" and not callable(self.count):
-            yield ("count",), f"`count` is `words` or a function of a text, not {shown(self.count)}."
-        if self.part not in _PARTS:
-            nearest = did_you_mean(str(self.part), _PARTS)
-            yield ("part",), f"`part` is one of `all`, `output` and `thinking`, not {shown(self.part)}. {nearest}"
+        count = "words" if callable(self.count) else self.count
+        decode_struct(self, LengthPenaltyEntry, error=ConfigurationError, count=count)
+        if self.free_budget >= self.max_cap:
+            raise ConfigurationError(f"free_budget must be below max_cap, and {self.free_budget} is not.")
 
     def at(self, units: float) -> float:
         """The penalty of so many counted units.
@@ -120,7 +112,7 @@ class LengthPenalty(msgspec.Struct, frozen=True):
         0.1649
         """
         if not is_number(units) or units < 0:
-            raise RubricError(f"A count of units is a finite number of at least 0, not {shown(units)}.")
+            raise RubricError(f"A count of units is a finite number of at least 0, not {show_value(units)[:80]}.")
         if units <= self.free_budget:
             return 0.0
         if units >= self.max_cap:

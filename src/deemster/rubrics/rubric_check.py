@@ -9,11 +9,12 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from deemster.formats import Document
-from deemster.formats.json_values import Path
+from deemster.formats.json_values import Path, pointer
 from deemster.rubrics._scale_rules import FEWEST_LEVELS, MOST_LEVELS, scale_issues
 from deemster.rubrics._wording_rules import wording_issues
 from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.rubric_definition import Rubric, default_name
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.rubric_format import default_name
 from deemster.rubrics.rubric_reader import criterion_paths
 
 Severity = Literal["warning", "hint"]
@@ -103,7 +104,7 @@ def check_rubric(rubric: Rubric, *, document: Document | None = None) -> tuple[R
             code=code,
             severity=RULES[code].severity,
             where=None if document is None else document.where(path),
-            path=format_path(path),
+            path=pointer(path),
             message=message,
             suggestion=suggestion or RULES[code].suggestion,
         )
@@ -189,12 +190,3 @@ def criteria_paths(rubric: Rubric, document: Document | None) -> Sequence[Path]:
         for number, section in enumerate(rubric.sections)
         for place in range(len(section.criteria))
     ]
-
-
-def format_path(path: Path) -> str:
-    """Write the keys and positions to a value.
-
-    >>> format_path(("criteria", 2, "requirement"))
-    'criteria[2].requirement'
-    """
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -12,10 +13,16 @@ from typing import Any, Literal, TextIO
 import msgspec
 from msgspec.structs import force_setattr
 
+from deemster.errors import Issue, RubricError
+from deemster.formats import Document, Reading, format_of, in_order
+from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import Path as Keys
-from deemster.rubrics.criterion import Criterion, refuse
-from deemster.rubrics.criterion_issues import Issues, shown, text_issues
-from deemster.rubrics.verdicts import folded
+from deemster.formats.json_values import kind_of, thawed
+from deemster.formats.schema_validation import decode_struct
+from deemster.rubrics._rubric_yaml import yaml_lines
+from deemster.rubrics.criterion import Check, Criterion, Option, refuse_issues
+from deemster.rubrics.rubric_format import SCHEMA, Issues, RubricHead, SectionHead, default_name, name_issues
+from deemster.rubrics.rubric_reader import FORMATS, load_document, parse_document, read_entries
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -35,12 +42,10 @@ class Section(msgspec.Struct, frozen=True):
     description: str | None = None
 
     def __post_init__(self) -> None:
-        refuse(chain(criteria_issues(self.criteria, "a section"), section_text_issues(self._texts())))
+        decode_struct(self, SectionHead, error=RubricError)
+        refuse_issues(_criteria_issues(self.criteria, "a section"))
         force_setattr(self, "criteria", tuple(self.criteria))
-        force_setattr(self, "description", text_or_none(self.description))
-
-    def _texts(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.description}
+        force_setattr(self, "description", _text_or_none(self.description))
 
 
 class Rubric(msgspec.Struct, frozen=True, dict=True):
@@ -64,31 +69,32 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        refuse(self._issues())
+        decode_struct(self, RubricHead, error=RubricError)
+        refuse_issues(self._issues())
         sections = tuple(_named_sections(self.sections))
         criteria = tuple(chain.from_iterable(section.criteria for section in sections))
         force_setattr(self, "sections", sections)
         force_setattr(self, "criteria", criteria or tuple(_named(self.criteria)))
-        force_setattr(self, "guidelines", text_or_none(self.guidelines))
+        force_setattr(self, "guidelines", _text_or_none(self.guidelines))
 
     def _issues(self) -> Issues:
-        yield from head_issues({"name": self.name, "version": self.version, "guidelines": self.guidelines})
         criteria: Sequence[Criterion] = self.criteria
         if self.sections:
             wrong = [index for index, section in enumerate(self.sections) if not isinstance(section, Section)]
             for index in wrong:
-                yield ("sections", index), f"A section is a `Section`, not {shown(self.sections[index])}."
+                yield ("sections", index), f"A section is a `Section`, not {kind_of(self.sections[index])}."
             if wrong:
                 return
             criteria = list(chain.from_iterable(section.criteria for section in self.sections))
             if self.criteria and tuple(_named(self.criteria)) != tuple(_named(criteria)):
-                yield ("criteria",), "`criteria` is not what the sections hold; give one of the two."
-        before = list(criteria_issues(criteria, "a rubric"))
+                yield ("criteria",), "They are not what the sections hold; give one of the two."
+        before = list(_criteria_issues(criteria, "a rubric"))
         yield from before
         if not before:
-            paths: list[Keys] = [("criteria", index) for index in range(len(criteria))]
-            yield from name_issues(zip(paths, (criterion.name or None for criterion in criteria), strict=True))
-            yield from weight_issues(criterion.weight for criterion in criteria)
+            names = ((("criteria", at), each.name or default_name(at)) for at, each in enumerate(criteria))
+            yield from name_issues(names)
+            if math.isinf(sum(abs(each.weight) for each in criteria)):
+                yield ("criteria",), "The weights add up to more than a number can hold."
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -105,9 +111,10 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         Raises:
             RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
         """
-        from deemster.rubrics.rubric_reader import load_rubric  # noqa: PLC0415 - the reader builds what is defined here
-
-        return load_rubric(source)
+        if isinstance(source, (Mapping, list, tuple)):
+            return _refused_or_rubric(*read_rubric(source, None))
+        document = load_document(source)
+        return _refused_or_rubric(*read_rubric(document.value, document))
 
     @classmethod
     def parse(cls, text: str, *, format: Literal["json", "yaml"] | None = None) -> Rubric:  # noqa: A002 - the user's word
@@ -123,15 +130,39 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         >>> Rubric.parse("- requirement: Every claim is supported.").names
         ('Criterion 1',)
         """
-        from deemster.rubrics.rubric_reader import parse_rubric  # noqa: PLC0415 - the reader builds what is defined here
-
-        return parse_rubric(text, format=format)
+        document = parse_document(text, format=format)
+        return _refused_or_rubric(*read_rubric(document.value, document))
 
     def to_dict(self) -> dict[str, Any]:
-        """The rubric as `deemster.rubric.v1` has it: keys in fixed order, defaults left out."""
-        from deemster.rubrics.rubric_writer import rubric_dict  # noqa: PLC0415 - only who writes needs it
+        """The rubric as `deemster.rubric.v1` has it: keys in fixed order, defaults left out.
 
-        return rubric_dict(self)
+        >>> Rubric((Criterion("It is right.", weight=2),)).to_dict()
+        {'schema_version': 'deemster.rubric.v1', 'criteria': [{'weight': 2, 'requirement': 'It is right.'}]}
+        """
+        head = _given({"name": self.name, "version": self.version, "guidelines": self.guidelines})
+        dicts = [_criterion_dict(criterion, index) for index, criterion in enumerate(self.criteria)]
+        if not self.sections:
+            return {"schema_version": SCHEMA, **head, "criteria": dicts}
+        left = iter(dicts)
+        sections = [
+            {
+                **_given({"name": section.name, "description": section.description}),
+                "criteria": [next(left) for _ in section.criteria],
+            }
+            for section in self.sections
+        ]
+        return {"schema_version": SCHEMA, **head, "sections": sections}
+
+    def to_text(self, kind: Literal["json", "yaml"]) -> str:
+        """The rubric as it is written to a file, without the last line end.
+
+        >>> print(Rubric((Criterion("It is right."),)).to_text("yaml"))
+        schema_version: deemster.rubric.v1
+        criteria:
+          - requirement: It is right.
+        """
+        value = self.to_dict()
+        return "\n".join(yaml_lines(value)) if kind == "yaml" else json.dumps(value, ensure_ascii=False, indent=2)
 
     def dump(self, path: str | Path) -> Path:
         """Write the rubric as YAML or JSON, by extension; equal rubrics give equal bytes.
@@ -142,22 +173,51 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         Raises:
             RubricError: The extension is none of these, or the file cannot be written.
         """
-        from deemster.rubrics.rubric_writer import write_rubric  # noqa: PLC0415 - only who writes needs it
+        reading = Reading(str(path), error=RubricError)
+        kind = format_of(path, reading, known=FORMATS)
+        try:
+            write_aside(Path(path), [self.to_text("yaml" if kind == "yaml" else "json").encode(), b"\n"])
+        except OSError as error:
+            reading.refuse(f"The file cannot be written: {error.strerror}.")
+        return Path(path)
 
-        return write_rubric(self, path)
 
+def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple[Rubric | None, list[Issue]]:
+    """Read a rubric that may stand inside another file.
 
-def default_name(index: int) -> str:
-    """The name of a criterion that has none, by its place in the rubric.
+    Args:
+        value: The map or list.
+        document: The file it stands in, for the lines of issues; None for a value from memory.
+        path: The keys and positions from the root of the file to the value.
 
-    >>> default_name(0)
-    'Criterion 1'
+    Returns:
+        The rubric and no issues, or None and everything that is wrong.
     """
-    return f"Criterion {index + 1}"
+    entries, issues = read_entries(value, document, path)
+    if issues:
+        return None, issues
+    head: dict[str, Any] = {key: entries.head.get(key) for key in ("name", "version", "guidelines")}
+    groups = [tuple(_criterion(raw) for _, raw in group.criteria) for group in entries.groups]
+    if all(group.section is None for group in entries.groups):
+        return Rubric(tuple(chain.from_iterable(groups)), **head), []
+    sections = []
+    for criteria, group in zip(groups, entries.groups, strict=True):
+        fields = group.section or {}
+        sections.append(Section(criteria, fields.get("name"), fields.get("description")))
+    return Rubric(sections=tuple(sections), **head), []
 
 
-def text_or_none(text: str | None) -> str | None:
-    """The text as it is, None where it is blank."""
+def _refused_or_rubric(rubric: Rubric | None, issues: list[Issue]) -> Rubric:
+    if rubric is None:
+        raise RubricError(in_order(issues))
+    return rubric
+
+
+def _criterion(raw: Mapping[str, Any]) -> Criterion:
+    return msgspec.convert({key: value for key, value in raw.items() if value is not None}, Criterion)
+
+
+def _text_or_none(text: str | None) -> str | None:
     return text if text is not None and text.strip() else None
 
 
@@ -174,50 +234,47 @@ def _named_sections(sections: Iterable[Section]) -> Iterator[Section]:
         yield section if criteria == section.criteria else msgspec.structs.replace(section, criteria=criteria)
 
 
-def criteria_issues(criteria: Any, noun: str) -> Issues:
-    """What is wrong with a list of criteria as a list."""
+def _criteria_issues(criteria: Any, noun: str) -> Issues:
     if not isinstance(criteria, (list, tuple)):
-        yield ("criteria",), f"`criteria` is a list of criteria, not {shown(criteria)}."
+        yield ("criteria",), f"They are a list of criteria, not {kind_of(criteria)}."
     elif not criteria:
-        yield ("criteria",), f"`criteria` is empty: {noun} has at least one criterion."
+        yield ("criteria",), f"The list is empty: {noun} has at least one criterion."
     else:
         for index, entry in enumerate(criteria):
             if not isinstance(entry, Criterion):
-                yield ("criteria", index), f"A criterion is a `Criterion`, not {shown(entry)}."
+                yield ("criteria", index), f"A criterion is a `Criterion`, not {kind_of(entry)}."
 
 
-def section_text_issues(fields: Mapping[str, Any]) -> Issues:
-    """What is wrong with the texts of a section."""
-    if fields.get("name") is not None:
-        yield from text_issues(fields["name"], "name")
-    if fields.get("description") is not None:
-        yield from text_issues(fields["description"], "description", blank=True)
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
 
 
-def head_issues(fields: Mapping[str, Any]) -> Issues:
-    """What is wrong with the texts of a rubric."""
-    for key in ("name", "version"):
-        if fields.get(key) is not None:
-            yield from text_issues(fields[key], key)
-    if fields.get("guidelines") is not None:
-        yield from text_issues(fields["guidelines"], "guidelines", blank=True)
+def _criterion_dict(criterion: Criterion, index: int) -> dict[str, Any]:
+    return _given(
+        {
+            "name": None if criterion.name == default_name(index) else criterion.name,
+            "weight": None if criterion.weight == 10 else _number(criterion.weight),
+            "requirement": criterion.requirement,
+            "scale_type": "nominal" if criterion.scale_type == "nominal" else None,
+            "options": [_option_dict(option) for option in criterion.options] or None,
+            "order": None if criterion.order is None else list(criterion.order),
+            "aggregation": criterion.aggregation,
+            "fatal": criterion.fatal or None,
+            "check": None if criterion.check is None else _check_dict(criterion.check),
+        }
+    )
 
 
-def name_issues(names: Iterable[tuple[Keys, str | None]]) -> Issues:
-    """Names that stand twice, by the path and name of every criterion in order; None is a criterion without a name."""
-    seen: dict[str, Keys] = {}
-    for index, (path, given) in enumerate(names):
-        name = default_name(index) if given is None else given
-        first = seen.setdefault(folded(name), path)
-        if first != path:
-            yield (*path, "name"), f"The name {shown(name)} is already that of {_place(first)}."
+def _option_dict(option: Option) -> dict[str, Any]:
+    value = None if option.value is None else _number(option.value)
+    return _given({"label": option.label, "value": value, "na": option.na or None})
 
 
-def _place(path: Keys) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+def _check_dict(check: Check) -> dict[str, Any]:
+    threshold = None if check.threshold == 1 else _number(check.threshold)
+    return _given({"metric": check.metric, "args": thawed(check.args) or None, "threshold": threshold})
 
 
-def weight_issues(weights: Iterable[float]) -> Issues:
-    """Weights that are finite one by one, but not together."""
-    if math.isinf(sum(map(abs, weights))):
-        yield ("criteria",), "The weights of the criteria add up to more than a number can hold."
+def _number(value: float) -> float | int:
+    # Above 2**53 a float is whole, but not the number that was written.
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import ConfigurationError, Issue, RubricError
-from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.criterion_issues import Issues, is_number, label_hint, located, shown
+from deemster.formats.schema_validation import Share, decode_struct
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.verdicts import FAILED, FAILED_WORST, MISSING
 from deemster.rubrics.vote_aggregation import confirm_codes, whole_numbers
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-STRATEGIES: Final = ("skip", "zero", "partial", "fail")
+Strategy = Literal["skip", "zero", "partial", "fail"]
+STRATEGIES: Final[tuple[str, ...]] = get_args(Strategy)
 _SHIFT: Final = -FAILED_WORST
 
 
@@ -35,32 +35,12 @@ class Scoring(msgspec.Struct, frozen=True):
         ConfigurationError: A setting is none of these.
     """
 
-    abstention: str = "skip"
-    partial_credit: float = 0.5
+    abstention: Strategy = "skip"
+    partial_credit: Share = 0.5
     normalize: bool = True
 
     def __post_init__(self) -> None:
-        issues = scoring_issues({key: getattr(self, key) for key in self.__struct_fields__})
-        found = [Issue(located(path, message)) for path, message in issues]
-        if found:
-            raise ConfigurationError(found)
-
-
-def scoring_issues(fields: Mapping[str, Any]) -> Issues:
-    """What is wrong with the scoring among some raw settings; what is absent is not looked at."""
-    strategy = fields.get("abstention", "skip")
-    if strategy not in STRATEGIES:
-        nearest = label_hint(strategy, STRATEGIES)
-        yield (
-            ("abstention",),
-            f"`abstention` is one of `skip`, `zero`, `partial` and `fail`, not {shown(strategy)}.{nearest}",
-        )
-    credit = fields.get("partial_credit", 0.5)
-    if not is_number(credit) or not 0 <= credit <= 1:
-        yield ("partial_credit",), f"`partial_credit` is a number from 0 to 1, not {shown(credit)}."
-    normalize = fields.get("normalize", True)
-    if not isinstance(normalize, bool):
-        yield ("normalize",), f"`normalize` is true or false, not {shown(normalize)}."
+        decode_struct(self, error=ConfigurationError)
 
 
 class Scores(NamedTuple):

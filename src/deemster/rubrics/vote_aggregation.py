@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import ConfigurationError, Issue, RubricError
-from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.criterion_issues import Issues, located, rule_issues
-from deemster.rubrics.verdicts import FAILED, FAILED_WORST, MISSING, Kind
+from deemster.formats.schema_validation import decode_struct
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
+from deemster.rubrics.rubric_format import BinaryRule, Kind, NominalRule, OrdinalRule, rule_issues
 
 Codes = NDArray[np.int16]
 Floats = NDArray[np.float64]
@@ -39,27 +39,17 @@ class Rules(msgspec.Struct, frozen=True):
         ConfigurationError: A rule is none of its kind.
     """
 
-    aggregation: str = "majority"
-    ordinal_aggregation: str = "mean"
-    nominal_aggregation: str = "mode"
+    aggregation: BinaryRule = "majority"
+    ordinal_aggregation: OrdinalRule = "mean"
+    nominal_aggregation: NominalRule = "mode"
 
     def __post_init__(self) -> None:
-        issues = rules_issues({key: getattr(self, key) for key in _KEYS.values()})
-        found = [Issue(located(path, message)) for path, message in issues]
-        if found:
-            raise ConfigurationError(found)
+        decode_struct(self, error=ConfigurationError)
 
     def of(self, criterion: Criterion) -> str:
         """The rule of a criterion: its own, else that of its kind."""
         rule: str = criterion.aggregation or getattr(self, _KEYS[criterion.kind])
         return rule
-
-
-def rules_issues(fields: Mapping[str, Any]) -> Issues:
-    """What is wrong with the rules among some raw settings; what is absent is not looked at."""
-    for kind, key in _KEYS.items():
-        if key in fields:
-            yield from rule_issues(fields[key], kind, key)
 
 
 class Aggregated(NamedTuple):
@@ -95,7 +85,7 @@ def aggregate(
     [0, 1]
     """
     given = whole_numbers(codes)
-    issues = [Issue(message) for _, message in rule_issues(rule, criterion.kind)]
+    issues = [Issue(message) for message in rule_issues(rule, criterion.kind)]
     if issues:
         raise RubricError(issues)
     if given.ndim != 2:

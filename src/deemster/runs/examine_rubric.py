@@ -9,12 +9,12 @@ from typing import NamedTuple
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import visible
 from deemster.formats import Document
-from deemster.formats.json_values import Path
+from deemster.formats.json_values import Path, pointer
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.judge_panel import Judge
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
-from deemster.rubrics.rubric_check import RubricIssue, criteria_paths, format_path
+from deemster.rubrics.rubric_check import RubricIssue, criteria_paths
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.model_access import ModelAccess
@@ -122,7 +122,7 @@ def _issues(
                     code=f"{PREFIX}{found}",
                     severity="hint" if found in HINTS else "warning",
                     where=None if document is None else document.where(path),
-                    path=format_path(path),
+                    path=pointer(path),
                     message=_message(name, criterion),
                     suggestion=ADVICE[found],
                 )

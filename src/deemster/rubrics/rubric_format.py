@@ -1,0 +1,217 @@
+"""The declared shape of `deemster.rubric.v1`, and the rules across fields that a shape cannot say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from deemster.errors import did_you_mean, listing, nearest
+from deemster.formats.json_values import Path, pointer
+from deemster.formats.schema_validation import NonBlank, Share
+from deemster.rubrics.verdicts import NOT_APPLICABLE, VERDICTS, fold_label
+
+SCHEMA: Final = "deemster.rubric.v1"
+Kind = Literal["binary", "ordinal", "nominal"]
+BinaryRule = Literal["majority", "weighted", "unanimous", "any"]
+OrdinalRule = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
+NominalRule = Literal["mode", "weighted_mode", "unanimous"]
+AnyRule = Literal[BinaryRule, OrdinalRule, NominalRule]
+RULES: Final[dict[Kind, tuple[str, ...]]] = {
+    "binary": get_args(BinaryRule),
+    "ordinal": get_args(OrdinalRule),
+    "nominal": get_args(NominalRule),
+}
+
+Issues = Iterator[tuple[Path, str]]
+
+
+class OptionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An option: one answer of a multi-choice criterion."""
+
+    label: NonBlank
+    value: Share | None = None
+    na: bool = False
+
+
+class CheckEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A check: a metric that answers a criterion in place of a judge."""
+
+    metric: NonBlank
+    args: Mapping[str, Any] = {}
+    threshold: Share = 1.0
+
+
+class CriterionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A criterion: one requirement of a rubric."""
+
+    requirement: NonBlank
+    weight: float = 10.0
+    name: NonBlank | None = None
+    options: Annotated[tuple[OptionEntry, ...], Meta(min_length=2)] | None = None
+    scale_type: Literal["ordinal", "nominal"] | None = None
+    order: tuple[str, ...] | None = None
+    aggregation: AnyRule | None = None
+    fatal: bool = False
+    check: CheckEntry | None = None
+
+
+class SectionHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands beside the criteria of a section."""
+
+    name: NonBlank | None = None
+    description: str | None = None
+
+
+class SectionEntry(SectionHead, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A section: a group of criteria."""
+
+    criteria: Annotated[tuple[CriterionEntry, ...], Meta(min_length=1)]
+
+
+class RubricHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands beside the criteria of a rubric."""
+
+    name: NonBlank | None = None
+    version: NonBlank | None = None
+    guidelines: str | None = None
+
+
+class RubricFile(RubricHead, frozen=True, forbid_unknown_fields=True):
+    """A rubric: one of `criteria`, `sections` and `rubric`."""
+
+    one_of: ClassVar = ("criteria", "sections", "rubric")
+
+    criteria: Annotated[tuple[CriterionEntry, ...], Meta(min_length=1)] = ()
+    sections: Annotated[tuple[SectionEntry, ...], Meta(min_length=1)] = ()
+    rubric: Any = None
+    schema_version: Literal["deemster.rubric.v1"] | None = None
+
+
+def add_rubric_shapes(parts: dict[str, Any]) -> None:
+    """Add to the definitions of a schema what a struct cannot say: a rubric may be a list, or stand inside a rubric.
+
+    Args:
+        parts: The definitions of a schema that has `RubricFile`; `Rubric` is added to them.
+    """
+    entry = {"anyOf": [{"$ref": "#/$defs/CriterionEntry"}, {"$ref": "#/$defs/SectionEntry"}]}
+    listed = {"type": "array", "items": entry, "minItems": 1}
+    parts["Rubric"] = {"anyOf": [{"$ref": "#/$defs/RubricFile"}, listed]}
+    parts["RubricFile"]["properties"]["rubric"] = {"$ref": "#/$defs/Rubric"}
+
+
+def suggest_label(word: Any, labels: Iterable[str]) -> str:
+    """The label that a wrong one most likely meant, as the end of a message; nothing where none is near.
+
+    >>> suggest_label("MTE", ["MET", "UNMET"])
+    ' Did you mean `MET`?'
+    """
+    known = {fold_label(label): label for label in labels}
+    guess = nearest(fold_label(word), known) if isinstance(word, str) else None
+    return f" Did you mean `{known[guess]}`?" if guess else ""
+
+
+def option_issues(option: OptionEntry) -> Issues:
+    """Check an option across its fields."""
+    if option.value is None and not option.na:
+        yield ("value",), "An option that is not `na` has a value from 0 to 1; this one has none."
+
+
+def criterion_issues(criterion: CriterionEntry) -> Issues:
+    """Check a criterion across its fields."""
+    kind: Kind = "binary" if not criterion.options else criterion.scale_type or "ordinal"
+    if not math.isfinite(criterion.weight):
+        yield ("weight",), "A weight is a finite number."
+    if kind == "binary" and criterion.scale_type is not None:
+        yield ("scale_type",), "Only a criterion with `options` has one."
+    if kind != "ordinal" and criterion.order is not None:
+        yield ("order",), f"Only an ordinal criterion has one; this one is {kind}."
+    if criterion.options:
+        yield from _options_issues(criterion.options, criterion.order, kind)
+    if criterion.aggregation is not None:
+        yield from ((("aggregation",), message) for message in rule_issues(criterion.aggregation, kind))
+    if criterion.check is not None and kind == "nominal":
+        yield ("check",), "A nominal criterion has none: a score from 0 to 1 has no place among its options."
+
+
+def rule_issues(rule: Any, kind: Kind) -> Iterator[str]:
+    """Check that a rule of aggregation belongs to a kind of criterion."""
+    if isinstance(rule, str) and rule in RULES[kind]:
+        return
+    others = [name for name, rules in RULES.items() if rule in rules]
+    if others:
+        message = f"`{rule}` is a rule of {' and '.join(others)} criteria, not of {kind} ones."
+        yield f"{message} Known: {listing(RULES[kind])}."
+    else:
+        yield f"No rule of {kind} criteria is called `{rule}`. {did_you_mean(str(rule), RULES[kind])}"
+
+
+def _options_issues(options: Sequence[OptionEntry], order: Sequence[str] | None, kind: Kind) -> Issues:
+    wrong = [(("options", at, *path), text) for at, one in enumerate(options) for path, text in option_issues(one)]
+    yield from wrong
+    yield from _label_issues(options)
+    scored = [option for option in options if not option.na]
+    if len(scored) < 2:
+        yield ("options",), f"A choice has at least two options that are not `na`, not {len(scored)}."
+    if kind == "ordinal" and order is not None:
+        yield from _order_issues(order, [option.label for option in scored])
+    elif kind == "ordinal" and not wrong and not _is_monotone([option.value or 0.0 for option in scored]):
+        message = "The values of an ordinal criterion rise or fall from option to option; "
+        yield ("options",), message + "otherwise `order` lists the labels, lowest first, or `scale_type` is `nominal`."
+
+
+def _label_issues(options: Sequence[OptionEntry]) -> Issues:
+    seen: dict[str, int] = {}
+    for index, option in enumerate(options):
+        word = fold_label(option.label)
+        first = seen.setdefault(word, index)
+        path = ("options", index, "label")
+        if first != index:
+            yield path, f"`{option.label}` is already the label of options[{first}]."
+        if not option.na and word in map(fold_label, VERDICTS):
+            yield path, f"`{option.label}` is a verdict of binary criteria and no label of an option with a value."
+        elif not option.na and word == fold_label(NOT_APPLICABLE):
+            yield path, f"`{option.label}` means an abstention: give this option `na: true`."
+
+
+def _order_issues(order: Sequence[str], labels: Sequence[str]) -> Issues:
+    known = {fold_label(label): label for label in labels}
+    named: set[str] = set()
+    for index, label in enumerate(order):
+        word = fold_label(label)
+        if word not in known:
+            hint = suggest_label(label, labels) or f" Known: {listing(labels)}."
+            yield ("order", index), f"`{label}` is no label of an option with a value.{hint}"
+        elif word in named:
+            yield ("order", index), f"`{label}` stands twice."
+        named.add(word)
+    left = [label for word, label in known.items() if word not in named]
+    if left:
+        yield ("order",), f"The order leaves out {listing(left)}."
+
+
+def _is_monotone(values: Sequence[float]) -> bool:
+    steps = list(pairwise(values))
+    return all(low < high for low, high in steps) or all(low > high for low, high in steps)
+
+
+def name_issues(names: Iterable[tuple[Path, str]]) -> Issues:
+    """Find names that stand twice, by the path and name of every criterion."""
+    seen: dict[str, Path] = {}
+    for path, name in names:
+        first = seen.setdefault(fold_label(name), path)
+        if first != path:
+            yield (*path, "name"), f"`{name}` is already the name of {pointer(first)}."
+
+
+def default_name(index: int) -> str:
+    """The name of a criterion that has none, by its place in the rubric.
+
+    >>> default_name(0)
+    'Criterion 1'
+    """
+    return f"Criterion {index + 1}"
