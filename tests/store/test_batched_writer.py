@@ -7,27 +7,26 @@ import threading
 import pytest
 
 from deemster.errors import StoreError
-from deemster.store import batched_writer as write_transaction
-from deemster.store import open_store
+from deemster.store import batched_writer, open_store
 from tests.store.make_runs import begun, execution, sample
 
 
 def commits(store, monkeypatch):
     """Groups as they are committed, by how many executions each has."""
     seen = []
-    plain = write_transaction.Writer._write
+    plain = batched_writer.Writer._write
 
     def watched(self, rows, group):
         plain(self, rows, group)
         seen.append(len(group.marks))
 
-    monkeypatch.setattr(write_transaction.Writer, "_write", watched)
+    monkeypatch.setattr(batched_writer.Writer, "_write", watched)
     return seen
 
 
 def test_many_executions_share_a_commit(store, monkeypatch):
     seen = commits(store, monkeypatch)
-    monkeypatch.setattr(write_transaction, "_LINGER_S", 60.0)
+    monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
     name = begun(store, count=100)
     with store.writer(name) as writer:
         for position in range(100):
@@ -38,11 +37,11 @@ def test_many_executions_share_a_commit(store, monkeypatch):
     assert len(list(store.executions(name))) == 100
 
 
-@pytest.mark.parametrize("limit", ["_MANY", "_HEAVY"])
+@pytest.mark.parametrize("limit", ["_GROUP_EXECUTIONS", "_GROUP_BYTES"])
 def test_a_large_group_is_committed_at_once(store, monkeypatch, limit):
     seen = commits(store, monkeypatch)
-    monkeypatch.setattr(write_transaction, "_LINGER_S", 60.0)
-    monkeypatch.setattr(write_transaction, limit, 10)
+    monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
+    monkeypatch.setattr(batched_writer, limit, 10)
     name = begun(store, count=20)
     with store.writer(name) as writer:
         writer.add([execution(position) for position in range(10)])
@@ -52,7 +51,7 @@ def test_a_large_group_is_committed_at_once(store, monkeypatch, limit):
 
 
 def test_nothing_waits_longer_than_a_quarter_of_a_second_to_be_committed():
-    assert write_transaction._LINGER_S <= 0.2
+    assert batched_writer._COMMIT_DELAY_S <= 0.2
 
 
 def test_what_lingers_is_committed_without_being_asked(store):
@@ -65,7 +64,7 @@ def test_what_lingers_is_committed_without_being_asked(store):
 
 
 def test_a_durable_store_commits_before_it_returns(place, monkeypatch):
-    monkeypatch.setattr(write_transaction, "_LINGER_S", 60.0)
+    monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
     with open_store(place, durable=True) as store:
         name = begun(store)
         with store.writer(name) as writer:
@@ -81,14 +80,14 @@ def test_durable_sqlite_waits_for_the_disk(tmp_path):
 
 
 def test_a_full_queue_holds_up_whoever_adds(store, monkeypatch):
-    monkeypatch.setattr(write_transaction, "_FULL", 1000)
-    gate, plain = threading.Event(), write_transaction.Writer._write
+    monkeypatch.setattr(batched_writer, "_PENDING_BYTES", 1000)
+    gate, plain = threading.Event(), batched_writer.Writer._write
 
     def held(self, rows, group):
         assert gate.wait(30)
         plain(self, rows, group)
 
-    monkeypatch.setattr(write_transaction.Writer, "_write", held)
+    monkeypatch.setattr(batched_writer.Writer, "_write", held)
     name = begun(store)
     added = []
 
@@ -110,17 +109,17 @@ def test_a_full_queue_holds_up_whoever_adds(store, monkeypatch):
 
 def test_a_failed_commit_is_told_to_whoever_adds_next_and_leaves_nothing_half(store, monkeypatch):
     name = begun(store)
-    plain = write_transaction.add_done
+    plain = batched_writer.add_done
     with store.writer(name) as writer:
         writer.add([execution(0)])
         writer.flush()
-    monkeypatch.setattr(write_transaction, "add_done", lambda *_: (_ for _ in ()).throw(StoreError("disk full")))
+    monkeypatch.setattr(batched_writer, "add_done", lambda *_: (_ for _ in ()).throw(StoreError("disk full")))
     writer = store.writer(name)
     writer.add([execution(1)])
     for act in (writer.flush, lambda: writer.add([execution(2)]), lambda: writer.add_samples([]), writer.close):
         with pytest.raises(StoreError, match="disk full"):
             act()
-    monkeypatch.setattr(write_transaction, "add_done", plain)
+    monkeypatch.setattr(batched_writer, "add_done", plain)
     assert [each.position for each in store.executions(name)] == [0]
     assert store.run(name).done == 1
 
@@ -128,7 +127,7 @@ def test_a_failed_commit_is_told_to_whoever_adds_next_and_leaves_nothing_half(st
 def test_a_writer_whose_thread_died_does_not_hang(store, monkeypatch):
     name = begun(store)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    monkeypatch.setattr(write_transaction, "add_done", lambda *_: 1 / 0)
+    monkeypatch.setattr(batched_writer, "add_done", lambda *_: 1 / 0)
     writer = store.writer(name)
     writer.add([execution(0)])
     with pytest.raises(StoreError, match="thread that writes to the store has ended"):
@@ -137,7 +136,7 @@ def test_a_writer_whose_thread_died_does_not_hang(store, monkeypatch):
 
 def test_what_ended_a_block_is_not_hidden_by_a_failed_commit(store, monkeypatch):
     name = begun(store)
-    monkeypatch.setattr(write_transaction, "add_done", lambda *_: (_ for _ in ()).throw(StoreError("disk full")))
+    monkeypatch.setattr(batched_writer, "add_done", lambda *_: (_ for _ in ()).throw(StoreError("disk full")))
 
     def failing(error):
         with store.writer(name) as writer:

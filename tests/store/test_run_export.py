@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deemster.errors import LeaseError, StoreError
 from deemster.records import Execution
 from deemster.store import open_store
-from deemster.store.run_export import digest_of, export_runs
+from deemster.store.run_export import export_runs, run_digest
 from deemster.store.run_import import import_runs
 from tests.store.make_run_files import TWO, graded, rest, rich, told
 from tests.store.make_runs import begun, execution, facts, sample, written
@@ -79,7 +79,7 @@ def test_the_first_line_says_what_the_file_is_and_the_last_one_counts(other, tmp
     assert (first["schema_version"], first["runs"]) == ("deemster.run.v1", 1)
     counts = {kind: last[kind] for kind in ("id", "samples", "outputs", "marks", "entries")}
     assert counts == {"id": name, "samples": 4, "outputs": 6, "marks": 7, "entries": 0}
-    assert last["sha256"] == digest_of(other, name)
+    assert last["sha256"] == run_digest(other, name)
 
 
 def test_a_run_that_a_living_process_writes_is_not_exported(other, tmp_path):

@@ -304,14 +304,14 @@ class DiskFullError(StoreError):
 @pytest.mark.parametrize("after", range(5))
 def test_a_store_that_fails_midway_keeps_nothing_of_the_file(good, target, tmp_path, monkeypatch, after):
     count = itertools.count()
-    whole = importing_module._Filling._write
+    whole = importing_module._RunInserter._write
 
     def failing(self):
         if next(count) == after:
             raise DiskFullError("the disk is full")
         whole(self)
 
-    monkeypatch.setattr(importing_module._Filling, "_write", failing)
+    monkeypatch.setattr(importing_module._RunInserter, "_write", failing)
     with pytest.raises(DiskFullError):
         taken(target, tmp_path, resealed(good))
     found = rows_of(target)
@@ -360,7 +360,7 @@ def test_a_reader_never_sees_a_part_of_an_imported_run(tmp_path, target):
 def test_what_a_killed_import_left_is_swept_by_the_next_one(good, target, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importing_module, "delete_run", lambda *_: None)
-        patch.setattr(importing_module._Filling, "finish", interrupt)
+        patch.setattr(importing_module._RunInserter, "finish", interrupt)
         with pytest.raises(KeyboardInterrupt):
             taken(target, tmp_path, resealed(good))
     assert target.runs() == []

@@ -284,7 +284,7 @@ def test_an_id_is_taken_once(store):
 
 
 def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._MANY", 2)
+    monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
 
     def watched():
         for each in samples(5):
@@ -317,7 +317,7 @@ def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
 
 
 def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
+    monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
     large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
     seen = []
     put = beginning.insert_samples
@@ -331,7 +331,7 @@ def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
 
 
 def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_time(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._HEAVY", 250)
+    monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
     large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
     seen = []
     put = beginning.insert_samples
@@ -360,7 +360,7 @@ def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_
 
 def test_what_ended_a_block_that_writes_much_is_told_even_where_the_connection_is_gone(store):
     def failing():
-        with store._pool.connection() as rows, rows.large_cache():
+        with store.pool.connection() as rows, rows.large_cache():
             rows.close()
             raise StoreError("the cause")
 
@@ -379,7 +379,7 @@ def test_executions_can_be_read_from_a_position_on(store):
 
 
 def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._MANY", 2)
+    monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
 
     def broken():
         yield from samples(3)

@@ -117,7 +117,7 @@ def test_no_permission_is_said(tmp_path, monkeypatch):
 def test_a_store_that_may_only_be_read_is_said(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
-        with store._pool.connection() as rows:
+        with store.pool.connection() as rows:
             rows.read("PRAGMA query_only = 1")
         said = refused(lambda: store.amend(name, status="mixed"))
     assert said.startswith(f"{tmp_path / 'runs.db'}: The store cannot be used: it may only be read")
@@ -160,7 +160,7 @@ def test_a_disk_that_takes_no_more_loses_nothing_that_was_committed(tmp_path):
 def test_a_full_database_is_said_and_the_store_goes_on(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
-        with store._pool.connection() as rows:
+        with store.pool.connection() as rows:
             pages = rows.read("PRAGMA page_count")[0][0]
             rows.read(f"PRAGMA max_page_count = {pages + 2}")
         writer = store.writer(name)

@@ -2,82 +2,29 @@
 
 from __future__ import annotations
 
-import binascii
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from deemster.errors import Issue, RunExistsError, counted
 from deemster.records import MetricCard
 from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, InsertStatement, Row, store_error
-from deemster.store._row_encoding import encode_content, encode_id, encode_labels
-from deemster.store._run_rows import BEGINNING, insert_run_row, insert_scoring_row, update_run_row
+from deemster.store._database import store_error
+from deemster.store._row_tables import delete_rows, encode_samples, insert_samples
+from deemster.store._run_table import BEGINNING, insert_run_row, insert_scoring_row, update_run_row
 from deemster.store.lease import Lease, claim_run, find_owner
 from deemster.store.run_facts import RunFacts, SampleFacts
 
-_CONTENTS = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
-_SAMPLES = InsertStatement(
-    "samples (run, position, id, row_hash, body, checksum, content)",
-    "(?, ?, ?, ?, ?, ?, (SELECT number FROM contents WHERE row_hash = ?))",
-)
+_CHUNK_SAMPLES = 20_000
+_CHUNK_BYTES = 32 << 20
 
 
-class SampleRows(NamedTuple):
-    """Some samples of a run as rows.
-
-    Attributes:
-        contents: What they are about, each once, by hash.
-        samples: What the run knows of each.
-    """
-
-    contents: list[Row]
-    samples: list[Row]
-
-
-def encode_samples(run: int, samples: Iterable[SampleFacts], *, most: int | None = None) -> SampleRows:
-    """Samples as rows.
+def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard] | None) -> Lease:
+    """Write a run that no reader sees yet, and lease it.
 
     Args:
-        run: The number of the run.
-        samples: Some of its samples.
-        most: How many bytes are enough; no more samples are taken then.
-    """
-    contents: dict[bytes, Row] = {}
-    labels: list[Row] = []
-    size = 0
-    for sample in samples:
-        row_hash, name = bytes.fromhex(sample.row_hash), encode_id(sample.id)
-        if sample.content and row_hash not in contents:
-            body = encode_content(sample.expected_output, sample.input)
-            contents[row_hash] = (row_hash, body, binascii.crc32(body, binascii.crc32(row_hash)))
-            size += len(body)
-        body = encode_labels(sample.tags, sample.metadata)
-        total = binascii.crc32(body, binascii.crc32(b"%d/%b%b" % (sample.position, name, row_hash)))
-        labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
-        size += len(body)
-        if most is not None and size >= most:
-            break
-    # In one order for all, so that two runs that begin at the same time never wait for each other.
-    return SampleRows([contents[row_hash] for row_hash in sorted(contents)], labels)
-
-
-def insert_samples(connection: Connection, found: SampleRows) -> int:
-    """Write samples and what of their content the store does not have; how many were not there yet.
-
-    Raises:
-        StoreError: The database refuses.
-    """
-    connection.insert_many(_CONTENTS, found.contents)
-    return connection.insert_many(_SAMPLES, found.samples)
-
-
-_MANY = 20_000
-_HEAVY = 32 << 20
-
-
-def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard]) -> Lease:
-    """Write a run that nobody sees yet, and lease it.
+        pool: Connections to the store.
+        run: The run.
+        cards: The metrics of its first scoring; None where its scorings follow.
 
     Raises:
         RunExistsError: There is a run of that id.
@@ -87,7 +34,8 @@ def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard])
         if not insert_run_row(connection, run):
             raise RunExistsError(Issue(f"The store has a run `{run.id}` already.", pool.database.where))
         number, token = claim_run(connection, pool, run.id)
-        insert_scoring_row(connection, number, 0, cards, {}, started_at=run.started_at)
+        if cards is not None:
+            insert_scoring_row(connection, number, 0, cards, {}, started_at=run.started_at)
     return Lease(pool, run.id, number, token)
 
 
@@ -99,7 +47,9 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
     """
     count, each = 0, iter(samples)
     with pool.connection() as connection, connection.large_cache():
-        while (chunk := encode_samples(lease.number, itertools.islice(each, _MANY), most=_HEAVY)).samples:
+        while (
+            chunk := encode_samples(lease.number, itertools.islice(each, _CHUNK_SAMPLES), most=_CHUNK_BYTES)
+        ).samples:
             with connection.transaction():
                 lease.renew(connection)
                 count += insert_samples(connection, chunk)
@@ -132,6 +82,4 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
         StoreError: The database refuses.
     """
     with pool.write_transaction() as connection:
-        for table in ("marks", "outputs", "entries", "samples", "scorings"):
-            connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
-        connection.write("DELETE FROM runs WHERE number = ?", (number,))
+        delete_rows(connection, number)

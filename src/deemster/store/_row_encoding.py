@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import binascii
 import functools
 import hashlib
 import re
+from binascii import crc32
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -98,16 +98,33 @@ decode_mapping = msgspec.json.Decoder(dict[str, Any]).decode
 decode_cards = msgspec.json.Decoder(tuple[MetricCard, ...]).decode
 
 
-def checksum(body: bytes, *key: int | bytes) -> int:
-    """The check sum of a row: CRC-32 of its key and its body.
+def content_checksum(row_hash: bytes, body: bytes) -> int:
+    """The check sum of a row of `contents`: CRC-32 of its key and its body, as of every row of the store."""
+    return crc32(body, crc32(row_hash))
 
-    >>> checksum(b"{}", 3, 0, b"a") == checksum(b"{}", 3, 1, b"a")
+
+def sample_checksum(position: int, name: bytes, row_hash: bytes, body: bytes) -> int:
+    """The check sum of a row of `samples`."""
+    return crc32(body, crc32(b"%d/%b%b" % (position, name, row_hash)))
+
+
+def output_checksum(position: int, repetition: int, name: bytes, body: bytes) -> int:
+    """The check sum of a row of `outputs`; it covers the id of the sample.
+
+    >>> output_checksum(3, 0, b"a", b"{}") == output_checksum(3, 1, b"a", b"{}")
     False
     """
-    total = 0
-    for part in key:
-        total = binascii.crc32(b"%d/" % part if type(part) is int else part, total)  # type: ignore[arg-type]
-    return binascii.crc32(body, total)
+    return crc32(body, crc32(b"%d/%d/%b" % (position, repetition, name)))
+
+
+def marks_checksum(scoring: int, position: int, repetition: int, body: bytes) -> int:
+    """The check sum of a row of `marks`, of the marks as they came or of the final ones."""
+    return crc32(body, crc32(b"%d/%d/%d/" % (scoring, position, repetition)))
+
+
+def entry_checksum(position: int, body: bytes) -> int:
+    """The check sum of a row of `entries`."""
+    return crc32(body, crc32(b"%d/" % position))
 
 
 def encode_execution(execution: Execution) -> bytes:

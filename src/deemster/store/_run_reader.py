@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,18 +12,22 @@ from deemster.records import Execution, Mark, MetricCard, Unscored
 from deemster.store._connection_pool import ConnectionPool
 from deemster.store._database import Row, store_error
 from deemster.store._row_encoding import (
-    checksum,
+    content_checksum,
     decode_answer,
     decode_content,
     decode_labels,
     decode_lean_answer,
     decode_lean_marks,
     decode_marks,
+    entry_checksum,
+    marks_checksum,
+    output_checksum,
+    sample_checksum,
 )
+from deemster.store._run_table import OnDamage
 from deemster.store.run_facts import SampleFacts, ScoringRow
 
 PAGE = 2000
-OnDamage: TypeAlias = Callable[[str], None] | None
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
@@ -107,7 +110,7 @@ class RunReader:
 
         def execution(row: Row) -> Execution:
             position, repetition, name, body, total, *rest = row
-            if binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name))) != total:
+            if output_checksum(position, repetition, name, body) != total:
                 raise ValueError("an output does not fit its check sum")
             kept = read_answer(body)
             found = []
@@ -245,7 +248,7 @@ def _marks(
         if key[0] == 0 or total is not None:
             raise ValueError("marks are missing that were written with their output")
         return None
-    if binascii.crc32(body, binascii.crc32(b"%d/%d/%d/" % key)) != total:
+    if marks_checksum(*key, body) != total:
         raise ValueError("marks do not fit their check sum")
     marks = read(body)
     if len(marks) != size:
@@ -255,9 +258,9 @@ def _marks(
 
 def _sample(row: Row) -> SampleFacts:
     position, _, name, row_hash, labels, total, content, body, body_total = row
-    if binascii.crc32(labels, binascii.crc32(b"%d/%b%b" % (position, name, row_hash))) != total:
+    if sample_checksum(position, name, row_hash, labels) != total:
         raise ValueError("a sample does not fit its check sum")
-    if content is not None and binascii.crc32(body, binascii.crc32(row_hash)) != body_total:
+    if content is not None and content_checksum(row_hash, body) != body_total:
         raise ValueError("a content does not fit its check sum")
     known = decode_labels(labels)
     held = None if content is None else decode_content(body)
@@ -275,6 +278,6 @@ def _sample(row: Row) -> SampleFacts:
 
 def _entry(row: Row) -> tuple[int, bytes]:
     position, _, body, total = row
-    if checksum(body, position) != total:
+    if entry_checksum(position, body) != total:
         raise ValueError("an entry does not fit its check sum")
     return position, bytes(body)

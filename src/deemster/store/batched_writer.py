@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import binascii
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from deemster.errors import StoreError
 from deemster.records import Execution
 from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, InsertStatement, store_error
-from deemster.store._insert_run import encode_samples, insert_samples
-from deemster.store._row_encoding import checksum, encode_answer, encode_id, encode_marks
-from deemster.store._run_rows import add_done
+from deemster.store._database import Connection, Row, store_error
+from deemster.store._row_encoding import (
+    encode_answer,
+    encode_id,
+    encode_marks,
+    entry_checksum,
+    marks_checksum,
+    output_checksum,
+)
+from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples
+from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
 
 # A commit stands at most a quarter of a second after what it holds; the rest is for the commit itself.
-_LINGER_S = 0.15
-_MANY = 4000
-_HEAVY = 4 << 20
-_FULL = 16 << 20
-
-
-class _Table:
-    """How rows of a table are written.
-
-    Args:
-        name: The table.
-        key: The columns that tell its rows apart.
-        values: The other columns.
-        forget: Columns that are emptied where a row is replaced.
-    """
-
-    def __init__(self, name: str, key: Sequence[str], values: Sequence[str], *, forget: Sequence[str] = ()) -> None:
-        self.key = key
-        columns = ", ".join([*key, *values])
-        changes = ", ".join([*(f"{value} = ?" for value in values), *(f"{value} = NULL" for value in forget)])
-        condition = " AND ".join(f"{part} = ?" for part in key)
-        self.insert = InsertStatement(f"{name} ({columns})", f"({', '.join('?' * (len(key) + len(values)))})")
-        self.update = f"UPDATE {name} SET {changes} WHERE {condition}"  # noqa: S608 - names only
-
-
-_OUTPUTS = _Table("outputs", ("run", "position", "repetition"), ("at", "body", "checksum"))
-_ENTRIES = _Table("entries", ("run", "position"), ("body", "checksum"))
-_MARKS = _Table(
-    "marks",
-    ("run", "scoring", "position", "repetition"),
-    ("body", "checksum"),
-    forget=("final", "final_checksum"),
-)
+_COMMIT_DELAY_S = 0.15
+_GROUP_EXECUTIONS = 4000
+_GROUP_BYTES = 4 << 20
+_PENDING_BYTES = 16 << 20
 
 
 class _Group:
@@ -60,9 +37,9 @@ class _Group:
 
     def __init__(self, *, size: int = 0, count: int = 0) -> None:
         self.samples: list[SampleFacts] = []
-        self.outputs: dict[tuple[int, int], Sequence[Any]] = {}
-        self.marks: dict[tuple[int, int], Sequence[Any]] = {}
-        self.entries: dict[int, Sequence[Any]] = {}
+        self.outputs: dict[tuple[int, int], Row] = {}
+        self.marks: dict[tuple[int, int], Row] = {}
+        self.entries: dict[int, Row] = {}
         self.size, self.count, self.since = size, count, 0.0
 
     def join(self, other: _Group) -> None:
@@ -76,7 +53,7 @@ class _Group:
 
     @property
     def is_large(self) -> bool:
-        return self.count >= _MANY or self.size >= _HEAVY
+        return self.count >= _GROUP_EXECUTIONS or self.size >= _GROUP_BYTES
 
 
 class Writer:
@@ -113,8 +90,8 @@ class Writer:
         Raises:
             StoreError: A commit failed, or the lease was lost.
         """
-        outputs: dict[tuple[int, int], Sequence[Any]] = {}
-        marks: dict[tuple[int, int], Sequence[Any]] = {}
+        outputs: dict[tuple[int, int], Row] = {}
+        marks: dict[tuple[int, int], Row] = {}
         size = 0
         run, scoring = self._lease.number, self._scoring
         for execution in executions:
@@ -122,12 +99,10 @@ class Writer:
             if self._outputs:
                 body = encode_answer(execution)
                 name = encode_id(execution.id)
-                total = binascii.crc32(body, binascii.crc32(b"%d/%d/%b" % (position, repetition, name)))
-                outputs[key] = (run, position, repetition, at, body, total)
+                outputs[key] = (run, *key, at, body, output_checksum(position, repetition, name, body))
                 size += len(body)
             found = encode_marks(execution.marks)
-            total = binascii.crc32(found, binascii.crc32(b"%d/%d/%d/" % (scoring, position, repetition)))
-            marks[key] = (run, scoring, position, repetition, found, total)
+            marks[key] = (run, scoring, *key, found, marks_checksum(scoring, position, repetition, found))
             size += len(found) + 200
         group = _Group(size=size, count=len(executions))
         group.outputs = outputs
@@ -151,7 +126,7 @@ class Writer:
             StoreError: A commit failed, or the lease was lost.
         """
         run = self._lease.number
-        rows = [(run, position, body, checksum(body, position)) for position, body in entries]
+        rows = [(run, position, body, entry_checksum(position, body)) for position, body in entries]
         group = _Group(size=sum(len(body) + 100 for _, body in entries), count=len(rows))
         group.entries = {row[1]: row for row in rows}
         self._take(group)
@@ -206,7 +181,7 @@ class Writer:
     def _take(self, found: _Group) -> None:
         """Put rows to those that wait, once there is room; where that is asked, wait until they are committed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._pending < _FULL or self._error is not None)
+            self._changed.wait_for(lambda: self._pending < _PENDING_BYTES or self._error is not None)
             self._complain()
             self._hand_over()
             self._group.join(found)
@@ -250,7 +225,7 @@ class Writer:
             self._changed.wait_for(lambda: self._group.count or self._is_closing)
             if not self._group.count:
                 return None
-            until = self._group.since + _LINGER_S
+            until = self._group.since + _COMMIT_DELAY_S
             self._changed.wait_for(
                 lambda: self._group.is_large or self._waiting or self._is_closing, max(0.0, until - time.monotonic())
             )
@@ -262,37 +237,10 @@ class Writer:
         if group.samples:
             count = insert_samples(connection, encode_samples(run, group.samples))
             connection.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
-        done = _put(connection, _OUTPUTS, list(group.outputs.values())) + _put(
-            connection, _ENTRIES, list(group.entries.values())
-        )
+        done = OUTPUTS.put(connection, list(group.outputs.values()))
+        done += ENTRIES.put(connection, list(group.entries.values()))
         if done:
             add_done(connection, run, done)
-        marked = _put(connection, _MARKS, list(group.marks.values()))
+        marked = MARKS.put(connection, list(group.marks.values()))
         if marked:
-            connection.write(
-                "UPDATE scorings SET done = done + ?, done_mirror = done_mirror - ? WHERE run = ? AND number = ?",
-                (marked, marked, run, self._scoring),
-            )
-
-
-def settle_marks(connection: Connection, run: int, scoring: int, executions: Iterable[Execution]) -> None:
-    """Write final marks beside those that are there."""
-    settled = []
-    for execution in executions:
-        key = (execution.position, execution.repetition)
-        body = encode_marks(execution.marks)
-        settled.append((body, checksum(body, scoring, *key), run, scoring, *key))
-    connection.write_many(
-        "UPDATE marks SET final = ?, final_checksum = ?"
-        " WHERE run = ? AND scoring = ? AND position = ? AND repetition = ?",
-        settled,
-    )
-
-
-def _put(connection: Connection, table: _Table, found: Sequence[Sequence[Any]]) -> int:
-    """Write connection, in place of those with the same key; how many were not there yet."""
-    fresh = connection.insert_many(table.insert, found)
-    if fresh < len(found):
-        start = len(table.key)
-        connection.write_many(table.update, [(*row[start:], *row[:start]) for row in found])
-    return fresh
+            add_done(connection, run, marked, scoring=self._scoring)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from deemster.errors import Issue, MissingExtraError, StoreError
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, TargetFailure
 from deemster.store.run_facts import RunRow
-
-if TYPE_CHECKING:
-    from deemster.store.run_store import Store
+from deemster.store.run_store import Store
 
 _BATCH = 5_000
 _HEAVY = 16 * 1024 * 1024

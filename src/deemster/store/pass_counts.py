@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from deemster.records import CAUSES, MetricScore
-
-if TYPE_CHECKING:
-    from deemster.store.run_store import Store
+from deemster.store.run_store import Store
 
 
 class PassCounts(msgspec.Struct, frozen=True):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from deemster.store._database import Connection
 from deemster.store._insert_run import delete_abandoned_runs
-from deemster.store._run_reader import OnDamage
+from deemster.store._run_table import OnDamage
 from deemster.store.run_facts import RunRow, RunStatus
-
-if TYPE_CHECKING:
-    from deemster.store._database import Connection
-    from deemster.store.run_store import Store
+from deemster.store.run_store import Store
 
 _TABLES = "contents, samples, outputs, marks, entries, scorings, runs"
 
@@ -72,7 +70,7 @@ def reclaim_space(store: Store) -> ReclaimedSpace:
     Raises:
         StoreError: The store cannot be written.
     """
-    pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
+    pool = store.pool
     delete_abandoned_runs(pool)
     is_file = pool.database.words["bytes"] == "BLOB"
     with pool.write_transaction() as connection:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,8 +13,14 @@ from deemster import __version__
 from deemster.errors import Issue, LeaseError, StoreError, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.store._database import Connection, store_error
-from deemster.store._row_encoding import checksum
-from deemster.store._run_rows import find_run_number, read_runs
+from deemster.store._row_encoding import (
+    content_checksum,
+    entry_checksum,
+    marks_checksum,
+    output_checksum,
+    sample_checksum,
+)
+from deemster.store._run_table import find_run_number, read_runs
 from deemster.store.run_facts import RunRow
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
@@ -27,9 +33,7 @@ from deemster.store.run_file_format import (
     card_to_line,
     encode_line,
 )
-
-if TYPE_CHECKING:
-    from deemster.store.run_store import Store
+from deemster.store.run_store import Store
 
 _SAMPLES = (
     "SELECT s.position, s.id, s.row_hash, s.body, s.checksum, s.content, c.body, c.checksum FROM samples s"
@@ -72,17 +76,17 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
         raise StoreError(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
 
 
-def digest_of(store: Store, run_id: str) -> str:
+def run_digest(store: Store, run_id: str) -> str:
     """The SHA-256 that the run file of a run would end with.
 
     Raises:
         StoreError: There is no such run, or it is damaged.
     """
-    *_, end = run_pieces(store, run_id)
+    *_, end = encode_run(store, run_id)
     return msgspec.json.decode(end, type=EndLine).sha256
 
 
-def run_pieces(store: Store, run_id: str) -> Iterator[bytes]:
+def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
     """The lines of one run, all of one state of the store; the last piece is its end.
 
     Raises:
@@ -111,7 +115,7 @@ def run_pieces(store: Store, run_id: str) -> Iterator[bytes]:
 def _file(store: Store, header: Header, run_ids: Sequence[str]) -> Iterator[bytes]:
     yield encode_line(header)
     for run_id in run_ids:
-        yield from run_pieces(store, run_id)
+        yield from encode_run(store, run_id)
 
 
 def _heads(run: RunRow) -> Iterator[bytes]:
@@ -137,9 +141,10 @@ class _Lines:
 
     def samples(self) -> Iterator[bytes]:
         for position, name, row_hash, labels, total, content, body, body_total in self._stream(_SAMPLES):
-            self._check(total, labels, f"the sample at position {position}", position, name, row_hash)
+            what = f"sample at position {position}"
+            self._check(what, total, sample_checksum, position, name, row_hash, labels)
             if content is not None:
-                self._check(body_total, body, f"the content of the sample at position {position}", row_hash)
+                self._check(f"content of the {what}", body_total, content_checksum, row_hash, body)
             line = b'{"line":"sample","position":%d,"id":%b,"row_hash":"%b","labels":%b,"content":%b}\n' % (
                 position,
                 _quoted(name.decode()),
@@ -151,7 +156,7 @@ class _Lines:
 
     def outputs(self) -> Iterator[bytes]:
         for position, repetition, name, at, body, total in self._stream(_OUTPUTS):
-            self._check(total, body, f"the output at position {position}", position, repetition, name)
+            self._check(f"output at position {position}", total, output_checksum, position, repetition, name, body)
             line = b'{"line":"output","position":%d,"repetition":%d,"at":%b,"body":%b}\n' % (
                 position,
                 repetition,
@@ -163,9 +168,9 @@ class _Lines:
     def marks(self) -> Iterator[bytes]:
         for scoring, position, repetition, body, total, final, final_total in self._stream(_MARKS):
             key = (scoring, position, repetition)
-            self._check(total, body, f"the marks at position {position}", *key)
+            self._check(f"marks at position {position}", total, marks_checksum, *key, body)
             if final is not None:
-                self._check(final_total, final, f"the settled marks at position {position}", *key)
+                self._check(f"settled marks at position {position}", final_total, marks_checksum, *key, final)
             line = b'{"line":"marks","scoring":%d,"position":%d,"repetition":%d,"marks":%b,"final":%b}\n' % (
                 *key,
                 body,
@@ -175,16 +180,20 @@ class _Lines:
 
     def entries(self) -> Iterator[bytes]:
         for position, body, total in self._stream(_ENTRIES):
-            self._check(total, body, f"the graded item at position {position}", position)
+            self._check(f"graded item at position {position}", total, entry_checksum, position, body)
             line = b'{"line":"entry","position":%d,"body":%b}\n' % (position, body)
             yield self._short(line, f"The graded item at position {position}")
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return self._connection.stream(sql, (self._number,))
 
-    def _check(self, total: Any, body: Any, what: str, *key: Any) -> None:
-        if not isinstance(body, bytes) or None in key or checksum(body, *key) != total:
-            raise self.damage(f"{what} does not fit its check sum")
+    def _check(self, what: str, total: Any, checksum: Callable[..., int], *parts: Any) -> None:
+        try:
+            is_sound = checksum(*parts) == total
+        except TypeError:
+            is_sound = False
+        if not is_sound:
+            raise self.damage(f"the {what} does not fit its check sum")
 
     def _short(self, line: bytes, what: str) -> bytes:
         if len(line) > LONGEST:

@@ -116,7 +116,7 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
             if line.id in seen:
                 issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
             elif check.is_whole:
-                yield CheckedRun(line.id, line.sha256, line.samples, line.outputs)
+                yield CheckedRun(line.id, line.sha256, check.samples, len(check.outputs))
             seen.add(line.id)
             check = None
     if check is not None:
@@ -132,6 +132,8 @@ class _Check:
 
     Attributes:
         is_whole: Whether nothing was wrong so far.
+        samples: How many samples there were so far.
+        outputs: The outputs so far, each as its place among all that the run should have.
     """
 
     def __init__(self) -> None:
@@ -141,9 +143,8 @@ class _Check:
         self._digest = hashlib.sha256()
         self._cards: list[int] = []
         self._ids = array("Q")
-        self._samples = 0
-        self._outputs = array("q")
-        self._marks = 0
+        self.samples = 0
+        self.outputs = array("q")
         self._own = 0
         self._entries = 0
         # The place of the last marks or entry, and of its output.
@@ -193,10 +194,10 @@ class _Check:
             raise ValueError("Two metrics of this scoring have the same name.")
 
     def _sample(self, line: SampleLine) -> None:
-        self._samples += 1
+        self.samples += 1
         self._ids.append(int.from_bytes(hashlib.blake2b(line.id.encode(), digest_size=8).digest()))
-        if line.position != self._samples - 1:
-            raise ValueError(f"Samples stand in order from 0; this should be {self._samples - 1}, not {line.position}.")
+        if line.position != self.samples - 1:
+            raise ValueError(f"Samples stand in order from 0; this should be {self.samples - 1}, not {line.position}.")
         tags = (line.labels.metadata or {}).get("tags") or []
         if not isinstance(tags, str) and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
             raise ValueError("The `tags` of a sample's metadata are text, or a list of text.")
@@ -212,12 +213,11 @@ class _Check:
         if run.kind == "grading":
             raise ValueError("A grading has entries in place of outputs.")
         key = self._key(line, run)
-        if self._outputs and key <= self._outputs[-1]:
+        if self.outputs and key <= self.outputs[-1]:
             raise ValueError("Outputs stand in the order of position and repetition, each once.")
-        self._outputs.append(key)
+        self.outputs.append(key)
 
     def _marked(self, line: MarksLine, run: RunLine) -> None:
-        self._marks += 1
         self._own += line.scoring == 0
         key = self._key(line, run)
         if line.scoring >= len(self._cards):
@@ -227,9 +227,9 @@ class _Check:
         if line.scoring != self._last[0]:
             self._at = 0
         self._last = (line.scoring, key)
-        while self._at < len(self._outputs) and self._outputs[self._at] < key:
+        while self._at < len(self.outputs) and self.outputs[self._at] < key:
             self._at += 1
-        if self._at == len(self._outputs) or self._outputs[self._at] != key:
+        if self._at == len(self.outputs) or self.outputs[self._at] != key:
             raise ValueError("There is no output that these marks could be about.")
         wanted = self._cards[line.scoring]
         if len(line.marks) != wanted or (line.final is not None and len(line.final) != wanted):
@@ -245,7 +245,7 @@ class _Check:
         self._last = (0, line.position)
 
     def _key(self, line: OutputLine | MarksLine, run: RunLine) -> int:
-        if line.position >= self._samples or line.repetition >= run.repetitions:
+        if line.position >= self.samples or line.repetition >= run.repetitions:
             raise ValueError("Neither `position` nor `repetition` may go beyond those of the run.")
         return line.position * run.repetitions + line.repetition
 
@@ -256,18 +256,11 @@ class _Check:
             raise ValueError("The run has no scoring; its own is number 0.")
         if line.id != self._run.id:
             raise ValueError(f"This is the end of the run `{line.id}`, not of `{self._run.id}`.")
-        if (line.samples, line.outputs, line.marks, line.entries) != (
-            self._samples,
-            len(self._outputs),
-            self._marks,
-            self._entries,
-        ):
-            raise ValueError("The run has another number of lines than its end says: some are missing, or too many.")
-        if self._own != len(self._outputs):
+        if self._own != len(self.outputs):
             raise ValueError("Every output has marks of the scoring 0; some are missing.")
-        if self._samples != self._run.samples:
+        if self.samples != self._run.samples:
             raise ValueError(
-                f"The run has {counted(self._run.samples, 'sample')} by its first line, {self._samples} by count."
+                f"The run has {counted(self._run.samples, 'sample')} by its first line, {self.samples} by count."
             )
         if line.sha256 != self._digest.hexdigest():
             raise ValueError("The check sum does not fit: the lines of this run are not those that were written.")

@@ -138,8 +138,18 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 Line: TypeAlias = RunLine | ScoringLine | SampleLine | OutputLine | MarksLine | EntryLine | EndLine
 
+
+class RawBodies(msgspec.Struct, gc=False):
+    """The bodies of a line as the bytes that stand in the file."""
+
+    body: msgspec.Raw = msgspec.Raw(b"null")
+    marks: msgspec.Raw = msgspec.Raw(b"null")
+    final: msgspec.Raw = msgspec.Raw(b"null")
+
+
+raw_bodies = msgspec.json.Decoder(RawBodies).decode
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+decode_line = msgspec.json.Decoder(Line).decode
 _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
 # What a line wraps around a value, so that a sample of the deepest nesting that a dataset may have fits.
 _DEEPEST = DEPTH + 10
@@ -178,7 +188,7 @@ def parse_line(data: bytes) -> Line:
         ValueError: It is no JSON, no line of a run file, or says something that no record keeps.
     """
     try:
-        line: Line = _decode(data)
+        line: Line = decode_line(data)
         if _encode(line) == data and not _may_be_deep(data):
             return line
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

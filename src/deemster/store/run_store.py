@@ -15,18 +15,21 @@ from deemster.errors import Issue, LeaseError
 from deemster.records import Execution, MetricCard
 from deemster.store._connection_pool import ConnectionPool
 from deemster.store._database import Connection, store_error
-from deemster.store._find_runs import find_run, find_runs
 from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_all_samples, insert_run
-from deemster.store._row_encoding import encode_json
-from deemster.store._run_reader import OnDamage, RunReader, select_marks
-from deemster.store._run_rows import (
+from deemster.store._row_encoding import encode_json, encode_marks
+from deemster.store._row_tables import put_final_marks
+from deemster.store._run_reader import RunReader, select_marks
+from deemster.store._run_table import (
+    OnDamage,
+    find_run,
     find_run_number,
+    find_runs,
     insert_scoring_row,
     recount_done,
     update_run_row,
     update_scoring_row,
 )
-from deemster.store.batched_writer import Writer, settle_marks
+from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease, acquire_lease, find_owner
 from deemster.store.run_facts import LeaseOwner, RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
 
@@ -40,11 +43,12 @@ class Store:
     Attributes:
         where: The file or URL, without any password.
         durable: Whether every sample is committed by itself.
+        pool: Its connections, for the other files of this room.
     """
 
     def __init__(self, pool: ConnectionPool, *, durable: bool) -> None:
         self.where, self.durable = pool.database.where, durable
-        self._pool, self._lock = pool, threading.Lock()
+        self.pool, self._lock = pool, threading.Lock()
         self._leases: dict[str, Lease] = {}
 
     def __enter__(self) -> Self:
@@ -61,15 +65,15 @@ class Store:
             leases, self._leases = list(self._leases.values()), {}
         for lease in leases:
             lease.release()
-        self._pool.close()
+        self.pool.close()
 
     def read_transaction(self) -> AbstractContextManager[Connection]:
         """A connection that sees one state of the store for the time of a block."""
-        return self._pool.read_transaction()
+        return self.pool.read_transaction()
 
     def write_transaction(self) -> AbstractContextManager[Connection]:
         """A connection in one transaction, committed at the end of a block and rolled back where it raises."""
-        return self._pool.write_transaction()
+        return self.pool.write_transaction()
 
     def begin(self, run: RunFacts, samples: Iterable[SampleFacts], *, cards: Sequence[MetricCard]) -> Lease:
         """Keep a run and its samples, and lease it. Others see the run once all its samples are there.
@@ -83,11 +87,11 @@ class Store:
             RunExistsError: There is a run of that id.
             StoreError: The number of samples is not what the run says, or the database refuses.
         """
-        delete_abandoned_runs(self._pool)
-        lease = self._kept(insert_run(self._pool, run, cards))
+        delete_abandoned_runs(self.pool)
+        lease = self._kept(insert_run(self.pool, run, cards))
         with ExitStack() as failing:
             failing.callback(self._drop, lease)
-            insert_all_samples(self._pool, lease, run, samples)
+            insert_all_samples(self.pool, lease, run, samples)
             failing.pop_all()
         return lease
 
@@ -95,7 +99,7 @@ class Store:
         with self._lock:
             self._leases.pop(lease.run_id, None)
         lease.release()
-        delete_run(self._pool, lease.number)
+        delete_run(self.pool, lease.number)
 
     def lease(self, run_id: str) -> Lease:
         """Take the right to write a run: a free one, one of a dead process, or one not heard of for 30 seconds.
@@ -104,7 +108,7 @@ class Store:
             LeaseError: Another process holds it; host and process id are named.
             StoreError: There is no such run, or the database refuses.
         """
-        return self._kept(acquire_lease(self._pool, run_id))
+        return self._kept(acquire_lease(self.pool, run_id))
 
     def _kept(self, lease: Lease) -> Lease:
         with self._lock:
@@ -117,8 +121,8 @@ class Store:
         Raises:
             StoreError: There is no such run, or the database refuses.
         """
-        with self._pool.connection() as connection:
-            return find_owner(connection, self._pool, run_id)
+        with self.pool.connection() as connection:
+            return find_owner(connection, self.pool, run_id)
 
     def _held(self, run_id: str) -> Lease:
         with self._lock:
@@ -148,7 +152,7 @@ class Store:
             if scoring.status == "running" and encode_json(scoring.identity) == encode_json(identity):
                 return scoring.number
         number = len(row.scorings)
-        with self._pool.write_transaction() as connection:
+        with self.pool.write_transaction() as connection:
             lease.renew(connection)
             insert_scoring_row(connection, lease.number, number, cards, identity, started_at=started_at)
         return number
@@ -164,7 +168,7 @@ class Store:
         Raises:
             LeaseError: The run is not leased here.
         """
-        return Writer(self._pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
+        return Writer(self.pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
 
     def runs(
         self,
@@ -201,7 +205,7 @@ class Store:
             "started_at >= ?": since,
             "started_at < ?": until,
         }
-        with self._pool.read_transaction() as connection:
+        with self.pool.read_transaction() as connection:
             return find_runs(connection, self.where, asked, limit=limit, on_damage=on_damage)
 
     def run(self, name: str, *, kind: RunKind | None = None) -> RunRow:
@@ -214,7 +218,7 @@ class Store:
         Raises:
             StoreError: There is none, there are several, it is damaged, or the database refuses.
         """
-        with self._pool.read_transaction() as connection:
+        with self.pool.read_transaction() as connection:
             return find_run(connection, self.where, name, kind=kind)
 
     def cards(self, run_id: str) -> tuple[MetricCard, ...]:
@@ -291,9 +295,9 @@ class Store:
         return self._reader(self.run(run_id), None).output_times()
 
     def _reader(self, row: RunRow, on_damage: OnDamage) -> RunReader:
-        with self._pool.connection() as connection:
+        with self.pool.connection() as connection:
             number = find_run_number(connection, self.where, row.id)
-        return RunReader(self._pool, row.id, number, on_damage=on_damage)
+        return RunReader(self.pool, row.id, number, on_damage=on_damage)
 
     def _scoring(self, row: RunRow, number: int) -> ScoringRow:
         if not 0 <= number < len(row.scorings):
@@ -307,11 +311,12 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease, each = self._held(run_id), iter(executions)
-        with self._pool.write_transaction() as connection:
+        lease = self._held(run_id)
+        marks = ((each.position, each.repetition, encode_marks(each.marks)) for each in executions)
+        with self.pool.write_transaction() as connection:
             lease.renew(connection)
-            while chunk := list(itertools.islice(each, _SETTLED)):
-                settle_marks(connection, lease.number, scoring, chunk)
+            while chunk := list(itertools.islice(marks, _SETTLED)):
+                put_final_marks(connection, lease.number, scoring, chunk)
             lease.renew(connection)
 
     def amend(
@@ -339,7 +344,7 @@ class Store:
         merged = {**row.facts, **(facts or {})}
         changed = msgspec.structs.replace(row, facts=merged, identity=known, status=status or row.status)
         state: dict[str, Any] = {name: None if status == "running" else getattr(row, name) for name in _ENDING}
-        with self._pool.write_transaction() as connection:
+        with self.pool.write_transaction() as connection:
             lease.renew(connection)
             update_run_row(connection, lease.number, changed, status=changed.status, **state)
             if status == "running":
@@ -382,7 +387,7 @@ class Store:
         state: dict[str, Any] = {name: getattr(row, name) for name in ("status", *_ENDING)}
         if scoring == 0:
             state = {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
-        with self._pool.write_transaction() as connection:
+        with self.pool.write_transaction() as connection:
             lease.renew(connection)
             update_run_row(connection, lease.number, changed, **state)
             update_scoring_row(connection, lease.number, ended, status=status, finished_at=finished_at)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deemster.errors import StoreError, counted
-from deemster.store._row_encoding import checksum
-from deemster.store._run_rows import find_run_number
+from deemster.store._database import Connection
+from deemster.store._row_encoding import content_checksum
+from deemster.store._run_table import find_run_number
 from deemster.store.run_facts import RunRow
-
-if TYPE_CHECKING:
-    from deemster.store._database import Connection
-    from deemster.store.run_store import Store
+from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MANY = 20
@@ -57,7 +55,7 @@ def _damages(store: Store) -> Iterator[str]:
 
 def _database(store: Store, connection: Connection) -> Iterator[str]:
     """What SQLite itself finds; PostgreSQL checks its pages whenever it reads them, and references always."""
-    pool = store._pool  # noqa: SLF001 - the tools of the store stand in its room
+    pool = store.pool
     if pool.database.words["bytes"] != "BLOB":
         return
     try:
@@ -93,7 +91,7 @@ def _contents(connection: Connection) -> Iterator[str]:
     try:
         for row_hash, body, total in connection.stream("SELECT row_hash, body, checksum FROM contents"):
             try:
-                lost += checksum(body, row_hash) != total
+                lost += content_checksum(row_hash, body) != total
             except TypeError:
                 lost += 1
     except StoreError as error:

@@ -70,7 +70,7 @@ def main():
     ]
     with open_store(sys.argv[2]) as store, store.read_transaction() as rows:
         for file in sorted(_FOLDER.glob("*.sql")):
-            lines += statements(file, store._pool.database)
+            lines += statements(file, store.pool.database)
         for table in TABLES:
             for row in rows.read(f"SELECT * FROM {table}"):
                 lines.append(f"INSERT INTO {table} VALUES ({', '.join(map(literal, row))})")

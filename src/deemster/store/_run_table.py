@@ -1,0 +1,242 @@
+"""The tables `runs` and `scorings`: inserts, changes, finds and checks their rows."""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+
+from deemster.errors import did_you_mean, listing
+from deemster.records import MetricCard
+from deemster.store._database import Connection, Row, store_error
+from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
+from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, ScoringRow
+
+OnDamage: TypeAlias = Callable[[str], None] | None
+# The status of a run whose samples are still being written. No reader sees such a run.
+BEGINNING = "beginning"
+_KINDS = get_args(RunKind)
+_STATUSES = (*get_args(RunStatus), BEGINNING)
+_TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
+_COLUMNS = (
+    *("id", "kind", "suite", "dataset", "fingerprint", "seed", "repetitions", "samples", "status", "reason"),
+    *("started_at", "finished_at", "duration_s", "tool_version", "identity", "facts"),
+)
+_CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
+_SCORING_COLUMNS = ("cards", "identity", "status", "started_at", "finished_at")
+_GUESSES = 200
+
+
+def insert_run_row(connection: Connection, run: RunFacts) -> bool:
+    """Add a run that no reader sees yet; whether its id was free."""
+    values = _encode_run(run, status=BEGINNING, reason=None, finished_at=None, duration_s=None)
+    places = ", ".join("?" * (len(_COLUMNS) + 1))
+    sql = f"INSERT INTO runs ({', '.join(_COLUMNS)}, checksum) VALUES ({places}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names only
+    return connection.write(sql, (*values.values(), _run_checksum(values))) == 1
+
+
+def update_run_row(connection: Connection, number: int, run: RunFacts, **state: Any) -> None:
+    """Write what may change of a run: status, reason, times, identity and facts."""
+    values = _encode_run(run, **state)
+    changes = ", ".join(f"{column} = ?" for column in (*_CHANGING, "checksum"))
+    sql = f"UPDATE runs SET {changes} WHERE number = ?"  # noqa: S608 - names only
+    connection.write(sql, (*(values[column] for column in _CHANGING), _run_checksum(values), number))
+
+
+def _encode_run(
+    run: RunFacts, *, status: str, reason: str | None, finished_at: str | None, duration_s: float | None
+) -> dict[str, Any]:
+    """The columns of a run that its check sum covers."""
+    values = msgspec.structs.asdict(run)
+    values |= {"status": status, "reason": reason, "finished_at": finished_at, "seed": str(run.seed)}
+    values["duration_s"] = None if duration_s is None else float(duration_s)
+    values |= {column: encode_json(values[column]) for column in ("identity", "facts")}
+    values |= {column: clean_text(values[column]) for column in _TEXTS if values[column] is not None}
+    return {column: values[column] for column in _COLUMNS}
+
+
+def _run_checksum(values: Mapping[str, Any]) -> int:
+    # The samples of a recording are counted as they come, without a new check sum.
+    covered = {**values, "samples": 0} if values["kind"] == "recording" else values
+    return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
+
+
+def insert_scoring_row(
+    connection: Connection, run: int, number: int, cards: Sequence[MetricCard], identity: Any, *, started_at: str | None
+) -> None:
+    """Add a scoring of a run."""
+    values = (encode_cards(cards), encode_json(identity), "running", started_at, None)
+    sql = f"INSERT INTO scorings (run, number, {', '.join(_SCORING_COLUMNS)}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names only
+    connection.write(sql, (run, number, *values, _scoring_checksum(number, values)))
+
+
+def update_scoring_row(
+    connection: Connection, run: int, scoring: ScoringRow, *, status: str, finished_at: str | None
+) -> None:
+    """Write the status of a scoring."""
+    values = (encode_cards(scoring.cards), encode_json(scoring.identity), status, scoring.started_at, finished_at)
+    connection.write(
+        "UPDATE scorings SET status = ?, finished_at = ?, checksum = ? WHERE run = ? AND number = ?",
+        (status, finished_at, _scoring_checksum(scoring.number, values), run, scoring.number),
+    )
+
+
+def _scoring_checksum(number: int, values: Sequence[Any]) -> int:
+    return crc32(values[0] + values[1], crc32(b"%d/" % number + repr(tuple(values[2:])).encode()))
+
+
+def add_done(connection: Connection, run: int, count: int, *, scoring: int | None = None) -> None:
+    """Add to the count of what a run, or a scoring of it, has done.
+
+    `done_mirror` holds the count negated. It is the check sum of the count: a row's check sum would have to be made
+    again with every commit.
+    """
+    table, key = ("runs", "number = ?") if scoring is None else ("scorings", "run = ? AND number = ?")
+    sql = f"UPDATE {table} SET done = done + ?, done_mirror = done_mirror - ? WHERE {key}"  # noqa: S608 - names only
+    connection.write(sql, (count, count, run) if scoring is None else (count, count, run, scoring))
+
+
+def recount_done(connection: Connection, run: int) -> None:
+    """Count again what is there of a run that is resumed: what was lost is done again, and counts again then."""
+    outputs, entries, marks = (
+        connection.read(f"SELECT count(*) FROM {table} WHERE run = ?{only}", (run,))[0][0]  # noqa: S608 - names only
+        for table, only in (("outputs", ""), ("entries", ""), ("marks", " AND scoring = 0"))
+    )
+    if marks > outputs:
+        # Marks of an output that was lost are made again with it.
+        marks -= connection.write(
+            "DELETE FROM marks WHERE run = ? AND scoring = 0 AND NOT EXISTS (SELECT 1 FROM outputs o"
+            " WHERE o.run = marks.run AND o.position = marks.position AND o.repetition = marks.repetition)",
+            (run,),
+        )
+    connection.write("UPDATE runs SET done = 0, done_mirror = 0 WHERE number = ?", (run,))
+    connection.write("UPDATE scorings SET done = 0, done_mirror = 0 WHERE run = ? AND number = 0", (run,))
+    add_done(connection, run, outputs + entries)
+    add_done(connection, run, marks, scoring=0)
+
+
+def read_runs(
+    connection: Connection, where: str, condition: str, values: Sequence[Any], *, on_damage: OnDamage = None
+) -> Iterator[RunRow]:
+    """Runs that meet a condition, in its order.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        condition: What follows the table's name in SQL.
+        values: The values of the condition.
+        on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
+
+    Raises:
+        StoreError: A run is damaged, or the database refuses.
+    """
+    sql = f"SELECT {', '.join(_COLUMNS)}, checksum, done, done_mirror, number FROM runs {condition}"  # noqa: S608 - our own words
+    for found in connection.read(sql, values):
+        try:
+            yield _decode_run(connection, found)
+        except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, AttributeError) as error:
+            detail = f" ({error})" if str(error) and not isinstance(error, msgspec.MsgspecError) else ""
+            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store verify` says what is lost."
+            if on_damage is None:
+                raise store_error(where, message) from None
+            on_damage(message)
+
+
+def _decode_run(connection: Connection, found: Row) -> RunRow:
+    *columns, total, done, mirror, number = found
+    values: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
+    if _run_checksum(values) != total or values["kind"] not in _KINDS or values["status"] not in _STATUSES:
+        raise ValueError("its facts do not fit their check sum")
+    if done != -mirror:
+        raise ValueError("its count of executions was changed")
+    values |= {column: decode_mapping(values[column]) for column in ("identity", "facts")}
+    values["seed"] = int(values["seed"])
+    return RunRow(**values, done=done, scorings=tuple(_read_scorings(connection, number)))
+
+
+def _read_scorings(connection: Connection, run: int) -> Iterator[ScoringRow]:
+    columns = ", ".join(_SCORING_COLUMNS)
+    sql = f"SELECT number, {columns}, checksum, done, done_mirror FROM scorings WHERE run = ? ORDER BY number"  # noqa: S608 - names only
+    for place, (number, *found, total, done, mirror) in enumerate(connection.read(sql, (run,))):
+        if place != number or _scoring_checksum(number, found) != total or done != -mirror:
+            raise ValueError(f"its scoring {place} does not fit its check sum")
+        cards, identity, *state = found
+        values = dict(zip(_SCORING_COLUMNS, (decode_cards(cards), decode_mapping(identity), *state), strict=True))
+        yield ScoringRow(number=number, done=done, **values)
+
+
+def find_run_number(connection: Connection, where: str, run_id: str) -> int:
+    """The number of a run.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    found = connection.read("SELECT number FROM runs WHERE id = ?", (clean_text(run_id),))
+    if not found:
+        raise store_error(where, f"The store holds no run `{run_id}`.")
+    return int(found[0][0])
+
+
+def find_runs(
+    connection: Connection,
+    where: str,
+    conditions: Mapping[str, str | None],
+    *,
+    limit: int | None = None,
+    on_damage: OnDamage = None,
+) -> list[RunRow]:
+    """Runs that meet conditions, the newest first.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        conditions: Conditions in SQL, each with its value; one without a value is left out.
+        limit: At most so many.
+        on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
+
+    Raises:
+        StoreError: A run is damaged, or the database refuses.
+    """
+    given = {condition: clean_text(value) for condition, value in conditions.items() if value is not None}
+    condition = " AND ".join(["status <> ?", *given])
+    values: list[Any] = [BEGINNING, *given.values(), *([] if limit is None else [limit])]
+    end = "" if limit is None else " LIMIT ?"
+    sql = f"WHERE {condition} ORDER BY number DESC{end}"
+    return list(read_runs(connection, where, sql, values, on_damage=on_damage))
+
+
+def find_run(connection: Connection, where: str, name: str, *, kind: str | None = None) -> RunRow:
+    """One run, by its id, the beginning of its id, or as `latest`.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        name: How it is called.
+        kind: The only kind that `latest` looks at.
+
+    Raises:
+        StoreError: There is none, there are several, it is damaged, or the database refuses.
+    """
+    if name == "latest":
+        latest = find_runs(connection, where, {"kind = ?": kind}, limit=1)
+        if not latest:
+            raise store_error(where, "The store holds no run yet.")
+        return latest[0]
+    wanted = clean_text(name)
+    ids = _ids(connection, "id = ?", wanted)
+    if not ids and wanted:
+        ids = _ids(connection, "substr(id, 1, ?) = ?", len(wanted), wanted, limit=6)
+    if len(ids) > 1:
+        raise store_error(where, f"Several runs begin with `{name}`: {listing(ids, limit=5)}.")
+    if ids:
+        return next(read_runs(connection, where, "WHERE id = ?", ids))
+    known = _ids(connection, "1 = 1", limit=_GUESSES)
+    hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
+    raise store_error(where, f"The store holds no run `{name}`. {hint}")
+
+
+def _ids(connection: Connection, condition: str, *values: Any, limit: int = 1) -> list[str]:
+    sql = f"SELECT id FROM runs WHERE {condition} AND status <> ? ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
+    return [found for (found,) in connection.read(sql, (*values, BEGINNING, limit))]
