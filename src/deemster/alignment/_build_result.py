@@ -22,7 +22,6 @@ from deemster.alignment._verdict_statistics import (
     POOLED_BINARY_NAMES,
     POOLED_NAMES,
     Key,
-    met_against_rest,
 )
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import (
@@ -46,10 +45,10 @@ from deemster.alignment.result_models import (
     SliceMetrics,
 )
 from deemster.errors import listing, visible
+from deemster.stats import confusion_tables as tables
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import Correlation, kendall, spearman
 from deemster.stats.interpretation import interpret_correlation, interpret_kappa
-from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
 # A statistic that is undefined in more than this share of the replicates causes a warning.
 _UNDEFINED_SHARE = 0.05
@@ -163,7 +162,6 @@ def build_result(
     criteria = _criteria(votes, options, statistics)
     n_samples = sum(criterion.n_samples for criterion in criteria)
     kinds = [column.criterion.kind for column in votes.columns]
-    bias = _bias(panel, confidence)
     numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
     numbers |= {f"score_{name}": _correlation(panel.correlations[name]) for name in CORRELATIONS}
     by_kind: dict[str, float | None] = {
@@ -171,11 +169,11 @@ def build_result(
     }
     return MetricsResult(
         mean_kappa_by_kind=by_kind,
-        bias=bias,
+        bias=panel.bias,
         score_limits=_limits(statistics, confidence),
         score_icc=_icc(votes, statistics),
         per_criterion=criteria,
-        per_judge=_judges(votes, statistics, confidence) if options.per_judge else None,
+        per_judge=_judges(votes, statistics) if options.per_judge else None,
         bootstrap=_bootstrap(votes, options, statistics),
         n_items=len(votes.ids),
         n_judges=len(votes.judges),
@@ -194,7 +192,7 @@ def build_result(
         warnings=(
             *votes.warnings,
             *_undefined_warnings(statistics, options.bootstrap.replicates),
-            *_data_warnings(votes, panel, bias, [one.name for one in criteria if one.is_degenerate]),
+            *_data_warnings(votes, panel, [one.name for one in criteria if one.is_degenerate]),
         ),
         intervals=statistics.intervals_of("all"),
         **numbers,
@@ -230,10 +228,6 @@ def _correlation(found: Correlation) -> CorrelationResult:
         n_samples=found.n,
         method=found.method,
     )
-
-
-def _bias(comparison: ScoreComparison, confidence: float) -> BiasResult:
-    return systematic_bias(comparison.predicted, comparison.true, confidence=confidence)
 
 
 def _limits(statistics: Statistics, confidence: float) -> ScoreLimits | None:
@@ -322,7 +316,7 @@ def _criterion(column: CriterionColumn, options: Options, statistics: Statistics
         "intervals": statistics.intervals_of("criterion", column.index),
     }
     if kind == "binary":
-        met = met_against_rest(table)
+        met = tables.positive_against_rest(table)
         names += MET_NAMES
         fields |= {
             "support_true": int(met[0].sum()),
@@ -370,7 +364,7 @@ def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix
     return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
 
 
-def _judges(votes: LabelledVotes, statistics: Statistics, confidence: float) -> dict[str, JudgeMetrics]:
+def _judges(votes: LabelledVotes, statistics: Statistics) -> dict[str, JudgeMetrics]:
     """Every judge against the truth, by id."""
     found = {}
     for judge, name in enumerate(votes.judges):
@@ -382,7 +376,7 @@ def _judges(votes: LabelledVotes, statistics: Statistics, confidence: float) -> 
         found[name] = JudgeMetrics(
             judge_id=name,
             confusion_matrix=_confusion_matrix(raw, _VERDICTS),
-            bias=_bias(comparison, confidence),
+            bias=comparison.bias,
             n_samples=pairs,
             n_failed=failed,
             n_abstained=abstained,
@@ -414,18 +408,18 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
         if not groups:
             continue
-        tables = [group.final_tables(statistics.counts)[:, 0] for group in groups]
+        final = [group.final_tables(statistics.counts)[:, 0] for group in groups]
         names = POOLED_NAMES + (POOLED_BINARY_NAMES if kind == "binary" else ())
         numbers = dict.fromkeys(POOLED_NAMES + POOLED_BINARY_NAMES) | {
             name: statistics.value("pooled", kind, name) for name in names
         }
         matrix = None
         if kind == "binary":
-            matrix = _confusion_matrix(met_against_rest(tables[0].sum(axis=0)), _VERDICTS[:2])
+            matrix = _confusion_matrix(tables.positive_against_rest(final[0].sum(axis=0)), _VERDICTS[:2])
         found.append(
             PooledScaleMetrics(
                 scale_type=kind,
-                n_points=sum(int(table.sum()) for table in tables),
+                n_points=sum(int(table.sum()) for table in final),
                 confusion_matrix=matrix,
                 n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
                 intervals=statistics.intervals_of("pooled", kind),
@@ -468,8 +462,8 @@ def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
     return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
 
 
-def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, bias: BiasResult, degenerate: list[str]) -> list[str]:
-    found = []
+def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: list[str]) -> list[str]:
+    found, bias = [], panel.bias
     if not len(panel.predicted):
         found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
     elif len(np.unique(panel.true)) <= 2:
@@ -477,7 +471,7 @@ def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, bias: BiasResul
     if degenerate:
         names = listing((visible(name, limit=60) for name in degenerate), limit=10)
         found.append(f"degenerate: one class only, so no kappa, on {names}.")
-    if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.largest:
+    if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.scale.largest:
         found.append("constant-shift: every predicted score differs from the true one by the same amount.")
     for judge, name in enumerate(votes.judges):
         if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):

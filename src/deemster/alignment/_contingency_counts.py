@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import CriterionType
-from deemster.stats import agreement_from_sums as agreement
-from deemster.stats import confusion_tables as tables
+from deemster.stats.agreement_from_sums import AgreementSums, build_agreement_sums
 
 Counts: TypeAlias = NDArray[Any]
-AGREEMENT_NAMES = ("krippendorff_alpha", "panel_gwet_ac", "fleiss_kappa")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +92,7 @@ class CriterionGroup:
         size: How many classes each has.
         columns: Places of their columns.
         classes: Their classes.
+        values: The values of the classes of each column; NaN for an abstention.
         n_judges: How many judges are compared with the truth one by one.
         n_slices: How many slices are counted.
         first_final: First cell of the tables truth × final, ``[size, size, columns]``.
@@ -105,6 +104,7 @@ class CriterionGroup:
     size: int
     columns: tuple[int, ...]
     classes: tuple[VerdictClasses, ...]
+    values: tuple[Floats, ...]
     n_judges: int
     first_final: int
     first_judge: int
@@ -131,81 +131,6 @@ class CriterionGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AgreementRows:
-    """Where the agreement sums of one group of criteria stand among all rows.
-
-    Attributes:
-        group: The criteria.
-        coincidences: First row of the coincidences, ``[size, size, columns]``.
-        pair_shares: First row of the shares of pairs of votes, likewise.
-        vote_shares: First row of the shares of votes, ``[size, columns]``.
-        complete_votes: First row of the votes on items that every judge voted on, likewise.
-        n_paired: First row of the count of items with two votes or more, ``[columns]``.
-        equal_pairs: First row of the agreeing pairs on items that every judge voted on, likewise.
-    """
-
-    group: CriterionGroup
-    coincidences: int
-    pair_shares: int
-    vote_shares: int
-    complete_votes: int
-    n_paired: int
-    equal_pairs: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgeAgreement:
-    """Agreement among the judges, from sums over the distinct ways in which votes fall on classes.
-
-    Attributes:
-        first: First cell of the ways: how many items have each.
-        sums: Rows × ways, a sparse matrix. Rows are multiplied to whole numbers, so that sums are exact.
-        rows: Where the rows stand.
-        pair_multiple: The multiple of the coincidences.
-        vote_multiple: The multiple of the shares of votes. The multiple of the shares of pairs is the product of both.
-        n_judges: How many judges there are.
-    """
-
-    first: int
-    sums: Any
-    rows: tuple[_AgreementRows, ...]
-    pair_multiple: int
-    vote_multiple: int
-    n_judges: int
-
-    def statistics(self, counts: Floats) -> dict[str, Floats]:
-        """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of each column, columns × replicates.
-
-        Args:
-            counts: Cells × replicates.
-        """
-        replicates = counts.shape[1]
-        summed = self.sums @ counts[self.first : self.first + self.sums.shape[1]]
-        columns = sum(len(rows.group.columns) for rows in self.rows)
-        found = {name: np.full((columns, replicates), np.nan) for name in AGREEMENT_NAMES}
-
-        def rows_at(first: int, *shape: int, multiple: int = 1) -> Floats:
-            rows: Floats = summed[first : first + math.prod(shape)].reshape(*shape, replicates) / multiple
-            return np.moveaxis(rows, range(len(shape) - 1), range(-len(shape) + 1, 0))
-
-        for rows in self.rows:
-            size, places = rows.group.size, list(rows.group.columns)
-            width, ordinal = len(places), rows.group.kind == "ordinal"
-            coincidences = rows_at(rows.coincidences, size, size, width, multiple=self.pair_multiple)
-            pairs = rows_at(rows.pair_shares, size, size, width, multiple=self.pair_multiple * self.vote_multiple)
-            shares = rows_at(rows.vote_shares, size, width, multiple=self.vote_multiple)
-            weights = tables.agreement(tables.disagreement(size, "quadratic")) if ordinal else None
-            found["krippendorff_alpha"][places] = agreement.alpha_from_coincidences(
-                coincidences, "ordinal" if ordinal else "nominal", units=rows_at(rows.n_paired, width)
-            )
-            found["panel_gwet_ac"][places] = agreement.gwet_from_sums(pairs, shares, weights=weights)
-            found["fleiss_kappa"][places] = agreement.fleiss_from_sums(
-                rows_at(rows.equal_pairs, width), rows_at(rows.complete_votes, size, width), raters=self.n_judges
-            )
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ContingencyCounts:
     """Everything that is counted, and where it stands.
 
@@ -214,6 +139,7 @@ class ContingencyCounts:
         cells_by_pattern: Cells × patterns, a sparse matrix of counts.
         groups: The confusion tables, by kind and size of criteria.
         judge_agreement: The judges among each other; None below two judges.
+        ways: The cells that count the distinct ways in which the judges' votes fall on classes.
         first_coverage: First cell of four by column: labelled, judge abstains, truth abstains, failed.
         first_abstention: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
         n_errored: Labelled cells of errored items by column, which no replicate changes.
@@ -222,7 +148,8 @@ class ContingencyCounts:
     patterns_by_unit: Any
     cells_by_pattern: Any
     groups: tuple[CriterionGroup, ...]
-    judge_agreement: JudgeAgreement | None
+    judge_agreement: AgreementSums | None
+    ways: slice
     first_coverage: int
     first_abstention: int
     n_errored: Floats
@@ -278,9 +205,10 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
     first = np.concatenate([[0], np.cumsum([each.size for each in patterns])]).astype(np.intp)
     layout = _CellLayout()
     groups = _group_criteria(layout, votes.columns, patterns, first, len(votes.judges) if per_judge else 0)
-    judge_agreement = None
+    judge_agreement, first_way = None, layout.size
     if len(votes.judges) >= 2:
         judge_agreement = _count_agreement(layout, groups, patterns, first)
+    ways = slice(first_way, layout.size)
     first_coverage, first_abstention = _count_coverage(layout, votes.columns, patterns, first)
     if slices is not None:
         groups, slice_patterns, slice_rows = _count_slices(layout, groups, votes.columns, slices, int(first[-1]))
@@ -303,6 +231,7 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
         ),
         groups=groups,
         judge_agreement=judge_agreement,
+        ways=ways,
         first_coverage=first_coverage,
         first_abstention=first_abstention,
         n_errored=np.array([column.n_errored for column in votes.columns], dtype=np.float64),
@@ -368,78 +297,27 @@ def _group_criteria(
                     layout.add(first_final + cell * width + slot, number[both])
                 else:
                     layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
-        groups.append(CriterionGroup(kind, size, tuple(places), classes, judges, first_final, first_judge))
+        values = tuple(np.array(each.values, dtype=np.float64) for each in classes)
+        groups.append(CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge))
     return tuple(groups)
 
 
 def _count_agreement(
     layout: _CellLayout, groups: Sequence[CriterionGroup], patterns: list[Patterns], first: Indices
-) -> JudgeAgreement:
-    """Reserve and fill a cell for each way in which votes fall on classes, and the sums over these ways."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    first_way, n_judges = layout.size, patterns[0].codes.shape[1] - 2
-    multiples = _common_multiple(n_judges - 1), _common_multiple(n_judges)
-    rows: list[Any] = []
-    ways: list[Any] = []
-    data: list[Any] = []
-    groups_rows = []
-    n_rows = n_ways = 0
+) -> AgreementSums:
+    """Reserve and fill a cell for each way in which votes fall on classes, and lay out the sums over these ways."""
+    sums = []
     for group in groups:
-        width, square = len(group.columns), group.size**2
-        lengths = (square, square, group.size, group.size, 1, 1)
-        starts = [n_rows + width * sum(lengths[:step]) for step in range(len(lengths))]
-        n_rows += width * sum(lengths)
-        for slot, (place, classes) in enumerate(zip(group.columns, group.classes, strict=True)):
+        ways = []
+        for place, classes in zip(group.columns, group.classes, strict=True):
             cast = classes.from_codes(patterns[place].codes[:, 2:], patterns[place].worst_codes)
             votes = (cast[:, :, None] == np.arange(classes.size)).sum(axis=1)
             distinct = find_patterns(list(votes.T), np.zeros(patterns[place].size, dtype=np.int16))
-            layout.add(layout.reserve(distinct.size) + distinct.of_row, np.arange(patterns[place].size) + first[place])
-            for start, length, sums in zip(
-                starts, lengths, _agreement_sums(distinct, n_judges, multiples), strict=True
-            ):
-                way, row = np.nonzero(sums.reshape(distinct.size, length))
-                rows.append(start + row * width + slot)
-                ways.append(n_ways + way)
-                data.append(sums.reshape(distinct.size, length)[way, row])
-            n_ways += distinct.size
-        groups_rows.append(_AgreementRows(group, *starts))
-    where = (np.concatenate(rows), np.concatenate(ways))
-    return JudgeAgreement(
-        first=first_way,
-        sums=csr_array((np.concatenate(data), where), shape=(n_rows, n_ways)),
-        rows=tuple(groups_rows),
-        pair_multiple=multiples[0],
-        vote_multiple=multiples[1],
-        n_judges=n_judges,
-    )
-
-
-def _agreement_sums(ways: Patterns, n_judges: int, multiples: tuple[int, int]) -> list[Floats]:
-    """What each way adds to the sums, in the order of `_AgreementRows`."""
-    votes = ways.codes.astype(np.float64)
-    cast = votes.sum(axis=1)
-    complete = (cast == n_judges)[:, None] * votes
-    pair_multiple, vote_multiple = multiples
-    parts = (
-        (agreement.coincidence_shares(votes), pair_multiple),
-        (agreement.pair_shares(votes), pair_multiple * vote_multiple),
-        (agreement.vote_shares(votes), vote_multiple),
-        (complete, 1),
-        ((cast >= 2).astype(np.float64), 1),
-        ((complete * (complete - 1)).sum(axis=1), 1),
-    )
-    return [np.rint(sums * multiple) if multiple > 1 else sums * multiple for sums, multiple in parts]
-
-
-def _common_multiple(most: int) -> int:
-    """The least common multiple of 1 to ``most``; 1 where it would be too large to keep sums exact.
-
-    >>> _common_multiple(4), _common_multiple(40)
-    (12, 1)
-    """
-    multiple = math.lcm(*range(1, max(most, 1) + 1))
-    return multiple if multiple < 2**16 else 1
+            first_way = layout.reserve(distinct.size)
+            layout.add(first_way + distinct.of_row, np.arange(patterns[place].size) + first[place])
+            ways.append(distinct.codes.astype(np.float64))
+        sums.append((group.columns, group.kind == "ordinal", ways))
+    return build_agreement_sums(sums, raters=patterns[0].codes.shape[1] - 2)
 
 
 def _count_coverage(

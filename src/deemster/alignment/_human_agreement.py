@@ -10,11 +10,12 @@ from deemster.alignment._bootstrap_replicates import mean_known, percentile_resu
 from deemster.alignment._contingency_counts import count_by_unit, find_patterns
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
-from deemster.alignment._verdict_statistics import alpha_for_kind, class_counts, kappa_for_kind
 from deemster.alignment.result_models import HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
 from deemster.datasets.label_codebook import consensus
 from deemster.rubrics import MISSING, Criterion
-from deemster.stats.agreement_from_sums import coincidence_shares
+from deemster.stats import confusion_tables as tables
+from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
+from deemster.stats.fleiss_gwet import vote_counts
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
 
 
@@ -89,7 +90,7 @@ class _CriterionSums:
             patterns.of_row, votes.unit_of_item[column.rows], n_cells=patterns.size, n_units=votes.n_units
         )
         found = classes.from_codes(patterns.codes, patterns.worst_codes)
-        counts = class_counts(found[:, :n_people], classes.size)
+        counts = vote_counts(found[:, :n_people].T.astype(np.int64), classes.size)
         paired = counts.sum(axis=1) >= 2
         pairs = coincidence_shares(counts).reshape(patterns.size, classes.size**2)
         self._coincidences = csr_array(np.concatenate([pairs, paired[:, None]], axis=1).T)
@@ -115,8 +116,9 @@ class _CriterionSums:
     def alpha(self, patterns: Floats) -> Floats:
         """Krippendorff's alpha of the annotators."""
         *pairs, units = self._coincidences @ patterns
-        tables = np.moveaxis(np.reshape(pairs, (self.classes.size, self.classes.size, -1)), -1, 0)
-        return alpha_for_kind(self.classes.kind, tables, units)
+        coincidences = np.moveaxis(np.reshape(pairs, (self.classes.size, self.classes.size, -1)), -1, 0)
+        level: Level = "ordinal" if self.classes.kind == "ordinal" else "nominal"
+        return alpha_from_coincidences(coincidences, level, units=units)
 
     def tables(self, patterns: Floats, person: int) -> Floats:
         """Person, panel and judges against the consensus of the others, ``[sides, b, K, K]``."""
@@ -158,10 +160,10 @@ class _AnnotatorSums:
 
     def _agreement(self, person: int, patterns: list[Floats]) -> Floats:
         """Accuracy and mean kappa ``[sides, 2, b]`` against the references of one person."""
-        tables = [each.tables(rows, person) for each, rows in zip(self.criteria, patterns, strict=True)]
-        right = np.sum([np.einsum("...ii->...", table) for table in tables], axis=0)
-        total = np.sum([table.sum(axis=(-1, -2)) for table in tables], axis=0)
-        kappas = [kappa_for_kind(each.classes.kind, table) for each, table in zip(self.criteria, tables, strict=True)]
+        found = [each.tables(rows, person) for each, rows in zip(self.criteria, patterns, strict=True)]
+        right = np.sum([np.einsum("...ii->...", table) for table in found], axis=0)
+        total = np.sum([table.sum(axis=(-1, -2)) for table in found], axis=0)
+        kappas = [tables.kappa(table, each.classes.kind) for each, table in zip(self.criteria, found, strict=True)]
         return np.stack([quotient(right, total), mean_defined(np.stack(kappas))], axis=1)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from deemster.alignment._bootstrap_replicates import mean_known
 from deemster.alignment._labelled_votes import Floats, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
-from deemster.alignment._verdict_statistics import alpha_for_kind, class_counts
 from deemster.alignment.result_models import JudgeConsistency
 from deemster.rubrics import MISSING
-from deemster.stats.agreement_from_sums import coincidence_shares
+from deemster.stats.agreement_from_sums import alpha_from_coincidences, coincidence_shares
+from deemster.stats.fleiss_gwet import vote_counts
 from deemster.stats.nan_arithmetic import float_or_none
 
 
@@ -44,8 +44,10 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
         shares = equal / (totals * (totals - 1))
         alphas = [
             float_or_none(
-                alpha_for_kind(
-                    classes.kind, coincidence_shares(table).sum(axis=0), np.array(len(table), dtype=np.float64)
+                alpha_from_coincidences(
+                    coincidence_shares(table).sum(axis=0),
+                    "ordinal" if classes.kind == "ordinal" else "nominal",
+                    units=len(table),
                 )
             )
             for classes, table in mine
@@ -87,7 +89,7 @@ def _count_classes(cells: list[tuple[int, ...]], worst: list[int], classes: Verd
     width = max(map(len, cells))
     padded: Codes = np.array([(*said, *(MISSING,) * (width - len(said))) for said in cells], dtype=np.int16)
     found = classes.from_codes(padded, np.array(worst, dtype=np.int16))
-    table = class_counts(found, classes.size)
+    table = vote_counts(found.T.astype(np.int64), classes.size)
     several: Floats = table[table.sum(axis=1) >= 2]
     # In an order of their own, so that the order of the file does not reach the last digit of a sum.
     return several[np.lexsort(several.T)]

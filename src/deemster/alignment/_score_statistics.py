@@ -14,27 +14,39 @@ from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_statistics import Key, Values
 from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.correlation import Correlation, kendall, pearson, spearman
-from deemster.stats.nan_arithmetic import DUST, quotient
-from deemster.stats.rank_correlation import (
-    Dominance,
-    dominance,
-    kendall_influence,
-    spearman_influence,
-    weighted_kendall,
-    weighted_spearman,
+from deemster.stats.paired_score_sums import (
+    ScoreScale,
+    difference_sums,
+    expand_correlation,
+    known_mean,
+    predicted_features,
+    score_scale,
+    score_statistics,
+    true_features,
 )
-from deemster.stats.variance_components import (
-    icc_features,
-    icc_forms,
-    interval_alpha,
-    mean_squares,
-    spread_features,
-)
+from deemster.stats.rank_correlation import dominance, weighted_kendall, weighted_spearman
+from deemster.stats.systematic_bias import BiasResult, systematic_bias
+from deemster.stats.variance_components import icc_features, icc_forms, interval_alpha, mean_squares, spread_features
 
 # Above this many items the rank correlations of replicates are first-order expansions.
 LARGEST_RANKED = 500
 ICC_FORMS = ("icc_1_1", "icc_2_1", "icc_3_1", "icc_1_k", "icc_2_k", "icc_3_k")
 CORRELATIONS = ("spearman", "kendall", "pearson")
+# Names in the result, and the statistics of paired scores behind them: for the panel and judges, for the panel alone.
+_SCORE_NAMES = {
+    "score_rmse": "rmse",
+    "score_mae": "mae",
+    "score_pearson": "pearson",
+    "bias": "mean",
+    "bias.std_bias": "deviation",
+    "bias.effect_size": "effect_size",
+}
+_PANEL_NAMES = {
+    "score_concordance": "concordance",
+    "score_limits.mean": "mean",
+    "score_limits.lower": "lower",
+    "score_limits.upper": "upper",
+}
 # How many replicates, units and features one matrix product takes.
 STRIP, _DEEP, _TALL = 32, 128, 64
 
@@ -51,6 +63,8 @@ class ScoreComparison:
         features: The numbers of its features.
         linear: Whether the rank correlations of replicates are first-order expansions.
         correlations: Spearman's, Kendall's and Pearson's, by name.
+        bias: How far the scores lie above the true ones.
+        scale: Where the scores lie.
     """
 
     scope: Key
@@ -60,16 +74,12 @@ class ScoreComparison:
     features: tuple[int, ...]
     linear: bool
     correlations: Mapping[str, Correlation]
-
-    @property
-    def largest(self) -> float:
-        """The largest absolute score, at least 1: rounding errors are relative to it."""
-        return float(max(1.0, np.abs(self.predicted).max(initial=0.0), np.abs(self.true).max(initial=0.0)))
+    bias: BiasResult
+    scale: ScoreScale
 
     def differences(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
         """How many pairs, and the sums of predicted - true and of its square, in each replicate."""
-        n, t, _, x, _, _, squares = sums[list(self.features[:7])]
-        return n, (_mean(self.predicted) - _mean(self.true)) * n + (x - t), squares
+        return difference_sums(sums[list(self.features[:7])], self.scale.shift)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,9 +146,14 @@ class ScoreSums:
         """
         values: Values = {}
         for comparison in self.comparisons:
-            _add_comparison(values, comparison, sums, self.z)
+            own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=self.z)
+            names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
+            values |= {(*comparison.scope, name): own[source] for name, source in names.items()}
             if comparison.linear:
-                _add_expanded(values, comparison, sums)
+                n = sums[comparison.features[0]]
+                for name, feature in zip(("spearman", "kendall"), comparison.features[7:], strict=True):
+                    value = comparison.correlations[name].value
+                    values[*comparison.scope, f"score_{name}"] = expand_correlation(value, sums[feature], n)
             elif draws is not None:
                 weights = draws[self.unit_of_item[comparison.scored]]
                 x, t = comparison.predicted, comparison.true
@@ -193,7 +208,7 @@ def sum_scores(
     comparisons = _compare_scores(votes, rows, per_judge=per_judge, replicates=replicates, confidence=confidence)
     first_icc = first_alpha = len(rows)
     if len(votes.judges) >= 2:
-        centred = votes.judge_scores - _mean(votes.judge_scores)
+        centred = votes.judge_scores - known_mean(votes.judge_scores)
         complete: NDArray[np.bool_] = np.asarray(~np.isnan(centred).any(axis=1))
         rows.append(complete.astype(np.float64))
         rows += _spread_rows(icc_features(centred[complete]).T, complete)
@@ -240,21 +255,17 @@ def _compare_scores(
             "kendall": kendall(x, t, confidence=confidence, counts=counts),
             "pearson": pearson(x, t, confidence=confidence),
         }
+        bias, scale = systematic_bias(x, t, confidence=confidence), score_scale(x, t)
         # Comparisons on the same items share the features of the truth.
         shared = next((each.features[:3] for each in found if np.array_equal(each.scored, scored)), None)
         if shared is None:
             shared = tuple(range(len(rows), len(rows) + 3))
-            rows += _spread_rows(_true_features(t), scored)
-        own = _own_features(x, t, counts if linear else None)
+            rows += _spread_rows(true_features(t), scored)
+        own = predicted_features(x, t, counts=counts if linear else None)
         features = (*shared, *range(len(rows), len(rows) + len(own)))
         rows += _spread_rows(own, scored)
-        found.append(ScoreComparison(scope, scored, x, t, features, linear, correlations))
+        found.append(ScoreComparison(scope, scored, x, t, features, linear, correlations, bias, scale))
     return tuple(found)
-
-
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else 0.0
 
 
 def _spread_rows(rows: Floats, chosen: NDArray[np.bool_]) -> list[Floats]:
@@ -262,59 +273,3 @@ def _spread_rows(rows: Floats, chosen: NDArray[np.bool_]) -> list[Floats]:
     every = np.zeros((len(rows), len(chosen)))
     every[:, chosen] = rows
     return list(every)
-
-
-def _true_features(t: Floats) -> Floats:
-    """A count and sums about the mean of the data, so that differences of sums keep their digits."""
-    centred = t - _mean(t)
-    return np.array([np.ones(len(t)), centred, centred * centred])
-
-
-def _own_features(x: Floats, t: Floats, counts: Dominance | None) -> Floats:
-    """Sums of the scores and of their distance to the truth; influences on rank correlations where counts are given."""
-    centred, difference = x - _mean(x), x - t
-    rows = [centred, centred * centred, np.abs(difference), difference * difference]
-    if counts is not None:
-        rows += [spearman_influence(x, t), kendall_influence(x, t, counts=counts)]
-    return np.array(rows)
-
-
-def _variances(n: Floats, sums: Floats, squares: Floats) -> Floats:
-    """n² times the variance; what rounding leaves of a constant is 0."""
-    found = n * squares - sums * sums
-    return np.where(found > DUST * n * squares, found, 0.0)
-
-
-def _add_comparison(values: Values, comparison: ScoreComparison, sums: Floats, z: float) -> None:
-    n, t, tt, x, xx, distance, squares = sums[list(comparison.features[:7])]
-    shift = _mean(comparison.predicted) - _mean(comparison.true)
-    _, d, _ = comparison.differences(sums)
-    # The sum of products follows from the squares of both sides and of their difference.
-    xt = (xx + tt + shift * (2 * (x - t) + n * shift) - squares) / 2
-    variance_x, variance_t, variance_d = _variances(n, x, xx), _variances(n, t, tt), _variances(n, d, squares)
-    covariance = np.where((variance_x > 0) & (variance_t > 0), n * xt - x * t, 0.0)
-    scope = comparison.scope
-    values[*scope, "score_rmse"] = np.sqrt(quotient(squares, n))
-    values[*scope, "score_mae"] = quotient(distance, n)
-    scale = np.where(n >= 3, np.sqrt(variance_x) * np.sqrt(variance_t), 0.0)
-    values[*scope, "score_pearson"] = np.clip(quotient(covariance, scale), -1, 1)
-    mean = quotient(d, n)
-    # The divisor is n - 1; below two items there is no standard deviation.
-    deviation = np.sqrt(quotient(variance_d, np.where(n >= 2, n * (n - 1), 0.0)))
-    deviation = np.where(deviation <= 1e-12 * comparison.largest, 0.0, deviation)
-    values[*scope, "bias"] = mean
-    values[*scope, "bias.std_bias"] = deviation
-    values[*scope, "bias.effect_size"] = quotient(mean, deviation)
-    if scope == ("all",):
-        values[*scope, "score_concordance"] = quotient(2 * covariance, variance_x + variance_t + d * d)
-        values[*scope, "score_limits.mean"] = mean
-        values[*scope, "score_limits.lower"] = mean - z * deviation
-        values[*scope, "score_limits.upper"] = mean + z * deviation
-
-
-def _add_expanded(values: Values, comparison: ScoreComparison, sums: Floats) -> None:
-    n = sums[comparison.features[0]]
-    for step, name in enumerate(("spearman", "kendall")):
-        value = comparison.correlations[name].value
-        influence = quotient(sums[comparison.features[7 + step]], n)
-        values[*comparison.scope, f"score_{name}"] = np.clip((np.nan if value is None else value) + influence, -1, 1)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._score_statistics import ScoreSums
-from deemster.alignment._verdict_statistics import Key, Values, kappa_for_kind
+from deemster.alignment._verdict_statistics import Key, Values
+from deemster.alignment.result_models import CriterionType
+from deemster.stats import confusion_tables as tables
 from deemster.stats.nan_arithmetic import mean_defined, quotient
 
 # A slice with fewer items has no intervals.
@@ -104,10 +106,10 @@ def _compare_with_rest(
     }
 
 
-def _headlines(kinds: Sequence[str], tables: Sequence[Floats], sums: Floats) -> dict[str, Floats]:
-    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in tables)
-    total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in tables)
-    kappas = [kappa_for_kind(kind, pairs) for kind, pairs in zip(kinds, tables, strict=True)]
+def _headlines(kinds: Sequence[CriterionType], counted: Sequence[Floats], sums: Floats) -> dict[str, Floats]:
+    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in counted)
+    total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in counted)
+    kappas = [tables.kappa(pairs, kind) for kind, pairs in zip(kinds, counted, strict=True)]
     n = np.rint(sums[0])
     return {
         "criterion_accuracy": quotient(hits, total),

@@ -6,17 +6,15 @@ for each replicate, NaN where undefined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import Floats
-from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CriterionType
 from deemster.stats import confusion_tables as tables
-from deemster.stats.agreement_from_sums import alpha_from_coincidences
 from deemster.stats.nan_arithmetic import mean_defined, quotient
 
 Key: TypeAlias = tuple[Any, ...]
@@ -25,6 +23,12 @@ Values: TypeAlias = dict[Key, Floats]
 KINDS: tuple[CriterionType, ...] = ("binary", "ordinal", "nominal")
 COVERAGE_RATES = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
 MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
+_TABLE_NAMES = ("accuracy", "kappa", "balanced_accuracy", "scott_pi", "pabak", "gwet_ac")
+_CRITERION_NAMES: dict[CriterionType, tuple[str, ...]] = {
+    "binary": (*_TABLE_NAMES, *MET_NAMES),
+    "ordinal": (*_TABLE_NAMES, "linear_kappa", "adjacent_accuracy", "spearman", "kendall", "rmse", "mae"),
+    "nominal": _TABLE_NAMES,
+}
 POOLED_NAMES = ("exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
 POOLED_BINARY_NAMES = ("kappa", "phi", "precision", "recall", "f1")
 
@@ -39,128 +43,76 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
         pooled: Whether criteria of one kind are pooled too, as items have different rubrics.
     """
     values: Values = {}
-    shape = (sum(len(group.columns) for group in layout.groups), counts.shape[1])
-    found = {name: np.full(shape, np.nan) for name in ("accuracy", "kappa", "alpha", "hits", "pairs")}
-    for group in layout.groups:
-        pairs = group.final_tables(counts)
-        columns = list(group.columns)
-        found["hits"][columns] = np.einsum("...ii->...", pairs)
-        found["pairs"][columns] = pairs.sum(axis=(-1, -2))
-        found["accuracy"][columns] = tables.accuracy(pairs)
-        found["kappa"][columns] = kappa_for_kind(group.kind, pairs)
-        _add_criteria(values, group, pairs, found)
+    final = [group.final_tables(counts) for group in layout.groups]
+    by_group = [
+        tables.table_statistics(pairs, group.kind, values=group.values)
+        for group, pairs in zip(layout.groups, final, strict=True)
+    ]
     if layout.judge_agreement is not None:
-        among_judges = layout.judge_agreement.statistics(counts)
-        found["alpha"] = among_judges["krippendorff_alpha"]
-        _add_columns(values, range(shape[0]), among_judges)
-    _add_overall(values, layout, counts, found)
+        among_judges = layout.judge_agreement.statistics(counts[layout.ways])
+        values["all", "mean_krippendorff_alpha"] = mean_defined(among_judges["krippendorff_alpha"])
+        _add_columns(values, range(len(layout.n_errored)), among_judges)
+    else:
+        values["all", "mean_krippendorff_alpha"] = np.full(counts.shape[1], np.nan)
+    for group, found in zip(layout.groups, by_group, strict=True):
+        _add_criteria(values, group, found)
+    by_column = {name: _by_column(layout, by_group, name) for name in ("hits", "pairs", "accuracy", "kappa")}
+    _add_overall(values, layout, final, by_column)
     _add_judges(values, layout, counts)
     if coverage:
-        _add_coverage(values, layout, counts, found["pairs"])
+        _add_coverage(values, layout, counts, by_column["pairs"])
     for name in ("ca", "na"):
         abstentions = layout.abstention_tables(counts, binary=name == "ca")
-        values["abstaining", name, "kappa"] = kappa_for_kind("binary", abstentions)
+        values["abstaining", name, "kappa"] = tables.kappa(abstentions, "binary")
     if pooled:
-        _add_pooled(values, layout, counts)
+        _add_pooled(values, layout, final)
     return values
 
 
-def kappa_for_kind(kind: str, pairs: Floats) -> Floats:
-    """The kappa for a kind of criterion: quadratically weighted for ordinal ones, else Cohen's."""
-    weighting: tables.Weighting = "quadratic" if kind == "ordinal" else "nominal"
-    return tables.weighted_kappa(pairs, tables.disagreement(pairs.shape[-1], weighting))
+def _by_column(layout: ContingencyCounts, by_group: Sequence[dict[str, Floats]], name: str) -> Floats:
+    """One statistic of every column, in the order of the columns."""
+    places = [place for group in layout.groups for place in group.columns]
+    return np.concatenate([found[name] for found in by_group])[np.argsort(places)]
 
 
-def alpha_for_kind(kind: str, coincidences: Floats, units: Floats) -> Floats:
-    """Krippendorff's alpha for a kind of criterion: at the ordinal level for ordinal ones, else nominal."""
-    return alpha_from_coincidences(coincidences, "ordinal" if kind == "ordinal" else "nominal", units=units)
-
-
-def class_counts(votes: Codes, size: int) -> Floats:
-    """How many votes of each row fall on each class; -1 is no vote.
-
-    >>> class_counts(np.array([[0, 1, 1], [-1, 0, -1]]), 2)
-    array([[1., 2.],
-           [1., 0.]])
-    """
-    return np.stack([(votes == place).sum(axis=1, dtype=np.float64) for place in range(size)], axis=1)
-
-
-def met_against_rest(pairs: Floats) -> Floats:
-    """2×2 tables of MET against everything else."""
-    return pairs if pairs.shape[-1] == 2 else tables.one_against_rest(pairs)[..., 0, :, :]
-
-
-def _met_statistics(pairs: Floats) -> dict[str, Floats]:
-    met = met_against_rest(pairs)
-    return {name: getattr(tables, name)(met) for name in MET_NAMES}
-
-
-def _add_columns(values: Values, places: Sequence[int], found: dict[str, Floats]) -> None:
+def _add_columns(values: Values, places: Sequence[int], found: Mapping[str, Floats]) -> None:
     for name, rows in found.items():
         for place, row in zip(places, rows, strict=True):
             values["criterion", place, name] = row
 
 
-def _add_criteria(values: Values, group: CriterionGroup, pairs: Floats, found: dict[str, Floats]) -> None:
-    columns = list(group.columns)
-    binary, ordinal = group.kind == "binary", group.kind == "ordinal"
-    quadratic = tables.disagreement(group.size, "quadratic")
-    own = {
-        "accuracy" if binary else "exact_accuracy": found["accuracy"][columns],
-        "weighted_kappa" if ordinal else "kappa": found["kappa"][columns],
-        "balanced_accuracy": tables.balanced_accuracy(pairs),
-        "scott_pi": tables.scott_pi(pairs),
-        "pabak": tables.pabak(pairs),
-        "gwet_ac": tables.gwet_ac(pairs, tables.agreement(quadratic) if ordinal else None),
-    }
-    if binary:
-        own |= _met_statistics(pairs)
-    if ordinal:
-        by_value = [
-            (table, np.array(classes.values, dtype=np.float64))
-            for table, classes in zip(pairs, group.classes, strict=True)
-        ]
-        own |= {
-            "linear_kappa": tables.weighted_kappa(pairs, tables.disagreement(group.size, "linear")),
-            "adjacent_accuracy": tables.adjacent_accuracy(pairs),
-            "spearman": tables.spearman(pairs),
-            "kendall": tables.kendall(pairs),
-            "rmse": np.array([tables.rmse(table, class_values) for table, class_values in by_value]),
-            "mae": np.array([tables.mae(table, class_values) for table, class_values in by_value]),
-        }
-    _add_columns(values, group.columns, own)
-    if not binary:
-        by_option = tables.one_against_rest(pairs)
-        for name, statistic in (("precision", tables.precision), ("recall", tables.recall), ("f1", tables.f1)):
-            for place, rows in zip(group.columns, statistic(by_option), strict=True):
+def _add_criteria(values: Values, group: CriterionGroup, found: Mapping[str, Floats]) -> None:
+    names = dict(zip(_CRITERION_NAMES[group.kind], _CRITERION_NAMES[group.kind], strict=True))
+    names["accuracy"] = "accuracy" if group.kind == "binary" else "exact_accuracy"
+    names["kappa"] = "weighted_kappa" if group.kind == "ordinal" else "kappa"
+    _add_columns(values, group.columns, {shown: found[name] for name, shown in names.items()})
+    if group.kind != "binary":
+        for name in ("precision", "recall", "f1"):
+            for place, rows in zip(group.columns, found[f"class_{name}"], strict=True):
                 for option in range(group.size):
                     values["option", place, option, name] = rows[:, option]
 
 
-def _add_overall(values: Values, layout: ContingencyCounts, counts: Floats, found: dict[str, Floats]) -> None:
-    values["all", "criterion_accuracy"] = quotient(found["hits"].sum(axis=0), found["pairs"].sum(axis=0))
-    values["all", "macro_accuracy"] = mean_defined(found["accuracy"])
-    values["all", "mean_kappa"] = mean_defined(found["kappa"])
-    values["all", "mean_krippendorff_alpha"] = mean_defined(found["alpha"])
+def _add_overall(
+    values: Values, layout: ContingencyCounts, final: Sequence[Floats], by_column: Mapping[str, Floats]
+) -> None:
+    values["all", "criterion_accuracy"] = quotient(by_column["hits"].sum(axis=0), by_column["pairs"].sum(axis=0))
+    values["all", "macro_accuracy"] = mean_defined(by_column["accuracy"])
+    values["all", "mean_kappa"] = mean_defined(by_column["kappa"])
     for kind in KINDS:
         columns = [place for group in layout.groups if group.kind == kind for place in group.columns]
         if columns:
-            values["all", f"mean_kappa_by_kind.{kind}"] = mean_defined(found["kappa"][columns])
-    undefined = np.full(counts.shape[1], np.nan)
-    pooled = dict.fromkeys(("binary_accuracy", "micro_kappa"), undefined)
-    met = dict.fromkeys(MET_NAMES, undefined)
-    for group in layout.groups:
+            values["all", f"mean_kappa_by_kind.{kind}"] = mean_defined(by_column["kappa"][columns])
+    undefined = np.full(by_column["hits"].shape[1], np.nan)
+    met, accuracy, kappa = dict.fromkeys(MET_NAMES, undefined), undefined, undefined
+    for group, pairs in zip(layout.groups, final, strict=True):
         if group.kind == "binary":
-            together = group.final_tables(counts).sum(axis=0)
-            met = _met_statistics(together)
-            pooled = {
-                "binary_accuracy": tables.accuracy(together),
-                "micro_kappa": kappa_for_kind("binary", together),
-            }
-    pooled |= {f"criterion_{name}": met[name] for name in ("precision", "recall", "f1", "phi")}
-    for name, row in pooled.items():
-        values["all", name] = row
+            together = pairs.sum(axis=0)
+            met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
+            kappa = tables.kappa(together, "binary")
+    values |= {("all", f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1", "phi")}
+    values["all", "binary_accuracy"] = accuracy
+    values["all", "micro_kappa"] = kappa
 
 
 def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> None:
@@ -173,16 +125,15 @@ def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> No
             pairs = group.judge_tables(counts)[judge]
             hits += np.einsum("...ii->...", pairs).sum(axis=0)
             total += pairs.sum(axis=(0, -1, -2))
-            kappas.append(kappa_for_kind(group.kind, pairs))
+            kappas.append(tables.kappa(pairs, group.kind))
             if group.kind == "binary":
                 together = pairs.sum(axis=0)
-                met, accuracy = _met_statistics(together), tables.accuracy(together)
-        own = {f"criterion_{name}": met[name] for name in ("precision", "recall", "f1")}
-        own |= {"phi": met["phi"], "binary_accuracy": accuracy}
-        own["criterion_accuracy"] = quotient(hits, total)
-        own["mean_kappa"] = mean_defined(np.concatenate(kappas))
-        for name, row in own.items():
-            values["judge", judge, name] = row
+                met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
+        values |= {("judge", judge, f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1")}
+        values["judge", judge, "phi"] = met["phi"]
+        values["judge", judge, "binary_accuracy"] = accuracy
+        values["judge", judge, "criterion_accuracy"] = quotient(hits, total)
+        values["judge", judge, "mean_kappa"] = mean_defined(np.concatenate(kappas))
 
 
 def _add_coverage(values: Values, layout: ContingencyCounts, counts: Floats, covered: Floats) -> None:
@@ -200,13 +151,13 @@ def _add_coverage(values: Values, layout: ContingencyCounts, counts: Floats, cov
             values["coverage", column, name] = quotient(part, total)
 
 
-def _add_pooled(values: Values, layout: ContingencyCounts, counts: Floats) -> None:
+def _add_pooled(values: Values, layout: ContingencyCounts, final: Sequence[Floats]) -> None:
     """Agreement of each kind over all its criteria; errors and correlations are on option values."""
     for kind in KINDS:
-        groups = [group for group in layout.groups if group.kind == kind]
-        if not groups:
+        chosen = [place for place, group in enumerate(layout.groups) if group.kind == kind]
+        if not chosen:
             continue
-        every = [group.final_tables(counts) for group in groups]
+        groups, every = [layout.groups[place] for place in chosen], [final[place] for place in chosen]
         hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in every)
         total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in every)
         by_value, table = _table_by_value(groups, every)
@@ -219,8 +170,8 @@ def _add_pooled(values: Values, layout: ContingencyCounts, counts: Floats) -> No
         }
         if kind == "binary":
             together = every[0].sum(axis=0)
-            met = _met_statistics(together)
-            own |= {"kappa": kappa_for_kind(kind, together)} | {name: met[name] for name in POOLED_BINARY_NAMES[1:]}
+            met = tables.positive_statistics(together)
+            own |= {"kappa": tables.kappa(together, kind)} | {name: met[name] for name in POOLED_BINARY_NAMES[1:]}
         for name, row in own.items():
             values["pooled", kind, name] = row
 

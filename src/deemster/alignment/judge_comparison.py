@@ -18,16 +18,17 @@ from deemster.alignment._labelled_votes import (
     read_labelled_votes,
 )
 from deemster.alignment._verdict_classes import AbstentionModes
-from deemster.alignment._verdict_statistics import kappa_for_kind
 from deemster.alignment.result_models import (
     AbstentionMode,
     BootstrapResult,
     CriterionComparison,
+    CriterionType,
     Difference,
     JudgeComparison,
 )
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
+from deemster.stats import confusion_tables as tables
 from deemster.stats.multiple_testing import holm
 from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
@@ -117,9 +118,9 @@ class _JudgePair:
         self._errors = csr_array(errors)
         self.n_scores = n_scores
 
-    def _tables(self, draws: Floats) -> list[tuple[str, tuple[Floats, Floats]]]:
+    def _tables(self, draws: Floats) -> list[tuple[CriterionType, tuple[Floats, Floats]]]:
         """For each column its kind, and the tables ``[b, K, K]`` of both judges."""
-        found: list[tuple[str, tuple[Floats, Floats]]] = []
+        found: list[tuple[CriterionType, tuple[Floats, Floats]]] = []
         for column, matrix in self._columns:
             cube = np.moveaxis((matrix @ draws).reshape((*(column.classes.size,) * 3, draws.shape[1])), -1, 0)
             found.append((column.classes.kind, (cube.sum(axis=3), cube.sum(axis=2))))
@@ -127,11 +128,11 @@ class _JudgePair:
 
     def values(self, draws: Floats) -> Floats:
         """Accuracy, mean kappa and RMSE: each of a, of b, and a minus b."""
-        tables = self._tables(draws)
-        total = np.sum([pair[0].sum(axis=(-1, -2)) for _, pair in tables], axis=0)
-        hits = [np.sum([np.einsum("bii->b", pair[side]) for _, pair in tables], axis=0) for side in (0, 1)]
+        by_column = self._tables(draws)
+        total = np.sum([pair[0].sum(axis=(-1, -2)) for _, pair in by_column], axis=0)
+        hits = [np.sum([np.einsum("bii->b", pair[side]) for _, pair in by_column], axis=0) for side in (0, 1)]
         accuracies = [quotient(right, total) for right in hits]
-        kappas = np.array([[kappa_for_kind(kind, pair[side]) for kind, pair in tables] for side in (0, 1)])
+        kappas = np.array([[tables.kappa(pair[side], kind) for kind, pair in by_column] for side in (0, 1)])
         known = ~np.isnan(kappas).any(axis=0)
         means = quotient(np.where(known, kappas, 0.0).sum(axis=1), known.sum(axis=0))
         *squares, count = self._errors @ draws

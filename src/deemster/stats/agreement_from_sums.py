@@ -6,7 +6,10 @@ Leading axes are stacks; undefined is NaN inside arrays.
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +58,18 @@ def order_signs(positions: ArrayLike) -> Floats:
     """
     place = np.asarray(positions, dtype=np.float64)
     return np.sign(place[:, None] - place[None, :])
+
+
+def quadratic_agreement(size: int) -> Floats:
+    """Agreement weights of ordered classes: 1 - d²/max d², with d the distance of two classes.
+
+    >>> quadratic_agreement(3)[0]
+    array([1.  , 0.75, 0.  ])
+    """
+    place = np.arange(size)
+    apart = np.square(np.abs(place[:, None] - place[None, :]).astype(np.float64))
+    worst = apart.max(initial=0.0)
+    return 1 - apart / worst if worst > 0 else np.ones(apart.shape)
 
 
 def coincidence_shares(counts: ArrayLike) -> Floats:
@@ -231,3 +246,141 @@ def gwet_from_sums(
     prevalence = quotient(votes, votes.sum(axis=-1, keepdims=True))
     chance = agreement.sum() * np.einsum("...k,...k->...", prevalence, 1 - prevalence) / (size * (size - 1))
     return quotient(observed - chance, 1 - chance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SumRows:
+    """Where the sums of columns of one size stand among all rows.
+
+    Attributes:
+        columns: Places of the columns.
+        size: How many classes each has.
+        ordinal: Whether the classes are ordered.
+        coincidences: First row of the coincidences, ``[size, size, columns]``.
+        pair_shares: First row of the shares of pairs of votes, likewise.
+        vote_shares: First row of the shares of votes, ``[size, columns]``.
+        complete_votes: First row of the votes on units that every rater voted on, likewise.
+        n_paired: First row of the count of units with two votes or more, ``[columns]``.
+        equal_pairs: First row of the agreeing pairs on units that every rater voted on, likewise.
+    """
+
+    columns: tuple[int, ...]
+    size: int
+    ordinal: bool
+    coincidences: int
+    pair_shares: int
+    vote_shares: int
+    complete_votes: int
+    n_paired: int
+    equal_pairs: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AgreementSums:
+    """Agreement among raters on several columns, from counts of the distinct ways in which votes fall on classes.
+
+    Attributes:
+        sums: Rows × ways, a sparse matrix. Rows are multiplied to whole numbers, so that sums are exact.
+        rows: Where the rows stand.
+        pair_multiple: The multiple of the coincidences.
+        vote_multiple: The multiple of the shares of votes. The multiple of the shares of pairs is the product of both.
+        raters: How many raters there are.
+    """
+
+    sums: Any
+    rows: tuple[_SumRows, ...]
+    pair_multiple: int
+    vote_multiple: int
+    raters: int
+
+    def statistics(self, ways: Floats) -> dict[str, Floats]:
+        """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of each column, columns × replicates.
+
+        Args:
+            ways: How many units have each way, ways × replicates.
+        """
+        replicates = ways.shape[1]
+        summed = self.sums @ ways
+        columns = sum(len(rows.columns) for rows in self.rows)
+        alphas, gwets, fleiss = (np.full((columns, replicates), np.nan) for _ in range(3))
+
+        def rows_at(first: int, *shape: int, multiple: int = 1) -> Floats:
+            rows: Floats = summed[first : first + math.prod(shape)].reshape(*shape, replicates) / multiple
+            return np.moveaxis(rows, range(len(shape) - 1), range(-len(shape) + 1, 0))
+
+        for rows in self.rows:
+            size, places, width = rows.size, list(rows.columns), len(rows.columns)
+            coincidences = rows_at(rows.coincidences, size, size, width, multiple=self.pair_multiple)
+            pairs = rows_at(rows.pair_shares, size, size, width, multiple=self.pair_multiple * self.vote_multiple)
+            shares = rows_at(rows.vote_shares, size, width, multiple=self.vote_multiple)
+            level: Level = "ordinal" if rows.ordinal else "nominal"
+            weights = quadratic_agreement(size) if rows.ordinal else None
+            alphas[places] = alpha_from_coincidences(coincidences, level, units=rows_at(rows.n_paired, width))
+            gwets[places] = gwet_from_sums(pairs, shares, weights=weights)
+            fleiss[places] = fleiss_from_sums(
+                rows_at(rows.equal_pairs, width), rows_at(rows.complete_votes, size, width), raters=self.raters
+            )
+        return {"krippendorff_alpha": alphas, "panel_gwet_ac": gwets, "fleiss_kappa": fleiss}
+
+
+def build_agreement_sums(
+    groups: Sequence[tuple[tuple[int, ...], bool, Sequence[Floats]]], *, raters: int
+) -> AgreementSums:
+    """Lay out the sums over the distinct ways in which votes fall on classes.
+
+    Args:
+        groups: Columns of one size: their places, whether their classes are ordered, and the ways of each column as
+            votes by way and class. Ways are numbered group by group, column by column.
+        raters: How many raters there are.
+    """
+    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    multiples = _common_multiple(raters - 1), _common_multiple(raters)
+    found: list[_SumRows] = []
+    rows: list[Any] = []
+    columns: list[Any] = []
+    data: list[Any] = []
+    n_rows = n_ways = 0
+    for places, ordinal, ways in groups:
+        width, size = len(places), ways[0].shape[1]
+        lengths = (size * size, size * size, size, size, 1, 1)
+        starts = [n_rows + width * sum(lengths[:step]) for step in range(len(lengths))]
+        n_rows += width * sum(lengths)
+        for slot, votes in enumerate(ways):
+            for start, length, sums in zip(starts, lengths, _way_sums(votes, raters, multiples), strict=True):
+                flat = sums.reshape(len(votes), length)
+                way, row = np.nonzero(flat)
+                rows.append(start + row * width + slot)
+                columns.append(n_ways + way)
+                data.append(flat[way, row])
+            n_ways += len(votes)
+        found.append(_SumRows(places, size, ordinal, *starts))
+    where = (np.concatenate(rows), np.concatenate(columns))
+    matrix = csr_array((np.concatenate(data), where), shape=(n_rows, n_ways))
+    return AgreementSums(matrix, tuple(found), *multiples, raters)
+
+
+def _way_sums(votes: Floats, raters: int, multiples: tuple[int, int]) -> list[Floats]:
+    """What each way adds to the sums, in the order of `_SumRows`."""
+    cast = votes.sum(axis=1)
+    complete = (cast == raters)[:, None] * votes
+    pair_multiple, vote_multiple = multiples
+    parts = (
+        (coincidence_shares(votes), pair_multiple),
+        (pair_shares(votes), pair_multiple * vote_multiple),
+        (vote_shares(votes), vote_multiple),
+        (complete, 1),
+        ((cast >= 2).astype(np.float64), 1),
+        ((complete * (complete - 1)).sum(axis=1), 1),
+    )
+    return [np.rint(sums * multiple) if multiple > 1 else sums for sums, multiple in parts]
+
+
+def _common_multiple(most: int) -> int:
+    """The least common multiple of 1 to ``most``; 1 where it would be too large to keep sums exact.
+
+    >>> _common_multiple(4), _common_multiple(40)
+    (12, 1)
+    """
+    multiple = math.lcm(*range(1, max(most, 1) + 1))
+    return multiple if multiple < 2**16 else 1

@@ -7,15 +7,24 @@ first class is the positive one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.agreement_from_sums import column_sums, gwet_from_sums, order_signs, row_sums, table_sums
+from deemster.stats.agreement_from_sums import (
+    column_sums,
+    gwet_from_sums,
+    order_signs,
+    quadratic_agreement,
+    row_sums,
+    table_sums,
+)
 from deemster.stats.nan_arithmetic import Floats, quotient
 
 Weighting = Literal["nominal", "linear", "quadratic"]
+Scale = Literal["binary", "ordinal", "nominal"]
 
 
 def stack(tables: ArrayLike) -> Floats:
@@ -320,3 +329,81 @@ def one_against_rest(tables: ArrayLike) -> Floats:
     missed, extra = row_sums(t) - hits, column_sums(t) - hits
     rest = table_sums(t)[..., None] - hits - missed - extra
     return np.stack([np.stack([hits, missed], axis=-1), np.stack([extra, rest], axis=-1)], axis=-2)
+
+
+def kappa(tables: ArrayLike, scale: Scale) -> Floats:
+    """The kappa of a scale: quadratically weighted where classes are ordered, else Cohen's.
+
+    >>> round(kappa([[40, 9], [6, 45]], "binary").item(), 4)
+    0.6995
+    """
+    t = stack(tables)
+    return weighted_kappa(t, disagreement(t.shape[-1], "quadratic" if scale == "ordinal" else "nominal"))
+
+
+def positive_against_rest(tables: Floats) -> Floats:
+    """2×2 tables of the first class against all others.
+
+    >>> positive_against_rest(np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 3.0]]))
+    array([[2., 1.],
+           [1., 4.]])
+    """
+    return tables if tables.shape[-1] == 2 else one_against_rest(tables)[..., 0, :, :]
+
+
+def positive_statistics(tables: ArrayLike) -> dict[str, Floats]:
+    """Precision, recall, F1, phi and error rates of the first class against all others, by name.
+
+    >>> positive_statistics([[3, 1], [1, 4]])["f1"].item()
+    0.75
+    """
+    table = positive_against_rest(stack(tables))
+    return {
+        "precision": precision(table),
+        "recall": recall(table),
+        "f1": f1(table),
+        "phi": phi(table),
+        "fpr": fpr(table),
+        "fnr": fnr(table),
+    }
+
+
+def table_statistics(tables: Floats, scale: Scale, *, values: Sequence[Floats]) -> dict[str, Floats]:
+    """Every statistic that a scale allows, by name.
+
+    Args:
+        tables: Columns × replicates of tables, ``[columns, replicates, K, K]``.
+        scale: ``binary`` (the first class is the positive one), ``ordinal`` or ``nominal``.
+        values: The values of the classes of each column; only an ordinal scale looks at them.
+
+    >>> found = table_statistics(np.array([[[[40.0, 9.0], [6.0, 45.0]]]]), "binary", values=[])
+    >>> found["accuracy"], found["kappa"].round(4)
+    (array([[0.85]]), array([[0.6995]]))
+    """
+    found = {
+        "hits": np.einsum("...ii->...", tables),
+        "pairs": tables.sum(axis=(-1, -2)),
+        "accuracy": accuracy(tables),
+        "kappa": kappa(tables, scale),
+        "balanced_accuracy": balanced_accuracy(tables),
+        "scott_pi": scott_pi(tables),
+        "pabak": pabak(tables),
+        "gwet_ac": gwet_ac(tables, quadratic_agreement(tables.shape[-1]) if scale == "ordinal" else None),
+    }
+    if scale == "binary":
+        return found | positive_statistics(tables)
+    if scale == "ordinal":
+        found |= {
+            "linear_kappa": weighted_kappa(tables, disagreement(tables.shape[-1], "linear")),
+            "adjacent_accuracy": adjacent_accuracy(tables),
+            "spearman": spearman(tables),
+            "kendall": kendall(tables),
+            "rmse": np.array([rmse(table, own) for table, own in zip(tables, values, strict=True)]),
+            "mae": np.array([mae(table, own) for table, own in zip(tables, values, strict=True)]),
+        }
+    by_class = one_against_rest(tables)
+    return found | {
+        "class_precision": precision(by_class),
+        "class_recall": recall(by_class),
+        "class_f1": f1(by_class),
+    }
