@@ -9,7 +9,7 @@ import pytest
 
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
-from deemster.runs._hide_secrets import redact_answer
+from deemster.runs._target_calls import redact_answer
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import deemster as dm
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.stop_request import Stop
 
 SAMPLES = [{"id": f"s{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(4)]

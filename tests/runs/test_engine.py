@@ -11,9 +11,9 @@ import pytest
 import deemster as dm
 from deemster.models.clock import SystemClock
 from deemster.runs._engine import BATCH, execute_plan
-from deemster.runs._execution_batch import planned_work
+from deemster.runs._score_batch import planned_work
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_plan import Plan
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop

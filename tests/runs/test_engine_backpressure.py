@@ -8,9 +8,9 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import _judge_pool as judging
+from deemster.runs import _judge_outputs as judging
 from deemster.runs._engine import execute_plan
-from deemster.runs._execution_batch import WorkItem
+from deemster.runs._score_batch import WorkItem
 from deemster.runs._target_calls import BATCH
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan

@@ -394,8 +394,8 @@ def test_a_text_that_prompts_are_put_together_from_is_part_of_what_a_grading_is(
 
     panel = {"calls": "per_item", **shown()}
     before = grader(**panel).settings["prompts"]
-    read = terms.file_text
-    monkeypatch.setattr(terms, "file_text", lambda name: read(name) + " Or so." * (name == template))
+    read = terms.prompt_file_text
+    monkeypatch.setattr(terms, "prompt_file_text", lambda name: read(name) + " Or so." * (name == template))
     after = grader(**panel).settings["prompts"]
     assert [key for key in before if before[key] != after[key]] == [template.removeprefix("grade-")]
 

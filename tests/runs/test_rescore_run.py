@@ -12,14 +12,14 @@ from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Answer, Execution, MetricScore, Output
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import format_time
+from deemster.runs.build_report import stored_report
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import stored_report
 from deemster.store import RunFacts, SampleFacts, open_store
 from tests.report.runs import CLOCK
 

@@ -12,12 +12,12 @@ import deemster as dm
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
+from deemster.runs.build_report import stored_report
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.runs import CLOCK
 

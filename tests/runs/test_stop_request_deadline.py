@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop, deadline
 from tests.report.runs import CLOCK

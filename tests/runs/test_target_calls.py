@@ -12,7 +12,7 @@ import pytest
 import deemster as dm
 from deemster.records import Output, TargetFailure
 from deemster.runs._engine import execute_plan
-from deemster.runs._execution_batch import WorkItem
+from deemster.runs._score_batch import WorkItem
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
@@ -193,7 +193,7 @@ STUCK = """
 import threading, deemster as dm
 from deemster.runs.stop_request import Stop
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.run_sync import run_sync
 
 stop = Stop()

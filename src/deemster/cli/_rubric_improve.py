@@ -22,8 +22,7 @@ from deemster.report.report_files import write_pieces
 from deemster.report.text_sections import format_number
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_reader import FORMATS
-from deemster.runs.improve_rubric import run_improvement
-from deemster.runs.improvement_forecast import Forecast, forecast
+from deemster.runs.improve_rubric import Forecast, forecast, run_improvement
 from deemster.runs.improvement_judging import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, ImprovementSettings
 from deemster.runs.run_sync import run_sync
 

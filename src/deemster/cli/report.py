@@ -25,7 +25,7 @@ def command(*, run: str, rendering: Rendering, store: str) -> None:
     if Path(run).is_file() or Path(run).suffix == ".json":
         _rendered(rendering.view(load_report(run)), rendering)
         return
-    from deemster.runs.stored_run import quoted_details, stored_report  # noqa: PLC0415 - a report file needs no store
+    from deemster.runs.build_report import quoted_details, stored_report  # noqa: PLC0415 - a report file needs no store
 
     with opened(store) as held:
         report = stored_report(held, run, warn=warn)

@@ -19,12 +19,12 @@ from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, d
 from deemster.models import read_models
 from deemster.records import Metric
 from deemster.runs import metric_catalog as catalog
+from deemster.runs.build_report import quoted_details
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.rescore_run import Rescoring, rescore
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import quoted_details
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
 from deemster.store.run_file_format import IMPORTED_FACT

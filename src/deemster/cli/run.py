@@ -21,9 +21,9 @@ from deemster.report import LEVELS, Report
 from deemster.report.report_sections import gate_verdict
 from deemster.report.text_sections import format_number
 from deemster.results import GateDecision
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RETRIED_CAUSES
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop

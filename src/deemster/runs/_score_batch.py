@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,7 +13,9 @@ from deemster.errors.user_code_guard import Caught
 from deemster.metrics.batch_ranking import RankingMetric, score_rankings
 from deemster.metrics.builtin_metric import BuiltinMetric, BuiltinScorer
 from deemster.metrics.function_metric import mark_from
-from deemster.records import Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
+from deemster.records import Execution, Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
+from deemster.records.shared_call_cost import add_earlier_calls
+from deemster.runs.run_plan import Plan
 
 
 def score_outputs(
@@ -115,3 +117,135 @@ def with_threshold(mark: Mark, threshold: float | None) -> Mark:
     if threshold is None or not isinstance(mark, MetricScore):
         return mark
     return msgspec.structs.replace(mark, threshold=threshold)
+
+
+def needs_settling(metrics: Sequence[Any]) -> bool:
+    """Whether any of the metrics needs all marks of a run before they are final."""
+    return any(getattr(metric, "settles", False) for metric in metrics)
+
+
+def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
+    """Executions with their final marks.
+
+    Args:
+        metrics: The run's metrics, in the order of the marks.
+        executions: The run's executions with the marks as they were made; gone through twice.
+    """
+    late = [(place, metric) for place, metric in enumerate(metrics) if getattr(metric, "settles", False)]
+    final = {place: _final(metric, place, executions) for place, metric in late}
+    for number, execution in enumerate(execution for execution in executions if execution is not None):
+        marks = list(execution.marks)
+        for place, column in final.items():
+            marks[place] = column[number]
+        yield msgspec.structs.replace(execution, marks=tuple(marks))
+
+
+def _final(metric: Any, place: int, executions: Iterable[Execution | None]) -> list[Mark]:
+    """One metric's final marks, in the order of the executions."""
+    keys: list[tuple[int, int]] = []
+    marks: list[Mark] = []
+    for execution in executions:
+        if execution is not None:
+            keys.append((execution.repetition, execution.position))
+            marks.append(execution.marks[place])
+    # Repetition by repetition, as the work is planned.
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    found = marks[:]
+    for number, mark in zip(order, metric.settle([marks[number] for number in order]), strict=True):
+        # What was paid for a mark does not change when it is settled.
+        found[number] = mark if mark.calls else msgspec.structs.replace(mark, calls=marks[number].calls)
+    return found
+
+
+Answer: TypeAlias = Output | TargetFailure
+
+
+class WorkItem(NamedTuple):
+    """One sample in one repetition, still to be run, or to be finished.
+
+    Attributes:
+        position: The sample's place in the dataset, from 0.
+        sample: The sample.
+        repetition: From 0.
+        answer: What the target said, where that is known; then it is not called.
+        marks: The marks that are known, in the order of the metrics; only those that are None are made.
+        earlier: Marks of an earlier attempt, in the order of the metrics: those that are made add to what they cost.
+    """
+
+    position: int
+    sample: Sample
+    repetition: int
+    answer: Answer | None = None
+    marks: tuple[Mark | None, ...] | None = None
+    earlier: tuple[Mark, ...] | None = None
+
+
+class AnsweredBatch(NamedTuple):
+    """Work, and what the target answered to each piece of it."""
+
+    works: Sequence[WorkItem]
+    answers: Sequence[Answer]
+
+
+def planned_work(plan: Plan) -> Iterator[WorkItem]:
+    """Everything there is to run: the whole dataset, repetition by repetition."""
+    for repetition in range(plan.repetitions):
+        for position, sample in enumerate(plan.dataset):
+            yield WorkItem(position, sample, repetition)
+
+
+def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
+    """One finished piece of work."""
+    if work.earlier is not None:
+        known = work.marks or (None,) * len(marks)
+        attempts = zip(marks, known, work.earlier, strict=True)
+        marks = tuple(add_earlier_calls(mark, old if kept is None else None) for mark, kept, old in attempts)
+    return Execution(work.position, work.sample.id, work.repetition, answer, marks)
+
+
+def score_batch(plan: Plan, batch: AnsweredBatch) -> list[Execution]:
+    """Mark a batch with metrics that need no model."""
+    rows = mark_rows(plan, batch, plan.metrics)
+    return [finish_work(*each) for each in zip(batch.works, batch.answers, rows, strict=True)]
+
+
+def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> list[tuple[Mark, ...]]:
+    """One tuple of marks for each piece of work: the known ones, and the others made.
+
+    Args:
+        plan: The run.
+        batch: The work and the answers to it.
+        metrics: Those of the plan's metrics that the marks are wanted of, in its order.
+    """
+    if all(work.marks is None for work in batch.works):
+        samples = [work.sample for work in batch.works]
+        return score_outputs(metrics, samples, batch.answers, thresholds=plan.thresholds)
+    places = {metric.name: place for place, metric in enumerate(plan.metrics)}
+    wanted = [places[metric.name] for metric in metrics]
+    # Work that lacks the same marks is marked together.
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for number, work in enumerate(batch.works):
+        alike.setdefault(tuple(place for place in wanted if is_missing(work, place)), []).append(number)
+    rows: list[tuple[Mark, ...]] = [()] * len(batch.works)
+    for missing, numbers in alike.items():
+        samples = [batch.works[number].sample for number in numbers]
+        answers = [batch.answers[number] for number in numbers]
+        made = score_outputs([plan.metrics[place] for place in missing], samples, answers, thresholds=plan.thresholds)
+        for number, row in zip(numbers, made, strict=True):
+            found = dict(zip(missing, row, strict=True))
+            rows[number] = tuple(
+                found[place] if place in found else _known(batch.works[number], place) for place in wanted
+            )
+    return rows
+
+
+def is_missing(work: WorkItem, place: int) -> bool:
+    """Whether the mark at a place among the plan's metrics is still to be made."""
+    return work.marks is None or work.marks[place] is None
+
+
+def _known(work: WorkItem, place: int) -> Mark:
+    mark = None if work.marks is None else work.marks[place]
+    if mark is None:
+        raise AssertionError
+    return mark

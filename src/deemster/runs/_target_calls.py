@@ -11,15 +11,17 @@ import msgspec
 
 from deemster.errors.user_code_guard import Caught
 from deemster.models.clock import Clock
+from deemster.models.secret_redaction import Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, Usage
-from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem
-from deemster.runs._hide_secrets import redact_answer
+from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.run_plan import LiveTarget, Plan
 from deemster.runs.stop_request import Stop
 
 BATCH = 512
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Output).decode
 
 
 class TargetCaller:
@@ -163,3 +165,26 @@ def _timed(output: Output, started: float | None, ended: float | None) -> Output
     if usage.latency_ms is None and not usage.cached_calls:
         return msgspec.structs.replace(output, usage=msgspec.structs.replace(usage, latency_ms=latency_ms))
     return output
+
+
+def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:
+    """What a target said, without secrets; a failure also without what only looks like one.
+
+    Args:
+        answer: What it said.
+        secrets: The keys that the run knows.
+
+    >>> hidden_answer(TargetFailure("401 for Bearer abcdef123456"), Secrets()).message
+    '401 for Bearer [removed]'
+    """
+    if isinstance(answer, TargetFailure):
+        return msgspec.structs.replace(answer, message=secrets.removed(answer.message, shapes=True))
+    if not secrets:
+        return answer
+    try:
+        body = _encode(answer).decode()
+    except UnicodeEncodeError:
+        # Text that is no valid Unicode is marked as such, and kept.
+        return msgspec.structs.replace(answer, text=secrets.removed(answer.text))
+    clean = secrets.removed(body)
+    return answer if clean == body else _decode(clean)

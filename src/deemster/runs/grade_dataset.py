@@ -15,13 +15,13 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._criterion_metrics import build_criterion_checks
-from deemster.runs._grading_pool import GradingWork
+from deemster.runs._grade_items import GradingWork
 from deemster.runs._run_identity import grading_identity
 from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
+from deemster.runs.rubric_metric import build_criterion_checks
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.stop_request import Stop

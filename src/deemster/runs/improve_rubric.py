@@ -21,13 +21,14 @@ from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
+from deemster.models.call_context import PlannedCalls
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._improvement_log import ImprovementLog
 from deemster.runs._run_identity import digest
-from deemster.runs._train_test_split import split_train_test
+from deemster.runs._train_test_split import DatasetPart, split_train_test
 from deemster.runs.improvement_judging import (
     ALPHA,
     CRITERIA,
@@ -40,6 +41,7 @@ from deemster.runs.improvement_judging import (
     ImprovementStopped,
 )
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
+from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress
 from deemster.runs.run_sync import run_sync
 
@@ -317,3 +319,59 @@ def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
 
     sections = tuple(msgspec.structs.replace(one, criteria=each(one.criteria)) for one in rubric.sections)
     return msgspec.structs.replace(rubric, criteria=each(rubric.criteria), sections=sections)
+
+
+class Forecast(NamedTuple):
+    """What improving a rubric would ask.
+
+    Attributes:
+        planned: The questions that are asked in any case, by role: every criterion on the part that is learnt from.
+        judged: The most questions that judges get in all, where every reply can be read.
+        written: The most wordings that the writer is asked for.
+    """
+
+    planned: Mapping[str, PlannedCalls]
+    judged: int
+    written: int
+
+
+async def forecast(
+    rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, *, access: ModelAccess
+) -> Forecast:
+    """What improving a rubric would ask; nobody is asked.
+
+    Args:
+        rubric: What would be improved.
+        dataset: Items with people's labels.
+        settings: How.
+        access: How models may be asked.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if issues := list(settings.issues()):
+        raise ConfigurationError(issues)
+    train, held = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
+    places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
+    async with open_gateway(access, clock=None, seed=settings.seed, dry_run=True) as gateway:
+        for place in places:
+            alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
+            for case, truths in zip(train.cases, train.truths, strict=True):
+                if truths[place] != MISSING:
+                    script = settings.grader.script(case._replace(rubric=alone))
+                    await script_result(script, gateway.answers, [])
+        planned = gateway.planned
+    learnt, decided = _labelled(train, places), _labelled(held, places)
+    # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
+    sizes = sorted(
+        (seen + settings.rounds * (known + seen) for known, seen in zip(learnt, decided, strict=True)), reverse=True
+    )
+    each = settings.grader.requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
+    targets = min(settings.criteria, len(places))
+    return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
+
+
+def _labelled(half: DatasetPart, places: list[int]) -> list[int]:
+    """How many items of a part have a label, for each criterion."""
+    return [sum(truths[place] != MISSING for truths in half.truths) for place in places]

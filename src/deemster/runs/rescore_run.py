@@ -10,19 +10,18 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.runs._execution_batch import WorkItem
-from deemster.runs._final_marks import needs_settling, settle_marks
 from deemster.runs._run_identity import scoring_identity
+from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
+from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
+from deemster.runs.evaluate_dataset import execute_job
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.progress import Counter, Progress
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
-from deemster.runs.run_job import execute_job
 from deemster.runs.run_lifecycle import StoredRun, open_scoring
 from deemster.runs.run_plan import Plan, survey
 from deemster.runs.run_writer import metric_cards
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import ExecutionSlots, StoredSamples, stored_report
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

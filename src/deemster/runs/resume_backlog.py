@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
-from deemster.runs._execution_batch import WorkItem
+from deemster.runs._score_batch import WorkItem
 
 # What may come out otherwise when it is tried again.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError, InputError, visible
+from deemster.errors.user_code_guard import Caught
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, grader_of
@@ -25,11 +26,13 @@ from deemster.judges.sample_context import question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.metric_spec import format_options
-from deemster.records import Cause, Output, Sample, Script, Unscored
+from deemster.records import Cause, Mark, Output, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
+from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import submission_parts
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs._criterion_metrics import build_criterion_checks
+from deemster.runs import metric_catalog as catalog
+from deemster.runs._score_batch import score_outputs, user_mark
 
 
 class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
@@ -236,3 +239,62 @@ def _vote(criterion: str, vote: Vote) -> dict[str, Any]:
         return {**seat, "cause": vote.failure.cause, "message": visible(vote.failure.message, limit=300)}
     said = {**seat, "verdict": vote.verdict, "reason": None if vote.reason is None else truncate_text(vote.reason)}
     return said if vote.probabilities is None else {**said, "p": vote.probabilities}
+
+
+def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
+    """The metric of every criterion that a metric answers.
+
+    Args:
+        rubrics: Any number of rubrics; equal ones are one.
+
+    Raises:
+        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
+    """
+    found: dict[Criterion, Any] = {}
+    issues = []
+    for rubric in {id(rubric): rubric for rubric in rubrics}.values():
+        for criterion in rubric.criteria:
+            if criterion.check is None or criterion in found:
+                continue
+            try:
+                found[criterion] = _guarded(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))
+            except ConfigurationError as error:
+                issues += [issue._replace(message=f"`{criterion.name}`: {issue.message}") for issue in error.issues]
+    if issues:
+        raise ConfigurationError(list(dict.fromkeys(issues)))
+    return found
+
+
+def _guarded(metric: Any) -> _Guarded | _GuardedScorer:
+    return _GuardedScorer(metric) if hasattr(metric, "script") else _Guarded(metric)
+
+
+class _Guarded:
+    """A metric whose every failure is an unscored mark."""
+
+    def __init__(self, metric: Any) -> None:
+        self.name = str(metric.name)
+        self.roles = tuple(getattr(metric, "roles", ()))
+        self.identity = catalog.identity(metric)
+        self.metric = metric
+
+    def score(self, sample: Sample, output: Output) -> Mark:
+        """The mark of one output."""
+        ((mark,),) = score_outputs([self.metric], [sample], [output], thresholds={})
+        return mark
+
+
+class _GuardedScorer:
+    """A scorer whose every failure is an unscored mark."""
+
+    def __init__(self, metric: Any) -> None:
+        self.name = str(metric.name)
+        self.roles = tuple(getattr(metric, "roles", ()))
+        self.identity = catalog.identity(metric)
+        self.metric = metric
+
+    def script(self, sample: Sample, output: Output) -> Any:
+        """Mark one output, asking as it goes."""
+        with Caught() as caught:
+            return user_mark(self.metric, (yield from self.metric.script(sample, output)))
+        return Unscored("metric_failed", caught.message)

@@ -16,17 +16,14 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._build_report import RunRecord, batches
-from deemster.runs._execution_batch import WorkItem
-from deemster.runs._final_marks import needs_settling, settle_marks
-from deemster.runs._live_tally import LiveTally
-from deemster.runs._pending_answers import PendingStorage
+from deemster.runs._engine import PendingStorage
+from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, format_time
-from deemster.runs._run_settings import settings_facts, stop_reason, stored_changes
+from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
+from deemster.runs.build_report import ExecutionSlots, LiveTally, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import PriorProgress, ResumeBacklog
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, StoredRun, new_token, open_run, seconds_since
-from deemster.runs.stored_run import ExecutionSlots, StoredSamples, stored_report
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -11,14 +11,14 @@ import deemster as dm
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs._execution_batch import WorkItem, finish_work
-from deemster.runs._pending_answers import ExecutionHandover, PendingStorage
+from deemster.runs._engine import ExecutionHandover, PendingStorage
+from deemster.runs._score_batch import WorkItem, finish_work
+from deemster.runs.build_report import stored_report
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.runs import CLOCK
 

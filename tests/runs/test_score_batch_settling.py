@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs._final_marks import needs_settling, settle_marks
+from deemster.runs._score_batch import needs_settling, settle_marks
+from deemster.runs.build_report import stored_report
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.runs.stored_run import stored_report
 from deemster.store import open_store
 from tests.report.runs import CLOCK
 

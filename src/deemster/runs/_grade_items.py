@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+import threading
+import weakref
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
+import msgspec
 import numpy as np
 
 from deemster.datasets.rubric_dataset import RubricDataset
@@ -23,7 +27,6 @@ from deemster.models import Gateway
 from deemster.records import Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._grading_buffer import GradingBuffer
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.grading_store import GradingWriter, carry_over_calls
 from deemster.runs.play_scripts import script_result
@@ -255,3 +258,68 @@ class GradingWork:
 def _is_out(vote: Vote) -> bool:
     """Whether a vote is missing because a model could not be reached."""
     return vote.failure is not None and vote.failure.category == "infrastructure"
+
+
+_IN_MEMORY = 8 * 1024 * 1024
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(ItemGrading)
+
+
+class GradingBuffer(Sequence[ItemGrading]):
+    """Graded items by position, whatever order they come in.
+
+    Args:
+        count: How many there will be.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._offsets = array("q", [-1]) * count
+        self._lengths = array("q", [0]) * count
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as the grading
+        self._end = 0
+        # Reading is seek and read, which two threads must not interleave.
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._file.close)
+
+    def put(self, position: int, item: ItemGrading) -> None:
+        """Keep an item.
+
+        Raises:
+            OSError: The temporary file cannot be written.
+        """
+        row = _ENCODER.encode(item)
+        with self._lock:
+            self._offsets[position], self._lengths[position] = self._end, len(row)
+            self._end += len(row)
+            self._file.seek(0, 2)
+            self._file.write(row)
+
+    def holds(self, position: int) -> bool:
+        """Whether there is an item at a position already."""
+        return self._offsets[position] >= 0
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[ItemGrading]:
+        return (self._read(position) for position in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> ItemGrading: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[ItemGrading]: ...
+
+    def __getitem__(self, index: int | slice) -> ItemGrading | list[ItemGrading]:
+        found = range(len(self))[index]
+        return self._read(found) if isinstance(found, int) else [self._read(position) for position in found]
+
+    def whole(self, position: int) -> ItemGrading:
+        """An item as it was put, with the calls that its votes stand on."""
+        with self._lock:
+            self._file.seek(self._offsets[position])
+            row = self._file.read(self._lengths[position])
+        return _DECODER.decode(row)
+
+    def _read(self, position: int) -> ItemGrading:
+        return self.whole(position).without_calls()

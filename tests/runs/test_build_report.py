@@ -11,12 +11,12 @@ import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redact_report
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs._run_settings import parse_settings, report_settings, settings_facts, without_secrets
+from deemster.runs._report_settings import parse_settings, report_settings, settings_facts, without_secrets
+from deemster.runs.build_report import StoredSamples, quoted_details, stored_report
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
-from deemster.runs.stored_run import StoredSamples, quoted_details, stored_report
 from deemster.store import RunFacts, open_store
 from tests.report.runs import CLOCK
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models.clock import FrozenClock, SystemClock
 from deemster.records import MetricScore
-from deemster.runs import _judge_pool as judging
+from deemster.runs import _judge_outputs as judging
 from deemster.runs._engine import execute_plan
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan

@@ -7,7 +7,7 @@ import pytest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
 from deemster.records import Usage
-from deemster.runs import _grading_buffer as pages
+from deemster.runs import _grade_items as pages
 
 
 def item(number):

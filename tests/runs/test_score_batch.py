@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.records import Call, MetricScore, TargetFailure, Unscored, Usage
 from deemster.runs._engine import execute_plan
-from deemster.runs._execution_batch import WorkItem
+from deemster.runs._score_batch import WorkItem
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop

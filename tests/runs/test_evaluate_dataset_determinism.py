@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
-from deemster.runs.run_job import run_job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop

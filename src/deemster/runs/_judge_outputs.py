@@ -8,8 +8,16 @@ from typing import Any, TypeAlias
 
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Sample
-from deemster.runs._execution_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
-from deemster.runs._score_batch import failed_marks, with_threshold
+from deemster.runs._score_batch import (
+    Answer,
+    AnsweredBatch,
+    WorkItem,
+    failed_marks,
+    finish_work,
+    is_missing,
+    mark_rows,
+    with_threshold,
+)
 from deemster.runs._worker_pool import WorkerPool, worker_pool
 from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan

@@ -1,0 +1,451 @@
+"""From what a run left behind to its report: one pass over the executions, in order."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from deemster.errors import ReportError
+from deemster.records import Execution, MetricCard, Sample
+from deemster.records.shared_call_cost import PaidExecutions
+from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
+from deemster.results import Aggregator, Allowance, MarkTable, Totals, decide_gate, summarize_run
+from deemster.results.metric_aggregators import aggregator_name
+from deemster.runs._report_settings import (
+    RECORDING_SETTINGS,
+    ReportSettings,
+    card_spellings,
+    parse_budget,
+    parse_settings,
+    stop_reason,
+    stored_changes,
+)
+from deemster.runs._score_batch import needs_settling
+from deemster.runs.run_plan import Plan
+from deemster.store import RunRow, SampleFacts, Store
+
+BATCH = 512
+UNFINISHED = "the run has not ended"
+_T = TypeVar("_T")
+
+
+class RunRecord(NamedTuple):
+    """What a run left behind.
+
+    Attributes:
+        id: The run's id.
+        suite: The suite's name.
+        started_at: When it started.
+        finished_at: When it ended.
+        duration_s: How long it took.
+        seed: What its draws started from.
+        tool_version: The version that ran it.
+        samples: Its samples.
+        repetitions: How often each was to be run.
+        cards: Its metrics, in the order of the marks.
+        executions: Every execution in the order of the samples, then repetition; None where there is none. It is gone
+            through more than once.
+        stopped: Why it stopped early, or None.
+        ended: Whether it came to an end at all.
+        mixed: What was changed while it was under way.
+        budget: What it was allowed to spend.
+    """
+
+    id: str
+    suite: str | None
+    started_at: str
+    finished_at: str
+    duration_s: float
+    seed: int
+    tool_version: str
+    samples: RunSamples
+    repetitions: int
+    cards: Sequence[MetricCard]
+    executions: Iterable[Execution | None]
+    stopped: str | None = None
+    ended: bool = True
+    mixed: Sequence[str] = ()
+    budget: BudgetEntry | None = None
+
+
+def build_report(
+    remains: RunRecord,
+    terms: ReportSettings,
+    *,
+    tally: MarkTable | None = None,
+    watch: Callable[[Sequence[Execution]], None] | None = None,
+) -> Report:
+    """The report of a run.
+
+    Args:
+        remains: What the run left behind.
+        terms: The terms on which numbers are made of it.
+        tally: A tally that knows the samples' tags, where there is one already, with all executions counted or none.
+        watch: Shown the executions as they are counted.
+
+    Raises:
+        ConfigurationError: The aggregator does not fit a mark.
+        StoreError: What is kept of the run cannot be read.
+    """
+    tally = tally or _tagged(remains, terms)
+    executions = PaidExecutions(remains.executions)
+    if not tally.counted:
+        for batch in batches(_counted(remains, terms, watched=watch is not None)):
+            tally.add(batch)
+            if watch is not None:
+                watch(batch)
+    summary = summarize_run(tally, delta=terms.delta)
+    status, reason = _status(remains, summary.totals, terms.allowance)
+    note = RunEntry(
+        id=remains.id,
+        suite=remains.suite,
+        status=status,
+        reason=reason,
+        started_at=remains.started_at,
+        finished_at=remains.finished_at,
+        duration_s=remains.duration_s,
+        seed=remains.seed,
+        varied=terms.varied,
+    )
+    report = assemble_report(
+        run=note,
+        dataset=remains.samples,
+        tally=tally,
+        summary=summary,
+        executions=executions,
+        gate=None if terms.gate is None else decide_gate(terms.gate, summary, metrics=card_spellings(remains.cards)),
+        tool_version=remains.tool_version,
+    )
+    return report if remains.budget is None else msgspec.structs.replace(report, budget=remains.budget)
+
+
+def _counted(remains: RunRecord, terms: ReportSettings, *, watched: bool) -> Iterator[Execution]:
+    """The executions that are there, with what is counted of them."""
+    executions = remains.executions
+    lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
+    # Aggregators, rubrics and whoever watches look at the details of marks too.
+    needs_details = watched or terms.aggregator is not None or any(card.parts for card in remains.cards)
+    if lean is not None and not needs_details:
+        executions = lean()
+    return (execution for execution in PaidExecutions(executions) if execution is not None)
+
+
+def _tagged(remains: RunRecord, terms: ReportSettings) -> MarkTable:
+    samples, repetitions = len(remains.samples), remains.repetitions
+    tally = MarkTable(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
+    # What is kept in a store is read without its content.
+    read = getattr(remains.samples, "tags", None)
+    every = (sample.tags for sample in remains.samples) if read is None else read()
+    for position, tags in enumerate(every):
+        tally.tag(position, tags)
+    return tally
+
+
+def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
+    """Entries in lists of at most so many.
+
+    >>> list(batches("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    left = iter(entries)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
+def _status(
+    remains: RunRecord, totals: Totals, allowance: Allowance
+) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
+    """How a run ended, and why not well."""
+    missing = _missing(totals, remains.stopped, allowance)
+    if missing is None and not remains.ended:
+        missing = UNFINISHED
+    mixed = f"resumed with changes: {'; '.join(remains.mixed)}" if remains.mixed else None
+    if missing is not None:
+        return "incomplete", missing if mixed is None else f"{missing}; {mixed}"
+    return ("complete", None) if mixed is None else ("mixed", mixed)
+
+
+def _missing(totals: Totals, reason: str | None, allowance: Allowance) -> str | None:
+    """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
+    if totals.not_run:
+        why = "" if reason is None else f" ({reason.rstrip('.')})"
+        return f"{totals.not_run} of {totals.marks} marks were not run{why}"
+    if allowance.exceeded(totals.unscored, totals.marks):
+        return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
+    return None
+
+
+_BATCH = 512
+
+
+class LiveTally:
+    """Counts the executions of a run as they come, where each is final when it comes.
+
+    That is so where no mark is settled by all others, and none stands on a call of a model: who pays for a call that
+    several share is known at the end.
+
+    Args:
+        tally: An empty tally that knows the samples' tags.
+        plan: The run.
+    """
+
+    def __init__(self, tally: MarkTable, plan: Plan) -> None:
+        self._tally = tally
+        self._counts = not plan.scorers and not needs_settling(plan.metrics)
+        self._waiting: list[Execution] = []
+
+    @property
+    def counts(self) -> bool:
+        """Whether executions are counted."""
+        return self._counts
+
+    def resume(self, cards: Sequence[MetricCard]) -> bool:
+        """Whether executions that are kept of a run are to be noted; where not, none is counted from here on.
+
+        Args:
+            cards: The metrics of the run that is gone on with.
+        """
+        tally = self._tally
+        # What is kept is read without details, which aggregators look at, and which tell of the parts of a metric.
+        needs_details = tally.aggregates is not None or bool(tally.criteria)
+        self._counts = self._counts and tally.cards == tuple(cards) and not needs_details
+        return self._counts
+
+    def note(self, execution: Execution) -> None:
+        """Count an execution that is kept of a run."""
+        self._waiting.append(execution)
+        if len(self._waiting) == _BATCH:
+            self.add(self._waiting)
+            self._waiting = []
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Count executions, each once.
+
+        Raises:
+            ConfigurationError: The aggregator does not fit a mark.
+        """
+        self._tally.add(executions)
+        if [mark for execution in executions for mark in execution.marks if mark.calls]:
+            self._counts = False
+
+    def tally(self) -> MarkTable:
+        """The tally with every execution of the run in it, or with none where some are missing."""
+        if self._waiting:
+            self.add(self._waiting)
+            self._waiting = []
+        tally = self._tally
+        is_whole = self._counts and tally.counted == tally.samples * tally.repetitions
+        return tally if is_whole else tally.empty_copy()
+
+
+_AGGREGATE = "aggregate_"
+
+
+def stored_report(
+    store: Store,
+    run: str,
+    *,
+    aggregator: Aggregator | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Report:
+    """The report of a stored run, the same bytes as when it ended.
+
+    Args:
+        store: Where it is kept.
+        run: Its id, a unique beginning of it, or `latest`.
+        aggregator: The aggregator of the program that ran it, where it was none of the house.
+        warn: Told what cannot be made again.
+
+    Raises:
+        StoreError: There is no such run, or what is kept of it cannot be read.
+        ReportError: There is nothing to report on.
+    """
+    row = store.run(run)
+    remains = stored_run_record(store, row)
+    terms = RECORDING_SETTINGS if row.kind == "recording" else parse_settings(row.facts, where=_place(store, row))
+    return build_report(remains, _with_aggregator(terms, aggregator, warn))
+
+
+def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
+    """By a metric's name, the details that may repeat text of a sample or output; None where all may.
+
+    Args:
+        store: Where the run is kept.
+        run: Its id.
+
+    Raises:
+        StoreError: There is no such run, or what is kept of it cannot be read.
+    """
+    return {card.name: card.quotes for card in store.cards(run)}
+
+
+def stored_run_record(store: Store, row: RunRow) -> RunRecord:
+    """What a stored run left behind.
+
+    Args:
+        store: Where it is kept.
+        row: The run.
+
+    Raises:
+        StoreError: What is kept of it cannot be read.
+        ReportError: There is nothing to report on.
+    """
+    cards = store.cards(row.id)
+    samples = StoredSamples(store, row)
+    if row.kind == "grading":
+        hint = f"`deemster grade DATASET --resume {row.id}`, with the flags it was made with, shows its results again."
+        raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics. {hint}")
+    if not cards or not len(samples):
+        hint = f"`deemster rescore {row.id} --metric NAME` adds some."
+        raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
+    return RunRecord(
+        id=row.id,
+        suite=row.suite,
+        started_at=row.started_at,
+        finished_at=row.finished_at or row.started_at,
+        duration_s=row.duration_s or 0.0,
+        seed=row.seed,
+        tool_version=row.tool_version,
+        samples=samples,
+        repetitions=row.repetitions,
+        cards=cards,
+        executions=ExecutionSlots(
+            functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
+        ),
+        stopped=stop_reason(row.facts),
+        # A recording goes on for as long as people use the application.
+        ended=row.status != "running" or row.kind == "recording",
+        mixed=stored_changes(row.facts),
+        budget=parse_budget(row.facts, where=_place(store, row)),
+    )
+
+
+class ExecutionSlots:
+    """Every execution of a run in order, read anew each time; None where there is none.
+
+    Args:
+        read: Gives those there are, in the order of position and repetition; with `lean`, without what is not counted.
+        samples: How many samples there are.
+        repetitions: How often each is run.
+    """
+
+    def __init__(self, read: Callable[..., Iterator[Execution]], *, samples: int, repetitions: int) -> None:
+        self._read, self._samples, self._repetitions = read, samples, repetitions
+
+    def __len__(self) -> int:
+        return self._samples * self._repetitions
+
+    def __iter__(self) -> Iterator[Execution | None]:
+        place = 0
+        for execution in self._read():
+            at = execution.position * self._repetitions + execution.repetition
+            while place < at:
+                yield None
+                place += 1
+            yield execution
+            place += 1
+        while place < len(self):
+            yield None
+            place += 1
+
+    def lean(self) -> Iterator[Execution]:
+        """Those there are, in order, without what is not counted."""
+        return self._read(lean=True)
+
+
+class StoredSamples:
+    """The samples of a stored run; it reads like the dataset they came from.
+
+    Args:
+        store: Where the run is kept.
+        row: The run.
+    """
+
+    path = None
+    description = None
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, store: Store, row: RunRow) -> None:
+        self._store, self._row = store, row
+        self._digests = b""
+        self.name = row.dataset
+        self.repetitions = row.repetitions
+        self.schema_version = str(row.facts.get("schema_version", ""))
+
+    def __len__(self) -> int:
+        return self._row.samples
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (sample for sample, _ in self.hashed())
+
+    def hashed(self) -> Iterator[tuple[Sample, str]]:
+        """Every sample with its row hash, in order."""
+        for kept in self._store.samples(self._row.id):
+            yield _sample(kept), kept.row_hash
+
+    def tags(self) -> Iterator[tuple[str, ...]]:
+        """The tags of every sample, in order."""
+        digests = bytearray()
+        for kept in self._store.samples(self._row.id, lean=True):
+            digests += bytes.fromhex(kept.row_hash)
+            yield _sample(kept).tags
+        # Whoever has gone through all of them has seen what is needed to tell which are equal.
+        self._digests = self._digests or bytes(digests)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The dataset's fingerprint; a recording, whose samples come as it goes on, has none."""
+        return self._row.fingerprint or None
+
+    @property
+    def row_hashes(self) -> Iterator[str]:
+        """The row hash of every sample, in order."""
+        return (kept.row_hash for kept in self._store.samples(self._row.id, lean=True))
+
+    @functools.cached_property
+    def duplicates(self) -> list[list[str]]:
+        """The ids of samples whose input and expected output are equal, group by group in order."""
+        digests = self._digests or b"".join(map(bytes.fromhex, self.row_hashes))
+        heads = np.frombuffer(digests, dtype=np.uint64)[::4]
+        order = np.argsort(heads, kind="stable")
+        twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
+        wanted = set(np.concatenate([order[twice], order[twice + 1]]).tolist())
+        if not wanted:
+            return []
+        groups: dict[bytes, list[str]] = {}
+        for position, kept in enumerate(self._store.samples(self._row.id, lean=True)):
+            if position in wanted:
+                groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(kept.id)
+        return [ids for ids in groups.values() if len(ids) > 1]
+
+
+def _sample(kept: SampleFacts) -> Sample:
+    metadata = {"tags": list(kept.tags)} if kept.metadata is None else kept.metadata
+    return Sample(kept.id, kept.input or {}, kept.expected_output, metadata)
+
+
+def _with_aggregator(
+    terms: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
+) -> ReportSettings:
+    """The terms with an aggregator that only a program has, or without what depends on it."""
+    if terms.lost is None:
+        return terms
+    if given is not None and aggregator_name(given) == terms.lost:
+        return terms._replace(aggregator=given, lost=None)
+    gated = terms.gate is not None and any(rule.quantity.startswith(_AGGREGATE) for rule in terms.gate.rules)
+    if warn is not None:
+        also = ", nor the gate, which has rules about them" if gated else ""
+        warn(
+            f"The aggregates were made by `{terms.lost}`, an object of the program that ran this; "
+            f"they cannot be made again here{also}."
+        )
+    return terms._replace(gate=None) if gated else terms
+
+
+def _place(store: Store, row: RunRow) -> str:
+    return f"{store.where}: run `{row.id}`"
