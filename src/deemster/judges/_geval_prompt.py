@@ -1,4 +1,4 @@
-"""A quality put into words: what a G-Eval judge is told, and how its case is laid out."""
+"""The prompt of G-Eval: the quality, its steps and rubric, examples, and the case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from deemster.judges._score_bands import Band, format_bands
 from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.geval_definition import FIELDS, SHOWN, GEvalExample
 from deemster.judges.prompt_templates import DIVIDER, fill_template, load_prompt, prompt_file_text
-from deemster.records import Message, freeze
+from deemster.judges.reply_parser import TEXT, reply_schema
+from deemster.records import Message
 
 _SLACK = 1e-9
 NOTHING = "The context is empty: no passage was retrieved."
@@ -25,22 +26,15 @@ TITLES = {
     "actual_output": "Actual answer",
 }
 LABELS = {"input": "question"}
-STEPS_SCHEMA: Any = freeze(
-    {
-        "type": "object",
-        "properties": {"steps": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-        "required": ["steps"],
-        "additionalProperties": False,
-    }
-)
+STEPS_SCHEMA = reply_schema({"steps": {"type": "array", "items": TEXT, "minItems": 1}})
 
 
 class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
-    """One quality, as a judge is told of it.
+    """One quality as the prompt describes it.
 
     Attributes:
         about: What it is, in a sentence or more.
-        steps: What the judge does, in order; None where a model writes them from `about`.
+        steps: What the judge does, in order; None if a model writes them from `about`.
         rubric: What earns which score.
         fields: What the judge is shown.
         higher_is_better: Whether a higher score is the better one.
@@ -67,21 +61,21 @@ class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
         return self.rubric[-1].range[1]
 
     def placed(self, value: float) -> float:
-        """A value of the rubric, from 0 for its least to 1 for its greatest."""
+        """A value of the rubric brought to [0, 1]: 0 for the least, 1 for the greatest."""
         return (value - self.low) / (self.high - self.low)
 
     def value(self, score: float) -> float:
-        """The value of the rubric that has a place between 0 and 1."""
+        """The value of the rubric that a score in [0, 1] stands for."""
         return self.low + score * (self.high - self.low)
 
     def native(self, score: float) -> int:
-        """The whole number of the rubric nearest to a place between 0 and 1; of two equally near ones the higher."""
-        # The slack undoes what division took from a half.
+        """The whole number of the rubric nearest to a score in [0, 1]; of two equally near ones the higher."""
+        # Division may leave a half slightly too small; the slack makes up for it.
         return math.floor(self.value(score) + 0.5 + _SLACK)
 
 
 class PromptPart(NamedTuple):
-    """One text of a case: its title, the label of its block, and itself."""
+    """One text of a case: its title, the label of its block, and the text."""
 
     title: str
     label: str
@@ -89,11 +83,11 @@ class PromptPart(NamedTuple):
 
 
 def split_parts(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -> Iterator[PromptPart]:
-    """The texts of a case, by field, with their titles and labels; each passage of a context is one.
+    """The texts of a case with their titles and labels; each passage of a context is a text of its own.
 
     Args:
         texts: The text of each field; of the context also a list of passages.
-        before: What comes before every label.
+        before: A prefix of every label.
     """
     for field in FIELDS:
         text = texts.get(field)
@@ -109,11 +103,11 @@ def split_parts(texts: Mapping[str, str | Sequence[str]], *, before: str = "") -
 def geval_messages(
     quality: JudgedQuality, steps: tuple[str, ...], texts: Mapping[str, str | Sequence[str]]
 ) -> tuple[Message, Message]:
-    """The two messages in which a judge is told of a quality and given a case.
+    """The two messages that describe a quality to a judge and show it a case.
 
     Args:
         quality: The quality.
-        steps: Its steps, whoever wrote them.
+        steps: Its steps, given by the user or written by a model.
         texts: The text of each field that is shown; the passages of a context as a list.
     """
     system, examples = _fixed(quality, steps)
@@ -122,20 +116,20 @@ def geval_messages(
     for parts, _ in examples:
         every |= {part.label: part.text for part in parts}
     found, nonce = wrap_texts(every)
-    told = [
+    shown_examples = [
         f"Example {place}:\n\n{_laid_out(parts, found)}\n\nThe right reply:\n{reply}\n\n"
         for place, (parts, reply) in enumerate(examples, start=1)
     ]
     shown = _laid_out(case, found)
     if "context" in texts and not texts["context"]:
         shown = f"{shown}\n\n{NOTHING}" if shown else NOTHING
-    user = fill_template(load_prompt("g-eval").user, {"examples": "".join(told), "case": shown})
+    user = fill_template(load_prompt("g-eval").user, {"examples": "".join(shown_examples), "case": shown})
     return Message("system", nonce.join(system)), Message("user", user)
 
 
 @lru_cache(maxsize=64)
 def steps_messages(quality: JudgedQuality) -> tuple[Message, Message]:
-    """The two messages that ask for the steps of a quality; they hold nothing of any case."""
+    """The two messages that ask a model to write the steps of a quality; they are the same for every case."""
     values = {
         "criteria": quality.about,
         "shown": ", ".join(SHOWN[field] for field in quality.fields),
@@ -148,14 +142,14 @@ def steps_messages(quality: JudgedQuality) -> tuple[Message, Message]:
 
 
 def steps_prompt(quality: JudgedQuality) -> str:
-    """What asks for the steps of a quality, as a person reads it."""
+    """The prompt that asks for the steps of a quality, as a person reads it."""
     return DIVIDER.join(message.content for message in steps_messages(quality))
 
 
 @lru_cache(maxsize=64)
 def quality_prompt(quality: JudgedQuality) -> str:
-    """What a judge is told of a quality, as a person reads it: with places for what a case brings."""
-    values = dict(_told(quality))
+    """The prompt about a quality, as a person reads it: with places for the texts of a case."""
+    values = dict(_quality_values(quality))
     if quality.steps is not None:
         values["steps"] = format_steps(quality.steps)
     values["examples"] = "".join(
@@ -168,9 +162,9 @@ def quality_prompt(quality: JudgedQuality) -> str:
 
 @lru_cache(maxsize=64)
 def format_steps(steps: tuple[str, ...]) -> str:
-    r"""Steps as a judge reads them.
+    r"""Steps as a numbered list.
 
-    >>> numbered(("Read.", "Decide."))
+    >>> format_steps(("Read.", "Decide."))
     '1. Read.\n2. Decide.'
     """
     return "\n".join(f"{place}. {step}" for place, step in enumerate(steps, start=1))
@@ -184,21 +178,11 @@ def verdict_schema(low: int, high: int) -> Any:
         low: The least score.
         high: The greatest.
     """
-    return freeze(
-        {
-            "type": "object",
-            "properties": {
-                "reason": {"type": "string"},
-                "score": {"type": "integer", "minimum": low, "maximum": high},
-            },
-            "required": ["reason", "score"],
-            "additionalProperties": False,
-        }
-    )
+    return reply_schema({"reason": TEXT, "score": {"type": "integer", "minimum": low, "maximum": high}})
 
 
 @lru_cache(maxsize=64)
-def _told(quality: JudgedQuality) -> dict[str, str]:
+def _quality_values(quality: JudgedQuality) -> dict[str, str]:
     return {
         "quality": f"The quality: {quality.about}",
         "low": str(quality.low),
@@ -213,9 +197,9 @@ def _told(quality: JudgedQuality) -> dict[str, str]:
 def _fixed(
     quality: JudgedQuality, steps: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[tuple[tuple[PromptPart, ...], str], ...]]:
-    """What is the same for every case: what the system says, divided where the nonce stands, and the examples."""
-    values = {**_told(quality), "steps": format_steps(steps)}
-    # Filled piece by piece, so that a place named within the steps is not taken for the nonce's.
+    """What is the same for every case: the system message, split at the places of the nonce, and the examples."""
+    values = {**_quality_values(quality), "steps": format_steps(steps)}
+    # Filled piece by piece, so that a `{{nonce}}` within the steps is not taken for a place of the nonce.
     system = tuple(fill_template(piece, values) for piece in load_prompt("g-eval").system.split("{{nonce}}"))
     examples = tuple(
         (tuple(split_parts(_example_texts(example), before=f"example_{place}_")), _reply(example))

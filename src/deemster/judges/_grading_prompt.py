@@ -1,4 +1,4 @@
-"""What a judge is shown: the criterion, its options in an order of their own, examples, and the submission."""
+"""The prompts of a grader: the criterion, its options in shuffled order, examples, and the submission."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deemster.judges.few_shot import FewShotExample
 from deemster.judges.grading_case import GradingCase, parts_digest
 from deemster.judges.judge_panel import Seat
 from deemster.judges.prompt_templates import DIVIDER, Prompt, fill_template, prompt_file_text, template_places
-from deemster.records import FrozenDict, Message, freeze
+from deemster.judges.reply_parser import TEXT, reply_schema
+from deemster.records import FrozenDict, Message
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.verdicts import VERDICTS
 
 RUBRIC = "rubric"
 KINDS = ("binary", "ordinal", "nominal", RUBRIC)
-_TEXT = {"type": "string"}
 
 
 class CriterionView(NamedTuple):
@@ -27,7 +27,7 @@ class CriterionView(NamedTuple):
     Attributes:
         place: Its place in the rubric.
         criterion: The criterion.
-        order: The codes of its options in the order they are shown; none where it is binary.
+        order: The codes of its options in the order they are shown; empty for a binary criterion.
     """
 
     place: int
@@ -39,10 +39,10 @@ class QuestionStyle(NamedTuple):
     """How a grader words its questions.
 
     Attributes:
-        system: What takes the place of the built-in task, by kind of criterion; `rubric` for whole rubrics.
-        shuffle: Whether options stand in an order of their own for each question.
-        auto_na: Whether an abstention is offered where the author gave no option for it.
-        seed: What orders and marker lines derive from.
+        system: The text that replaces the built-in task, by kind of criterion; `rubric` for whole rubrics.
+        shuffle: Whether each question shows the options in an order of its own.
+        auto_na: Whether an abstention is offered if the author gave no option for it.
+        seed: The seed of orders and marker lines.
     """
 
     system: Mapping[str, str]
@@ -81,8 +81,8 @@ class QuestionStyle(NamedTuple):
 
         Args:
             case: What is judged.
-            views: What it is judged by: one criterion, or all of a rubric.
-            examples: What people said of others.
+            views: The criteria it is judged by: one, or all of a rubric.
+            examples: Submissions that people have labelled.
             kind: The criterion's kind, or `rubric`.
             seat: Who is asked, and how often before.
         """
@@ -125,7 +125,7 @@ def _reduced(prompt: Prompt, known: frozenset[str]) -> Prompt:
 
 @lru_cache(maxsize=256)
 def _kept(template: str, known: frozenset[str]) -> str:
-    """A template without the paragraphs that have a place for what is not there.
+    """A template without the paragraphs whose places have no value.
 
     A heading that ends in a colon belongs to the paragraph after it.
     """
@@ -142,7 +142,7 @@ def _kept(template: str, known: frozenset[str]) -> str:
 
 
 def _untrusted(case: GradingCase, examples: Sequence[FewShotExample]) -> dict[str, str]:
-    """Every text in a question that is not the rubric's author's, by label."""
+    """Every text in a question that the author of the rubric did not write, by label."""
     texts = {}
     for number, example in enumerate(examples, 1):
         texts[f"example_{number}"] = example.output
@@ -158,7 +158,7 @@ def _untrusted(case: GradingCase, examples: Sequence[FewShotExample]) -> dict[st
 
 
 def _described(view: CriterionView) -> dict[str, str]:
-    """What a question says of a criterion, by place."""
+    """What a question says about a criterion, by place of the template."""
     criterion = view.criterion
     values = {"requirement": criterion.requirement}
     if criterion.weight:
@@ -209,9 +209,9 @@ def criterion_schema(options: int) -> FrozenDict:
     """The JSON schema of a reply about one criterion.
 
     Args:
-        options: How many options are shown; 0 where it is binary.
+        options: How many options are shown; 0 for a binary criterion.
     """
-    return _object({"reason": _TEXT, **_choice(options)})
+    return reply_schema({"reason": TEXT, **_choice(options)})
 
 
 @lru_cache(maxsize=64)
@@ -222,20 +222,13 @@ def rubric_schema(entries: tuple[tuple[str, int], ...]) -> FrozenDict:
         entries: The name of each criterion and how many options it shows.
     """
     kinds = [
-        _object({"criterion": {"type": "string", "enum": [name]}, "reason": _TEXT, **_choice(options)})
+        reply_schema({"criterion": {"type": "string", "enum": [name]}, "reason": TEXT, **_choice(options)})
         for name, options in entries
     ]
-    return _object({"verdicts": {"type": "array", "items": {"anyOf": kinds}}})
+    return reply_schema({"verdicts": {"type": "array", "items": {"anyOf": kinds}}})
 
 
 def _choice(options: int) -> dict[str, Any]:
     if not options:
         return {"verdict": {"type": "string", "enum": list(VERDICTS)}}
     return {"option": {"type": "integer", "minimum": 1, "maximum": options}}
-
-
-def _object(fields: dict[str, Any]) -> FrozenDict:
-    found: FrozenDict = freeze(
-        {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    )
-    return found

@@ -104,7 +104,7 @@ def _verdicts(answer: Answer, views: Sequence[CriterionView]) -> list[CriterionR
     """What a reply says about every criterion of a rubric.
 
     Raises:
-        Unreadable: It is no list of entries.
+        UnreadableReplyError: It is no list of entries.
     """
     entries = reply_entries(answer, (ENTRIES,))[ENTRIES]
     if not isinstance(entries, list):
@@ -164,7 +164,7 @@ def _verdict(entries: dict[str, Any], view: CriterionView, answer: Answer) -> Cr
     """What the entries of a reply say about one criterion.
 
     Raises:
-        Unreadable: The reason is blank, or the verdict is none that was offered.
+        UnreadableReplyError: The reason is blank, or the verdict is none that was offered.
     """
     reason = text_entry(entries, "reason")
     if view.order:

@@ -1,4 +1,4 @@
-"""What the votes on an item come to: verdicts, agreement and scores."""
+"""From the votes on an item to its verdicts, agreement and scores."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _FAILED = frozenset({FAILED, FAILED_WORST})
 
 
 class _Result(NamedTuple):
-    """The verdict that some votes come to, and the value before it was snapped to an option."""
+    """The verdict of some votes, and the value before it was snapped to an option."""
 
     code: int
     value: float | None
 
 
 class ItemAggregator:
-    """Settles the items of one rubric.
+    """Aggregates the votes on the items of one rubric.
 
     Args:
         rubric: What they are judged by.
         judges: Who judges them.
         rules: How votes become one verdict.
         scoring: How verdicts become a score.
-        cascade: Which of the judges is asked first, where the others are asked only if it is not believed.
+        cascade: Which judge is asked first, if the others are asked only where it is unsure.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ItemAggregator:
         self._rubric, self._judges, self._scoring, self._cascade = rubric, tuple(judges), scoring, cascade
         self._rules = [rules.of(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
-        # Few verdicts and few judges: what one item's votes come to, another's have come to before.
+        # Few verdicts and few judges make few combinations of votes, so results are cached.
         self._results: list[dict[tuple[int, ...], _Result]] = [{} for _ in rubric.criteria]
         self._merged: list[dict[tuple[int, ...], int]] = [{} for _ in rubric.criteria]
 
@@ -60,7 +60,7 @@ class ItemAggregator:
         Args:
             name: The item's id.
             votes: The votes on each criterion.
-            penalty: What its length costs.
+            penalty: What is subtracted for its length.
         """
         rows = [[MISSING] * len(votes) for _ in self._judges]
         finals: list[_Result] = []
@@ -69,10 +69,13 @@ class ItemAggregator:
                 code = cast[0].code
                 finals.append(_Result(code, criterion.values[code] if code >= 0 else None))
                 continue
-            codes = [self._own(place, [vote.code for vote in cast if vote.judge == judge.id]) for judge in self._judges]
+            codes = [
+                self._merge_repeats(place, [vote.code for vote in cast if vote.judge == judge.id])
+                for judge in self._judges
+            ]
             for row, code in zip(rows, codes, strict=True):
                 row[place] = code
-            finals.append(self._decided(place, cast, codes))
+            finals.append(self._decide(place, cast, codes))
         every = [[final.code for final in finals], *rows]
         scores = rubric_scores(self._rubric, every, scoring=self._scoring, penalties=penalty)
         criteria = tuple(
@@ -99,27 +102,27 @@ class ItemAggregator:
         )
 
     def stands(self, place: int, votes: Sequence[Vote]) -> bool:
-        """Whether the votes of a cascade's cheap judge on a criterion are believed.
+        """Whether the verdict of a cascade's cheap judge on a criterion stands.
 
         Args:
             place: The criterion's place in the rubric.
-            votes: All votes on it; those of others do not matter.
+            votes: All votes on it; only those of the cheap judge are read.
         """
         if self._cascade is None:
             return False
         own = [vote for vote in votes if vote.judge == self._cascade.cheap.id]
-        code = self._own(place, [vote.code for vote in own])
+        code = self._merge_repeats(place, [vote.code for vote in own])
         return self._cascade.stands(self._rubric.criteria[place], own, code)
 
-    def _decided(self, place: int, votes: Sequence[Vote], codes: Sequence[int]) -> _Result:
-        """The verdict of a panel; of a cascade that of the cheap judge, or of the others where it is not believed."""
+    def _decide(self, place: int, votes: Sequence[Vote], codes: Sequence[int]) -> _Result:
+        """The verdict of a panel; of a cascade that of the cheap judge, or of the others if it does not stand."""
         if self._cascade is None:
             return self._result(place, tuple(codes))
         if self.stands(place, votes) or all(code == MISSING for code in codes[1:]):
             return self._result(place, (codes[0], *(MISSING for _ in codes[1:])))
         return self._result(place, (MISSING, *codes[1:]))
 
-    def _own(self, place: int, codes: Sequence[int]) -> int:
+    def _merge_repeats(self, place: int, codes: Sequence[int]) -> int:
         """One judge's vote, from all its answers."""
         if len(codes) < 2:
             return codes[0] if codes else MISSING
@@ -156,7 +159,7 @@ def _criterion_grading(criterion: Criterion, votes: Sequence[Vote], final: _Resu
 
 
 def _error(criteria: Sequence[CriterionGrading]) -> str | None:
-    """What failed, where every criterion did: the commonest message."""
+    """The commonest message, if every criterion failed."""
     if not all(each.failed for each in criteria):
         return None
     messages = Counter(vote.failure.message for each in criteria for vote in each.votes if vote.failure is not None)

@@ -149,7 +149,7 @@ class VerdictProbabilities:
     def probabilities(
         self, view: CriterionView, code: int, *, entry: int = 0, entries: int = 1
     ) -> tuple[float, ...] | None:
-        """P(MET), or one for every scored option; None where it cannot be told.
+        """P(MET), or one for every scored option; None if that is unknown.
 
         Args:
             view: What was judged.
@@ -178,7 +178,7 @@ class VerdictProbabilities:
         return found if view.order else found[:1]
 
     def entry_of(self, name: str, names: Sequence[str]) -> int | None:
-        """Which entry of a reply about a whole rubric is about a criterion; None where it cannot be told.
+        """Which entry of a reply about a whole rubric is about a criterion; None if that is unknown.
 
         Args:
             name: The criterion's name.

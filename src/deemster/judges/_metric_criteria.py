@@ -1,4 +1,4 @@
-"""Criteria that a metric answers in place of a judge."""
+"""The votes of metrics that answer a criterion in place of a judge."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from deemster.rubrics.verdicts import CHECK
 
 
 def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
-    """The vote of the metric that answers a criterion; where it has no score, an abstention.
+    """The vote of the metric that answers a criterion; without a score it is an abstention.
 
-    Where a model that it asks gave no usable answer, the vote is a failure, as that of a judge would be.
+    If a model that the metric asks gave no usable answer, the vote is a failure, as that of a judge would be.
 
     Args:
         criterion: What it answers.
@@ -26,22 +26,22 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
         checks: The metric of each criterion with a `check`.
 
     Raises:
-        ConfigurationError: Nobody says which metric it is.
+        ConfigurationError: `checks` has no metric for it.
     """
     check = criterion.check
     metric = checks.get(criterion)
     if check is None or metric is None:
-        raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and nobody says which.")
+        raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and none was given for it.")
     sample, output = case.pair
-    heard: list[Reply] = []
+    replies_sent: list[Reply] = []
     if hasattr(metric, "script"):
-        mark = yield from _noted(metric.script(sample, output), heard)
+        mark = yield from _record_replies(metric.script(sample, output), replies_sent)
     else:
         mark = metric.score(sample, output)
     judge = f"{CHECK}{check.metric}"
-    calls = list(reply_calls(heard)) if mark.usage is None else [Call(0, mark.usage)]
+    calls = list(reply_calls(replies_sent)) if mark.usage is None else [Call(0, mark.usage)]
     if isinstance(mark, Unscored) and mark.cause in MODEL_CAUSES:
-        # The model that the metric asks gave no answer: that is no abstention, and it is tried again.
+        # The model that the metric asks gave no answer: that is no abstention, and resuming tries again.
         failure = vote_failure(mark.cause, f"{check.metric} has no score: {mark.message}")
         return split_calls([Vote(judge=judge, failure=failure)], calls)[0]
     if isinstance(mark, MetricScore):
@@ -52,7 +52,7 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
 
 
 def _code(criterion: Criterion, score: float, threshold: float) -> int:
-    """The verdict that a score means: met from the threshold on, or the option of the nearest value."""
+    """The verdict that a score stands for: met from the threshold on, or the option of the nearest value."""
     if not criterion.options:
         return 0 if score >= threshold else 1
     distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}
@@ -60,13 +60,13 @@ def _code(criterion: Criterion, score: float, threshold: float) -> int:
     return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)
 
 
-def _noted(script: Any, heard: list[Reply]) -> Asking[Any]:
-    """What a script returns; what it was sent is noted."""
+def _record_replies(script: Any, replies_sent: list[Reply]) -> Asking[Any]:
+    """What a script returns; the replies it was sent are recorded."""
     try:
         requests = next(script)
         while True:
             replies = yield requests
-            heard += replies
+            replies_sent += replies
             requests = script.send(replies)
     except StopIteration as stop:
         return stop.value

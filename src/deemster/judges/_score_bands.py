@@ -1,4 +1,4 @@
-"""Rubrics of whole numbers: bands that do not overlap and leave nothing out."""
+"""The rubric of G-Eval: bands of whole numbers without overlap or gap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLE = "Write `{range: [1, 3], outcome: what earns it}`."
 
 
 class Band(msgspec.Struct, frozen=True):
-    """Neighbouring scores that mean the same.
+    """Neighbouring scores with one meaning.
 
     Attributes:
         range: The least and the greatest of them.
@@ -38,7 +38,7 @@ class Band(msgspec.Struct, frozen=True):
         return str(low) if low == high else f"{low} to {high}"
 
 
-# Says how much of a quality is there, so that it serves qualities of either polarity.
+# The bands say how much of a quality is there, so they serve qualities of either polarity.
 TENTHS = (
     Band((0, 0), "The quality is not there at all."),
     Band((1, 3), "There is a little of it; most of the answer lacks it."),
@@ -58,7 +58,7 @@ def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     Raises:
         ConfigurationError: A band cannot be read, two overlap, a number between two is in none, or there is one number.
 
-    >>> bands([{"range": [2, 3], "outcome": "good"}, {"range": [1, 1], "outcome": "bad"}], metric="m")[0].outcome
+    >>> parse_bands([{"range": [2, 3], "outcome": "good"}, {"range": [1, 1], "outcome": "bad"}], metric="m")[0].outcome
     'bad'
     """
     if isinstance(rubric, (str, Mapping)) or not isinstance(rubric, Sequence) or not rubric:
@@ -79,9 +79,9 @@ def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
 
 
 def format_bands(rubric: Sequence[Band]) -> str:
-    r"""Bands as a judge reads them, one on a line.
+    r"""Bands as a judge reads them, one a line.
 
-    >>> written([Band((0, 1), "bad"), Band((2, 2), "good")])
+    >>> format_bands([Band((0, 1), "bad"), Band((2, 2), "good")])
     '- 0 to 1: bad\n- 2: good'
     """
     return "\n".join(f"- {band.numbers}: {band.outcome}" for band in rubric)

@@ -1,4 +1,4 @@
-"""Untrusted text within a prompt: between marker lines that the text cannot write itself."""
+"""Protection from prompt injection: untrusted text stands between marker lines that it cannot forge."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ DIGITS = 16
 
 
 def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
-    """Sixteen hexadecimal digits that follow from the texts and occur in none of them.
+    """Sixteen hexadecimal digits that derive from the texts and occur in none of them.
 
     A text that tries to hold its own nonce changes it by doing so, and the counter is raised until no text holds it.
 
     Args:
         texts: Everything untrusted in one call.
-        about: What else tells this call from others, such as a seed, a criterion or a judge.
+        about: What else identifies the call, such as a seed, a criterion or a judge.
 
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.
 
-    >>> nonce_of(["Give 1.0"]) == nonce_of(["Give 1.0"]), nonce_of(["a", "b"]) == nonce_of(["ab", ""])
+    >>> make_nonce(["Give 1.0"]) == make_nonce(["Give 1.0"]), make_nonce(["a", "b"]) == make_nonce(["ab", ""])
     (True, False)
     """
     every = list(texts)
@@ -38,7 +38,7 @@ def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
 def wrap_text(label: str, text: str, *, nonce: str) -> str:
     r"""A text between its two marker lines.
 
-    >>> block("answer", "Paris.", nonce="00ff00ff00ff00ff")
+    >>> wrap_text("answer", "Paris.", nonce="00ff00ff00ff00ff")
     '<<< answer 00ff00ff00ff00ff\nParis.\n>>> answer 00ff00ff00ff00ff'
     """
     return f"<<< {label} {nonce}\n{text}\n>>> {label} {nonce}"
@@ -48,8 +48,8 @@ def wrap_texts(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> 
     """Every text in a block of its own, by label, and the nonce they share.
 
     Args:
-        texts: Untrusted texts by label; a label is one word of ours.
-        about: What else tells this call from others.
+        texts: Untrusted texts by label; a label is one word that this package chose.
+        about: What else identifies the call.
 
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.

@@ -1,4 +1,4 @@
-"""Faithfulness claim by claim: what the answer claims, and whether the context supports each of it."""
+"""The claim-faithfulness metric: the share of the answer's claims that the context supports."""
 
 from __future__ import annotations
 
@@ -10,32 +10,26 @@ from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import SEED
 from deemster.judges.judge_script import JudgeMetric, NoAnswerError, ask_all, ask_model
 from deemster.judges.prompt_templates import Prompt, load_prompt
-from deemster.judges.reply_parser import UnreadableReplyError, choice_entry, reply_entries, text_entry, truncate_text
+from deemster.judges.reply_parser import (
+    TEXT,
+    UnreadableReplyError,
+    choice_entry,
+    reply_entries,
+    reply_schema,
+    text_entry,
+    truncate_text,
+)
 from deemster.judges.sample_context import context_passages, question_text, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError, output_text
 from deemster.metrics.option_checks import check_choice, check_whole_number
-from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script, freeze
+from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script
 from deemster.records.model_requests import JUDGE
 
 VERDICTS = ("supported", "contradicted", "open")
 WITHOUT = ("unscored", "best")
 LISTED = 20
-CLAIMS_SCHEMA: Any = freeze(
-    {
-        "type": "object",
-        "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
-        "required": ["claims"],
-        "additionalProperties": False,
-    }
-)
-SUPPORT_SCHEMA: Any = freeze(
-    {
-        "type": "object",
-        "properties": {"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(VERDICTS)}},
-        "required": ["reason", "verdict"],
-        "additionalProperties": False,
-    }
-)
+CLAIMS_SCHEMA = reply_schema({"claims": {"type": "array", "items": TEXT}})
+SUPPORT_SCHEMA = reply_schema({"reason": TEXT, "verdict": {"type": "string", "enum": list(VERDICTS)}})
 
 
 class ClaimVerdict(NamedTuple):
@@ -54,7 +48,7 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
     supports it, contradicts it or leaves it open. The score is supported / claims. A claim on which no usable verdict
     comes leaves the whole unscored, as a share of the others would be another number.
     An answer without claims, such as "I do not know", has no share: it is unscored, for 0 of 0 is undefined.
-    `without_claims: best` gives it 1, for those to whom silence is faithful. `model` is the role that is asked.
+    `without_claims: best` gives it 1. `model` is the role that is asked.
     More than `max_claims` claims are `too_large`.
     Details: claims, supported, contradicted, open, model, prompt_hash; findings, each claim with its verdict and
     reason, the unsupported ones first, at most 20 of them.
@@ -109,7 +103,7 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
 
         Raises:
             UnscoredError: The sample or output cannot be read, or makes no claim, or too many.
-            Silent: A request had no usable answer.
+            NoAnswerError: A request had no usable answer.
         """
         texts = {"question": question_text(sample), "actual_output": output_text(output)}
         passages = context_passages(sample, output)
@@ -131,11 +125,11 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
                 )
             return self.mark(1.0, {**dict.fromkeys(("claims", *VERDICTS), 0), **beside, "findings": []})
         ask, layout = self._ask, load_prompt("claim-support")
-        heard = yield from ask_all(
+        replies = yield from ask_all(
             [ask(support_messages(layout, passages, claim), SUPPORT_SCHEMA) for claim in claims], parse_claim_verdict
         )
         findings = []
-        for claim, found in zip(claims, heard, strict=True):
+        for claim, found in zip(claims, replies, strict=True):
             if isinstance(found, NoAnswer):
                 raise NoAnswerError(found)
             findings.append(
@@ -170,7 +164,7 @@ def parse_claims(answer: Answer) -> list[str]:
     """The distinct claims that a reply lists, in its order.
 
     Raises:
-        Unreadable: It is no list of texts.
+        UnreadableReplyError: It is no list of texts.
     """
     claims = reply_entries(answer, ("claims",))["claims"]
     if type(claims) is not list or not all(type(claim) is str and claim.strip() for claim in claims):
@@ -187,7 +181,7 @@ def parse_claim_verdict(answer: Answer) -> ClaimVerdict:
     """What a reply says of one claim.
 
     Raises:
-        Unreadable: It is not a reason and a known verdict.
+        UnreadableReplyError: It is not a reason and a known verdict.
     """
     entries = reply_entries(answer, ("reason", "verdict"))
     return ClaimVerdict(choice_entry(entries, "verdict", VERDICTS), text_entry(entries, "reason"))

@@ -1,4 +1,4 @@
-"""Grading by a rubric: one judge or a panel, criterion by criterion."""
+"""The grader: one judge or a panel judges submissions by a rubric, criterion by criterion."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from deemster.rubrics.vote_aggregation import Rules
 
 
 def penalty_settings(penalty: LengthPenalty | None) -> dict[str, Any] | None:
-    """A length penalty; a function that counts by its name and its text, where that can be read.
+    """The settings of a length penalty; a function that counts is given by its name and source text.
 
     Args:
         penalty: The penalty; None for none.
@@ -59,13 +59,13 @@ def penalty_settings(penalty: LengthPenalty | None) -> dict[str, Any] | None:
         try:
             fields["count"] += f" {text_hash(inspect.getsource(count))}"
         except (OSError, TypeError):
-            # Typed at a prompt, or no Python: its name is all there is.
+            # Typed at a prompt, or not written in Python: only its name is known.
             return fields
     return fields
 
 
 def example_settings(few: FewShot | None) -> dict[str, Any] | None:
-    """Where examples come from, and all that judges see of them.
+    """The settings of few-shot examples, and a hash of all that judges see of them.
 
     Args:
         few: How examples are chosen; None for none.
@@ -76,14 +76,14 @@ def example_settings(few: FewShot | None) -> dict[str, Any] | None:
     cluster = few.cluster if few.cluster is None or isinstance(few.cluster, str) else dict(few.cluster)
     found = {"train": few.train.fingerprint, **fields, "cluster": cluster}
     if few.reasons:
-        # The fingerprint of a dataset is about its labels, not about why they are what they are.
-        told = sorted((str(item.id), list(item.ground_truth_reasons or ())) for item in few.train.items)
-        found["told"] = hashlib.sha256(canonical(told)).hexdigest()
+        # The fingerprint of a dataset covers its labels, not their reasons.
+        reasons = sorted((str(item.id), list(item.ground_truth_reasons or ())) for item in few.train.items)
+        found["told"] = hashlib.sha256(canonical(reasons)).hexdigest()
     return found
 
 
 def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, whole: bool, examples: bool) -> dict[str, str]:
-    """A hash of every prompt, and of the texts that it is put together from.
+    """A hash of every prompt and of the texts that it is composed of.
 
     Args:
         style: How questions are worded.
@@ -121,10 +121,10 @@ class CriterionGrader:
         length_penalty: What a submission loses for its length.
         shuffle_options: Whether each question shows the options in an order of its own.
         auto_na: Whether an abstention is offered where the author of the rubric gave no option for it.
-        few_shot: Examples for the judges.
+        few_shot: How judges get labelled examples.
         repeats: How often each judge is asked.
-        seed: What everything random derives from.
-        system_prompt: What takes the place of the built-in task: text for all, or by kind of criterion (`binary`,
+        seed: The seed of everything random.
+        system_prompt: Replaces the built-in task: text for all, or by kind of criterion (`binary`,
             `ordinal`, `nominal`, and `rubric` for calls per item). The form of the reply and the rule about data blocks
             stay.
         temperature: How freely the judges choose; 0, or 0.7 where they are asked several times.
@@ -222,7 +222,7 @@ class CriterionGrader:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return "CriterionGrader"
 
     @property
@@ -287,8 +287,8 @@ class CriterionGrader:
 
     def requests(self, rubric: Rubric) -> int:
         """How many requests an item of a rubric takes, where every reply can be read."""
-        asked = sum(criterion.check is None for criterion in rubric.criteria)
-        each = min(asked, 1) if self.calls == "per_item" else asked
+        judged = sum(criterion.check is None for criterion in rubric.criteria)
+        each = min(judged, 1) if self.calls == "per_item" else judged
         return each * sum(map(self._repeats, range(len(self.judges))))
 
     def _repeats(self, number: int) -> int:
@@ -303,11 +303,11 @@ class CriterionGrader:
         Args:
             case: The item.
             checks: The metric that answers each criterion with a `check`.
-            known: Votes on each criterion that were cast before; nobody is asked for them again, but for those that
-                failed. Where a reply could not be read, the question is put as one that was not put before.
+            known: Votes on each criterion that were cast before. Only those that failed are asked for again; if a reply
+                could not be read, the question is numbered anew, so that no cache answers it.
 
         Raises:
-            ConfigurationError: A criterion has a `check` and nobody says which metric it is.
+            ConfigurationError: A criterion has a `check`, and `checks` has no metric for it.
             RubricError: The function that counts a submission's length gives no count.
         """
         penalty = 0.0 if self.length_penalty is None else self.length_penalty.of(case.submission)
@@ -344,7 +344,7 @@ class CriterionGrader:
                 votes[place].sort(key=lambda vote: (order[vote.judge], vote.repeat))
 
     def unasked(self, case: GradingCase, message: str) -> ItemGrading:
-        """The grading of an item that nobody was asked about.
+        """The grading of an item that no judge was asked about.
 
         Args:
             case: The item.
@@ -385,9 +385,9 @@ class CriterionGrader:
         if self._selection is None:
             return []
         if self.calls == "per_item":
-            asked = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
+            judged = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
             whole = self._selection.of_rubric(case, judge)
-            return whole if len(group) == len(asked) else [each.about(map(asked.index, group)) for each in whole]
+            return whole if len(group) == len(judged) else [each.about(map(judged.index, group)) for each in whole]
         return self._selection.of_criterion(case, case.rubric.criteria[group[0]], judge)
 
     def _seats(self, number: int) -> list[Seat]:

@@ -1,4 +1,4 @@
-"""Asking a model to reword a criterion, and reading its proposal: other words, and nothing else changed."""
+"""Asks a model to reword a criterion, and checks its proposal: another wording and nothing else."""
 
 from __future__ import annotations
 
@@ -11,25 +11,18 @@ from deemster.formats.json_values import SURROGATE
 from deemster.judges._untrusted_text import make_nonce, wrap_text
 from deemster.judges.judge_script import Asking, ParsedReply, ask_model
 from deemster.judges.prompt_templates import load_prompt
-from deemster.judges.reply_parser import UnreadableReplyError, reply_entries, text_entry
-from deemster.records import Answer, Ask, FrozenDict, Message, freeze
+from deemster.judges.reply_parser import TEXT, UnreadableReplyError, reply_entries, reply_schema, text_entry
+from deemster.records import Answer, Ask, Message
 from deemster.rubrics.criterion import Criterion
 
 KEYS: Final = ("diagnosis", "requirement")
 LONGEST: Final = 120
-# So many words in a row are no coincidence.
+# So many words in a row are taken as copied.
 COPIED: Final = 10
 SEED: Final = 42
 _NONE: Final = "(none)"
 _WORD: Final = re.compile(r"\w+")
-_SCHEMA: Final[FrozenDict] = freeze(
-    {
-        "type": "object",
-        "properties": {key: {"type": "string"} for key in KEYS},
-        "required": list(KEYS),
-        "additionalProperties": False,
-    }
-)
+_SCHEMA: Final = reply_schema(dict.fromkeys(KEYS, TEXT))
 
 
 class Disagreement(NamedTuple):
@@ -37,8 +30,8 @@ class Disagreement(NamedTuple):
 
     Attributes:
         output: What judges see of it.
-        truth: The people's verdict.
-        said: The judge's.
+        truth: The verdict of people.
+        said: The verdict of the judge.
         reason: Why, in the judge's words.
         why: Why, in the people's words, where they say so.
     """
@@ -72,7 +65,7 @@ def ask_rewording(
     tried: Sequence[str] = (),
     seed: int = 0,
 ) -> Asking[ParsedReply[Proposal]]:
-    """Ask for another wording of a criterion.
+    """Ask a model for another wording of a criterion.
 
     Args:
         criterion: What is reworded.
@@ -81,10 +74,10 @@ def ask_rewording(
         guidelines: Those of the rubric.
         task: What the submissions' authors were asked to do.
         tried: Wordings that did not help.
-        seed: What the marker lines derive from.
+        seed: The seed of the marker lines.
 
     Raises:
-        Silent: No answer came, or none that can be used.
+        NoAnswerError: No answer came, or none that can be used.
     """
     ask = Ask(
         messages=_messages(criterion, exemplars, guidelines=guidelines, task=task, tried=tried, seed=seed),
@@ -107,7 +100,7 @@ def parse_proposal(answer: Answer, criterion: Criterion, *, tried: Sequence[str]
         outputs: The submissions that were shown.
 
     Raises:
-        Unreadable: It holds more than a wording, one that was tried or is too long, or one that copies a submission.
+        UnreadableReplyError: It is no wording, or one that was tried, is too long, or copies a submission.
     """
     entries = reply_entries(answer, KEYS)
     diagnosis, requirement = text_entry(entries, "diagnosis"), " ".join(text_entry(entries, "requirement").split())
@@ -129,7 +122,7 @@ def _folded(text: str) -> str:
 
 
 def _copied(requirement: str, outputs: Sequence[str]) -> str | None:
-    """Words in a row that a requirement has from a submission; None where there are none.
+    """Consecutive words that a requirement copies from a submission; None if there are none.
 
     >>> _copied("Says that a b c d e f g h i j is so.", ["x a b c d e f g h i j y"])
     'a b c d e f g h i j'
@@ -175,7 +168,7 @@ def _messages(
 
 
 def _untrusted(exemplars: Sequence[Disagreement], task: str | None) -> dict[str, str]:
-    """Every text that is not the rubric's author's, by label; a judge's reason may repeat what a submission says."""
+    """Every text that the author of the rubric did not write, by label; a reason may quote a submission."""
     texts = {} if task is None else {"prompt": task}
     for number, exemplar in enumerate(exemplars, 1):
         texts[f"submission_{number}"] = exemplar.output

@@ -1,4 +1,4 @@
-"""Examples for judges, taken from a training split and never the item itself."""
+"""Few-shot examples for graders: labelled submissions from a training split, never the item itself."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         train: Where examples come from; labelled items of a split that is not graded.
         n: How many examples a judge sees.
-        balance: Whether labels take turns; those that run short are made up for by the rest.
+        balance: Whether labels take turns; if one runs out of examples, the others fill up.
         reasons: Whether the reasons of the ground truth are shown.
-        cluster: The key of the metadata that names an item's cluster, or clusters by item id; an example of the item's
-            own cluster is passed over.
-        seed: What the choice derives from.
+        cluster: The key of the metadata that names an item's cluster, or clusters by item id; no example comes from the
+            item's own cluster.
+        seed: The seed of the choice.
 
     Raises:
         ConfigurationError: A setting is none of these, or no item of the split has a label; all issues are listed.
@@ -59,7 +59,7 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
             yield Issue(f"`cluster` of few-shot is a key of the metadata or a map, not {show_value(self.cluster)}.")
 
     def cluster_of(self, name: str, metadata: Mapping[str, Any]) -> Any:
-        """The cluster of an item; None where it has none."""
+        """The cluster of an item; None if it has none."""
         if self.cluster is None:
             return None
         return metadata.get(self.cluster) if isinstance(self.cluster, str) else self.cluster.get(name)
@@ -92,7 +92,7 @@ class FewShotExample(NamedTuple):
 
     Attributes:
         output: What judges see of it.
-        codes: The label of each criterion of the question; `MISSING` where it has none.
+        codes: The label of each criterion of the question; `MISSING` if it has none.
         reasons: Why, for each of them.
     """
 
@@ -107,7 +107,7 @@ class FewShotExample(NamedTuple):
 
 
 class ExampleSelector:
-    """Chooses examples, the same ones for the same item whatever else is graded.
+    """Chooses examples: always the same ones for an item, whatever else is graded.
 
     Args:
         settings: How examples are chosen.
@@ -133,7 +133,7 @@ class ExampleSelector:
             self._queues[key] = self._queued(criterion, judge)
         queues = [iter(queue) for queue in self._queues[key]]
         chosen: list[_Ranked] = []
-        # A turn gives each label one example; a label that has none left drops out, and the others make up for it.
+        # A turn gives each label one example; a label without further examples drops out.
         while queues and len(chosen) < self._settings.n:
             left = []
             for queue in queues:
@@ -145,7 +145,7 @@ class ExampleSelector:
         return [each.shown for each in sorted(chosen[: self._settings.n], key=_by_rank)]
 
     def of_rubric(self, case: GradingCase, judge: str) -> list[FewShotExample]:
-        """The examples for all criteria that judges answer: each adds as many labels as it can that none before it has.
+        """The examples for all criteria that judges answer; each is chosen for the labels that it adds to those before.
 
         Args:
             case: What is graded.
@@ -156,7 +156,7 @@ class ExampleSelector:
             ranked = self._ranked_wholes(case.rubric, judge)
             self._wholes[key] = (ranked, _covering(ranked, self._settings))
         ranked, usual = self._wholes[key]
-        # Leaving out what was not chosen changes no choice.
+        # The usual choice stands unless it holds an example of the item itself.
         if any(self._is_of(case, each.example) for each in usual):
             usual = _covering([each for each in ranked if not self._is_of(case, each.example)], self._settings)
         return [each.shown for each in sorted(usual, key=_by_rank)]
@@ -230,7 +230,7 @@ def _examples(settings: FewShot) -> Iterator[LabelledSubmission]:
 
 
 def _place_of(criterion: Criterion, rubric: Rubric) -> int | None:
-    """Where a rubric has the same criterion: one of that name, requirement and labels; None where it has none."""
+    """The place of the same criterion in a rubric: of that name, requirement and labels; None if it has none."""
     for place, other in enumerate(rubric.criteria):
         if other is criterion or (
             (other.name, other.requirement, other.labels) == (criterion.name, criterion.requirement, criterion.labels)

@@ -1,4 +1,4 @@
-"""G-Eval: one quality, judged by steps on a rubric of whole numbers."""
+"""The G-Eval metric: a model judges one quality by steps, on a rubric of whole numbers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         super().__post_init__()
 
     def defaults(self) -> dict[str, Any]:
-        """What options are that were not given: a preset has its own pass mark and polarity."""
+        """The values of options that were not given: a preset has its own pass mark and polarity."""
         given = self.given
         return {
             "name": self.default_name(),
@@ -109,7 +109,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
 
     @property
     def given(self) -> Preset | None:
-        """The ready-made quality this one begins with."""
+        """The preset, if one was given."""
         return None if self.preset is None else load_preset(self.preset)
 
     def validate(self) -> None:
@@ -206,7 +206,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             UnscoredError: One is missing or cannot be read.
         """
         if "context" in self.quality.fields:
-            # A context may also come with the output, so that none here is no error yet.
+            # The output may bring a context too, so a sample without one is no error yet.
             sample_passages(sample)
         return self._shown(sample)
 
@@ -220,7 +220,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
 
         Raises:
             UnscoredError: The sample or output cannot be read.
-            Silent: Too few members gave a usable answer.
+            NoAnswerError: Too few judges gave a usable answer.
         """
         quality = self.quality
         beside: dict[str, Any] = {}
@@ -317,7 +317,7 @@ def parse_steps(answer: Answer) -> tuple[str, ...]:
     """The steps that a model wrote.
 
     Raises:
-        Unreadable: They are no list of texts, or too many.
+        UnreadableReplyError: They are no list of texts, or too many.
     """
     steps = reply_entries(answer, ("steps",))["steps"]
     if type(steps) is not list or not 1 <= len(steps) <= MOST_STEPS:
@@ -328,7 +328,7 @@ def parse_steps(answer: Answer) -> tuple[str, ...]:
 
 
 def refusal_alignment_quality(quality: JudgedQuality) -> JudgedQuality:
-    """The quality that takes another's place where the reference declines to answer."""
+    """The quality that is judged instead if the reference declines to answer."""
     given = load_preset(REFUSAL)
     return JudgedQuality(
         about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info
@@ -336,7 +336,7 @@ def refusal_alignment_quality(quality: JudgedQuality) -> JudgedQuality:
 
 
 def _unit_votes(mark: Mark, quality: JudgedQuality) -> Mark:
-    """A mark whose votes lie between 0 and 1, as they are weighed."""
+    """A mark whose votes are brought to [0, 1], as `reweigh_marks` expects."""
     if not isinstance(mark, MetricScore):
         return mark
     votes = [

@@ -1,4 +1,4 @@
-"""What a G-Eval metric judges: a quality by its steps, a rubric, and what the judge is shown."""
+"""The definition of a G-Eval metric: presets, steps, fields and examples, read and checked."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 @cache
 def preset_names() -> tuple[str, ...]:
-    """The names of the ready-made qualities, in the order of the alphabet."""
+    """The names of the ready-made qualities, in alphabetical order."""
     room = files(__package__).joinpath("prompts", "presets")
     return tuple(sorted(entry.name.removesuffix(".yml") for entry in room.iterdir() if entry.name.endswith(".yml")))
 

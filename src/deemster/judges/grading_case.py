@@ -1,4 +1,4 @@
-"""One item as a grader sees it."""
+"""The case of a grader: one item with its rubric, prompt and reference."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GradingCase(NamedTuple):
 
     @property
     def pair(self) -> tuple[Sample, Output]:
-        """The case as a metric reads it: the prompt is the question, the reference what is expected."""
+        """The case as a metric reads it: the prompt is the question, the reference the expected output."""
         question = {} if self.prompt is None else {"question": self.prompt}
         return Sample(self.id, question, self.reference, self.metadata), Output(self.output)
 
@@ -78,7 +78,7 @@ def text_digest(text: str) -> str:
 def parts_digest(*parts: str | int) -> bytes:
     """The SHA-256 of several parts, none of which can run into the next.
 
-    >>> place_digest("ab", "c") == place_digest("a", "bc")
+    >>> parts_digest("ab", "c") == parts_digest("a", "bc")
     False
     """
     encoded = [str(part).encode() for part in parts]

@@ -33,11 +33,11 @@ _VOTES_SETTINGS = (
 
 
 class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the votes on one criterion come to.
+    """The result of one criterion on one item.
 
     Attributes:
         criterion: Its name.
-        verdict: The final verdict; None where every vote failed.
+        verdict: The final verdict; None if every vote failed.
         option_index: The index of the option; None for a binary criterion.
         value: What the verdict is worth; None for an abstention.
         aggregated_value: The value before it was snapped to an option.
@@ -79,26 +79,26 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What the votes cost; None where nobody knows."""
+        """What the votes cost; None if that is unknown."""
         return known_cost(self.usage)
 
 
 class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the verdicts on one item come to.
+    """The result of one item.
 
     Attributes:
         id: The item's id.
-        score: None where nothing is left to score.
+        score: The score; None if nothing is left to score.
         raw_score: The weighted sum.
         unscored: Why there is no score.
         penalty: What was subtracted for length.
-        criteria: Each criterion, in the order of the rubric; none where grading the item failed before it began.
-        judge_scores: Each judge's own score; None where all its votes failed or nothing is left.
+        criteria: Each criterion, in the order of the rubric; empty if grading failed before it began.
+        judge_scores: Each judge's own score; None if all its votes failed or nothing is left to score.
         mean_agreement: The mean of the criteria's agreements that are defined.
         cannot_assess_count: How many final verdicts are abstentions.
         failed_fatal: The fatal criteria that failed.
-        unresolved_fatal: The fatal criteria that nobody could decide.
-        error: What failed, where nothing was judged.
+        unresolved_fatal: The fatal criteria without a verdict.
+        error: What failed, if nothing was judged.
     """
 
     id: str
@@ -126,7 +126,7 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What its votes cost; None where nobody knows."""
+        """What its votes cost; None if that is unknown."""
         return known_cost(self.usage)
 
     @property
@@ -175,12 +175,12 @@ def vote_payments(*, shared: Collection[int] | None = None) -> CallPayments:
 
 
 class JudgeGrading(msgspec.Struct, frozen=True, kw_only=True):
-    """How one judge fared.
+    """One judge over a grading.
 
     Attributes:
         id: Its id.
         model: The model role it asks.
-        weight: How much its vote counts where a rule weighs votes.
+        weight: How much its vote counts if the rule weighs votes.
         votes: How many votes it should have cast.
         failures: How many of them failed, by category.
         not_run: How many of the failed ones it was never asked for.
@@ -202,7 +202,7 @@ class JudgeGrading(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What its votes cost; None where nobody knows."""
+        """What its votes cost; None if that is unknown."""
         return known_cost(self.usage)
 
 
@@ -210,16 +210,16 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A graded dataset.
 
     Attributes:
-        items: Every item in the order of the dataset; read one by one where they are many.
-        judges: How each judge fared.
+        items: Every item in the order of the dataset; many items are read one by one from a file.
+        judges: Each judge over the grading.
         settings: All of the grader's settings that can change a verdict or a score.
         dataset: What was graded.
         usage: What all judges and checks used.
-        halted: Why not everything was asked, such as a budget; None where everything was.
+        halted: Why not everything was asked, such as a budget; None if everything was.
         n_failed_items: Items that could not be graded: every call failed, or something before the first.
         n_undecided: Verdicts that are missing because no model that should have given them could be reached.
-        run: The run's id in the store; None where it was not stored.
-        mixed: What changed while the grading was resumed, so that its parts are not of one kind.
+        run: The run's id in the store; None if it was not stored.
+        mixed: What changed between the parts of a grading that was resumed.
     """
 
     items: Sequence[ItemGrading]
@@ -240,7 +240,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What all judges and checks cost; None where nobody knows."""
+        """What all judges and checks cost; None if that is unknown."""
         return known_cost(self.usage)
 
     @property
@@ -257,7 +257,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return Votes.parse({**_header(self), ITEMS: list(_rows(self, reasons=reasons))})
 
     def to_votes(self, path: str | Path, *, reasons: bool = True) -> Path:
-        """Write a votes file, JSON or JSONL by extension; a reader never sees half a file.
+        """Write a votes file, JSON or JSONL by extension. The file appears only when it is complete.
 
         Args:
             path: Where it goes.
@@ -296,7 +296,7 @@ def _header(grading: Grading) -> dict[str, Any]:
 
 
 def _keys(rubrics: Sequence[Rubric]) -> dict[Rubric, str]:
-    """What each rubric is called among several; equal ones are one."""
+    """The name of each distinct rubric in a votes file."""
     found: dict[Rubric, str] = {}
     for rubric in {id(each): each for each in rubrics}.values():
         if rubric not in found:
@@ -327,13 +327,13 @@ def _rows(grading: Grading, *, reasons: bool) -> Iterator[dict[str, Any]]:
 
 
 def _recorded(graded: ItemGrading, book: Codebook) -> dict[str, Any]:
-    """Verdicts and score that nobody could tell from the votes: of a cascade, or by settings that changed since."""
+    """Verdicts and score that do not follow from the votes: those of a cascade, or by settings that changed since."""
     final = [_failure(each) if each.failed else book.label(at, each.code) for at, each in enumerate(graded.criteria)]
     return {"final": final} if graded.score is None else {"final": final, "score": graded.score}
 
 
 def _failure(graded: CriterionGrading) -> dict[str, Any]:
-    """The failure of a criterion that nobody decided: that of the last judge who was to do so."""
+    """The failure of a criterion without a verdict: that of the last judge that failed."""
     category = next(vote.failure.category for vote in reversed(graded.votes) if vote.failure is not None)
     return {"failure": category}
 

@@ -1,4 +1,4 @@
-"""A cheap judge first, and a stronger panel where it is not believed."""
+"""The cascade: a cheap judge first, and a stronger panel where it is unsure."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _DIGITS = 9
 
 
 class Cascade(msgspec.Struct, frozen=True):
-    """A cheap judge that is asked first, and the judges that decide where it is not believed.
+    """A cheap judge that is asked first, and the judges that decide if it is unsure.
 
-    The cheap judge's verdict on a criterion stands where it is no abstention, no failure, and sure enough. Otherwise
-    the strong panel is asked about that criterion, and its verdict stands; the cheap judge's vote is kept beside it.
+    The cheap judge's verdict on a criterion stands if it is no abstention, no failure, and confident enough. Otherwise
+    the strong panel is asked about that criterion, and its verdict stands; the cheap judge's vote is kept too.
     ``calibrate_cascade`` and `deemster align --cascade` say which threshold to choose.
 
     Attributes:
         cheap: The judge that is asked first.
-        strong: One or more that are asked where it is not believed.
+        strong: One or more judges that are asked if it is unsure.
         unsure_below: Its verdict stands from this confidence on.
-        by: How sure it is: `probability`, by the log-probabilities of its reply, or `consistency`, by the share of its
-            repeats that say the same. One that does not say how sure it is is not believed.
+        by: How its confidence is measured: `probability`, by the log-probabilities of its reply, or `consistency`, by
+            the share of its repeats that agree. Without a confidence its verdict does not stand.
         repeats: How often the cheap judge is asked; 5 by consistency, else once.
 
     Raises:
@@ -55,7 +55,7 @@ class Cascade(msgspec.Struct, frozen=True):
             issues.append(Issue(f"`strong` of a cascade is one or more judges, not {show_value(self.strong)[:60]}."))
             raise ConfigurationError(issues) from None
         if len(judges) < 2:
-            issues.append(Issue("`strong` of a cascade is empty: who decides where the cheap judge is unsure?"))
+            issues.append(Issue("`strong` of a cascade is empty: no judge decides where the cheap one is unsure."))
         if issues:
             raise ConfigurationError(issues)
         force_setattr(self, "strong", judges[1:])
@@ -97,12 +97,12 @@ class Cascade(msgspec.Struct, frozen=True):
         }
 
     def stands(self, criterion: Criterion, votes: Sequence[Vote], code: int) -> bool:
-        """Whether the cheap judge's verdict on a criterion is believed.
+        """Whether the cheap judge's verdict on a criterion stands.
 
         Args:
             criterion: What it was asked.
             votes: Its answers.
-            code: The verdict that they come to.
+            code: The verdict that they were merged into.
         """
         if code not in criterion.scored:
             return False
@@ -113,12 +113,12 @@ class Cascade(msgspec.Struct, frozen=True):
 
 
 def vote_consistency(votes: Sequence[Vote], code: int) -> float | None:
-    """The share of a judge's answers that are its verdict; one that failed or abstained agrees with nothing."""
+    """The share of a judge's answers that equal its verdict; a failed answer agrees with none."""
     return sum(vote.code == code for vote in votes) / len(votes) if votes else None
 
 
 def verdict_probability(criterion: Criterion, votes: Sequence[Vote], code: int) -> float | None:
-    """The probability that a judge gave to its verdict, of several answers the mean; None where it gave none."""
+    """The probability that a judge gave to its verdict, averaged over its answers; None if it gave none."""
     given = [vote.probabilities for vote in votes if vote.probabilities is not None]
     if not given:
         return None

@@ -35,9 +35,9 @@ class Judge(msgspec.Struct, frozen=True):
     """One judge of a panel.
 
     Attributes:
-        id: How its votes are told from those of others.
+        id: The name of its votes.
         model: The model role it asks.
-        weight: How much its vote counts where a rule weighs votes.
+        weight: How much its vote counts if the rule weighs votes.
 
     Raises:
         ConfigurationError: The id or the role is no name, or the weight is not a finite number above 0.
@@ -232,7 +232,7 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
     max_tokens: int = 1024
 
     def validate(self) -> None:
-        """Refuse a panel that makes no sense.
+        """Refuse options of a panel that are out of range.
 
         Raises:
             ConfigurationError: An option is out of range.

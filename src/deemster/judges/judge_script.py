@@ -26,9 +26,9 @@ class NoAnswerError(Exception):
         message: What happened, for a person.
     """
 
-    def __init__(self, silence: NoAnswer) -> None:
-        super().__init__(silence.message)
-        self.cause, self.message = silence.cause, silence.message
+    def __init__(self, no_answer: NoAnswer) -> None:
+        super().__init__(no_answer.message)
+        self.cause, self.message = no_answer.cause, no_answer.message
 
 
 class ParsedReply(NamedTuple, Generic[T]):

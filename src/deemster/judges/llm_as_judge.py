@@ -1,8 +1,8 @@
-"""One question to a judge: does the output say what was expected?"""
+"""The llm-as-judge metric: a model scores whether the output says what was expected."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -10,11 +10,11 @@ from deemster.judges._log_probabilities import read_integer_score
 from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import ALTERNATIVES, PanelMetric, ScoreReply
 from deemster.judges.prompt_templates import Prompt, check_template, load_prompt
-from deemster.judges.reply_parser import number_entry, reply_entries, text_entry
+from deemster.judges.reply_parser import TEXT, number_entry, reply_entries, reply_schema, text_entry
 from deemster.judges.sample_context import question_text, reference_text
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.option_checks import check_flag
-from deemster.records import Answer, Output, Sample, Script, freeze
+from deemster.records import Answer, Output, Sample, Script
 
 KEYS = ("reason", "score")
 PLACES = ("question", "expected_output", "actual_output")
@@ -56,7 +56,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> Prompt:
-        """What the judge is told."""
+        """The prompt of the judge."""
         return load_prompt("llm-as-judge-tenths" if self.logprobs else "llm-as-judge", template=self.template)
 
     def prompt_text(self) -> str:
@@ -76,7 +76,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
 
         Raises:
             UnscoredError: The sample or output cannot be read.
-            Silent: Too few members gave a usable answer.
+            NoAnswerError: Too few judges gave a usable answer.
         """
         values, nonce = wrap_texts({**self.expect(sample), "actual_output": output_text(output)})
         panel = yield from self.ask_panel(
@@ -116,16 +116,5 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
         return ScoreReply(number_entry(entries, "score", low=0, high=1), reason)
 
 
-def _schema(score: dict[str, Any]) -> Any:
-    return freeze(
-        {
-            "type": "object",
-            "properties": {"reason": {"type": "string"}, "score": score},
-            "required": list(KEYS),
-            "additionalProperties": False,
-        }
-    )
-
-
-SCHEMA = _schema({"type": "number", "minimum": 0, "maximum": 1})
-SCHEMA_OF_TENTHS = _schema({"type": "integer", "minimum": 0, "maximum": TENTHS})
+SCHEMA = reply_schema({"reason": TEXT, "score": {"type": "number", "minimum": 0, "maximum": 1}})
+SCHEMA_OF_TENTHS = reply_schema({"reason": TEXT, "score": {"type": "integer", "minimum": 0, "maximum": TENTHS}})

@@ -1,4 +1,4 @@
-"""Ready-made groups: several metrics under one aggregator, as a suite would write them."""
+"""Ready-made groups of metrics, each with its aggregator, as a suite would declare them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def metric_group(name: str) -> MetricGroup:
     Raises:
         ConfigurationError: None is called that.
 
-    >>> group("summarisation").metrics
+    >>> metric_group("summarisation").metrics
     ('coherence', 'consistency', 'fluency', 'relevance')
     """
     if name not in GROUPS:

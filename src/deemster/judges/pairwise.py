@@ -1,4 +1,4 @@
-"""Two outputs against each other, in both orders."""
+"""The pairwise metric: a model compares the output with another one, in both orders."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import PanelMetric, Seat, reweigh_marks
 from deemster.judges.judge_script import Asking, ParsedReply, ask_all
 from deemster.judges.prompt_templates import Prompt, check_template, check_text, fill_template, load_prompt
-from deemster.judges.reply_parser import choice_entry, reply_entries, text_entry
+from deemster.judges.reply_parser import TEXT, choice_entry, reply_entries, reply_schema, text_entry
 from deemster.judges.sample_context import check_characters, question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text, unscorable_sample
 from deemster.metrics.option_checks import check_choice
-from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script, freeze
+from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script
 
 KEYS = ("reason", "winner")
 WINNERS = ("A", "B", "tie")
@@ -28,14 +28,7 @@ CRITERIA = (
     "the clearer one is better."
 )
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
-SCHEMA: Any = freeze(
-    {
-        "type": "object",
-        "properties": {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(WINNERS)}},
-        "required": list(KEYS),
-        "additionalProperties": False,
-    }
-)
+SCHEMA = reply_schema({"reason": TEXT, "winner": {"type": "string", "enum": list(WINNERS)}})
 
 
 class Preference(NamedTuple):
@@ -92,7 +85,7 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> Prompt:
-        """What the judge is told."""
+        """The prompt of the judge."""
         return load_prompt("pairwise", template=self.template)
 
     def prompt_text(self) -> str:
@@ -119,7 +112,7 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
 
         Raises:
             UnscoredError: The sample or output cannot be read.
-            Silent: Too few members gave a usable answer.
+            NoAnswerError: Too few judges gave a usable answer.
         """
         other = self.expect(sample)
         text = output_text(output)
@@ -184,7 +177,7 @@ def read_preference(answer: Answer) -> Preference:
     """What one answer says.
 
     Raises:
-        Unreadable: It is not exactly a reason and a winner.
+        UnreadableReplyError: It is not exactly a reason and a winner.
     """
     entries = reply_entries(answer, KEYS)
     return Preference(choice_entry(entries, "winner", WINNERS), text_entry(entries, "reason"))

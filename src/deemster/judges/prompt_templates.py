@@ -1,4 +1,4 @@
-"""Prompts: files of this package, filled in one pass and known by their hash."""
+"""Prompt templates: the files under `prompts/`, filled in one pass and identified by their hash."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import msgspec
 from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
 from deemster.records import Message
 
-# In a prompt's file this line stands between what the system says and what the user says.
+# The line between the system message and the user message in a prompt file.
 DIVIDER = "\n=====\n"
 _PLACE = re.compile(r"\{\{[ \t]*([A-Za-z_]\w*)[ \t]*\}\}")
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """What a judge is told, with places for what changes from call to call.
+    """A prompt with places for what changes from call to call.
 
     Attributes:
         system: The judge's task, the form of its reply, and the rule about data blocks.
@@ -49,7 +49,7 @@ class Prompt(msgspec.Struct, frozen=True):
         """
         every = {**values, "nonce": nonce}
         alone: Container[str] = ()
-        if not (_sets_apart(self.system) and _sets_apart(self.user)):
+        if not (_has_own_lines(self.system) and _has_own_lines(self.user)):
             alone = {label for label, value in values.items() if value.startswith("<<< ") and value.endswith(nonce)}
         return (
             Message("system", fill_template(self.system, every, alone=alone)),
@@ -68,21 +68,21 @@ def text_hash(text: str) -> str:
 
 
 def fill_template(template: str, values: Mapping[str, str], *, alone: Container[str] = ()) -> str:
-    r"""A template with its places filled in one pass: what is put in is never looked at again.
+    r"""A template with its places filled in one pass: places within a value are not filled.
 
     A place without a value stays as it is.
 
     Args:
         template: A text with places.
         values: What goes into them, by name.
-        alone: Those that begin and end a line of their own, wherever their place stands.
+        alone: The names whose values get lines of their own, wherever their place stands.
 
-    >>> filled("{{a}} and {{ b }}", {"a": "{{b}}", "b": "x"})
+    >>> fill_template("{{a}} and {{ b }}", {"a": "{{b}}", "b": "x"})
     '{{b}} and x'
-    >>> filled("Is {{a}}?", {"a": "x"}, alone=("a",))
+    >>> fill_template("Is {{a}}?", {"a": "x"}, alone=("a",))
     'Is \nx\n?'
     """
-    pieces, gaps = _taken_apart(template)
+    pieces, gaps = _split_template(template)
     parts = list(pieces)
     for at, name, before, after in gaps:
         value = values.get(name)
@@ -101,8 +101,8 @@ class _Gap(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _taken_apart(template: str) -> tuple[list[str], list[_Gap]]:
-    """The pieces of a template, its places among them as they are written, and the places."""
+def _split_template(template: str) -> tuple[list[str], list[_Gap]]:
+    """The pieces of a template, with its places among them as they are written, and the places."""
     pieces: list[str] = []
     gaps: list[_Gap] = []
     last = 0
@@ -117,15 +117,15 @@ def _taken_apart(template: str) -> tuple[list[str], list[_Gap]]:
 
 
 @lru_cache(maxsize=256)
-def _sets_apart(template: str) -> bool:
+def _has_own_lines(template: str) -> bool:
     """Whether every place of a template but the nonce's has its own lines, so that a block needs none added."""
-    return not any((gap.before or gap.after) and gap.name != "nonce" for gap in _taken_apart(template)[1])
+    return not any((gap.before or gap.after) and gap.name != "nonce" for gap in _split_template(template)[1])
 
 
 def template_places(template: str) -> list[str]:
     """The names of a template's places, distinct, in order.
 
-    >>> places("{{a}} {{b}} {{a}}")
+    >>> template_places("{{a}} {{b}} {{a}}")
     ['a', 'b']
     """
     return list(dict.fromkeys(_PLACE.findall(template)))
@@ -137,8 +137,8 @@ def load_prompt(name: str, *, template: str | None = None) -> Prompt:
 
     Args:
         name: The file under `prompts/`, without its extension.
-        template: Takes the place of what the user says; the system's part, with the form of the reply and the rule
-            about data blocks, stays.
+        template: Replaces the user message; the system message, with the form of the reply and the rule about data
+            blocks, stays.
     """
     system, _, user = prompt_file_text(name).partition(DIVIDER)
     return Prompt(
@@ -153,7 +153,7 @@ def prompt_file_text(name: str) -> str:
 
 
 def check_template(template: Any, *, known: Collection[str], needed: Collection[str], metric: str) -> str | None:
-    """A template that a user gave; None where none was.
+    """Refuse a user's template that does not fit its metric.
 
     Args:
         template: The value of the option.
@@ -183,7 +183,7 @@ def check_template(template: Any, *, known: Collection[str], needed: Collection[
 
 
 def check_text(text: Any, *, option: str, metric: str) -> str:
-    """A text that is not blank, without the blanks around it.
+    """Refuse a blank text; else the text without white space around it.
 
     Raises:
         ConfigurationError: It is blank, no text, or not valid Unicode.
@@ -194,7 +194,7 @@ def check_text(text: Any, *, option: str, metric: str) -> str:
 
 
 def check_unicode(text: str, *, called: str) -> str:
-    """The text, where it can be sent.
+    """Refuse a text that cannot be sent.
 
     Raises:
         ConfigurationError: It holds a lone surrogate.

@@ -1,4 +1,4 @@
-"""A judge's reply, read strictly: one JSON object or nothing. No verdict is searched for in prose."""
+"""The strict parser of judges' replies: one JSON object with exactly the keys that were asked for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,29 @@ from deemster.errors import InputError, listing, visible
 from deemster.formats.canonical_json import json_text
 from deemster.formats.document import Reading
 from deemster.formats.strict_json import json_document, json_value
-from deemster.records import Answer
+from deemster.records import Answer, FrozenDict, freeze
 
 DEPTH = 8
 LONGEST = 100_000
-# Four bytes a character at most, so that it stays below the 64 KiB that a report takes of one text.
+# A character has at most four bytes, so this stays below the 64 KiB that a report keeps of one text.
 LONGEST_TEXT = 16_000
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
 _NESTED = (dict, list)
+# The schema of a field that holds text.
+TEXT: Mapping[str, Any] = {"type": "string"}
 _READING = Reading("reply", error=InputError)
+
+
+def reply_schema(fields: Mapping[str, Any]) -> FrozenDict:
+    """The JSON Schema of a reply: one object with exactly these fields.
+
+    Args:
+        fields: The schema of each field, in the order in which the judge should write them.
+    """
+    found: FrozenDict = freeze(
+        {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
+    )
+    return found
 
 
 class UnreadableReplyError(Exception):
@@ -37,9 +51,9 @@ def parse_json_object(text: str) -> dict[str, Any]:
     r"""The one JSON object that a reply consists of; one code fence around it is taken off.
 
     Raises:
-        Unreadable: The reply is anything else: prose, two objects, a list, a repeated key, NaN, deep nesting.
+        UnreadableReplyError: The reply is anything else: prose, two objects, a list, a repeated key, NaN, deep nesting.
 
-    >>> json_object('```json\n{"score": 0.5}\n```')
+    >>> parse_json_object('```json\n{"score": 0.5}\n```')
     {'score': 0.5}
     """
     body = text.strip(" \t\r\n")
@@ -65,7 +79,7 @@ def reply_entries(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
         keys: Every key; each is needed and no other is allowed.
 
     Raises:
-        Unreadable: The reply is no such object.
+        UnreadableReplyError: The reply is no such object.
     """
     try:
         entries = parse_json_object(answer.text)
@@ -86,11 +100,11 @@ def number_entry(entries: Mapping[str, Any], key: str, *, low: float, high: floa
     """A number within limits.
 
     Raises:
-        Unreadable: It is something else: text, a boolean, a number outside.
+        UnreadableReplyError: It is something else: text, a boolean, a number outside.
     """
     value = entries[key]
     if type(value) not in (int, float) or not low <= value <= high:
-        raise UnreadableReplyError(f"`{key}` is a number from {low:g} to {high:g}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is a number from {low:g} to {high:g}, not {_json_text(value)}.")
     return float(value)
 
 
@@ -98,30 +112,30 @@ def integer_entry(entries: Mapping[str, Any], key: str, *, low: int, high: int) 
     """A whole number within limits; 7.0 is one, 7.5 is not.
 
     Raises:
-        Unreadable: It is something else.
+        UnreadableReplyError: It is something else.
     """
     value = entries[key]
     if type(value) not in (int, float) or not low <= value <= high or value != int(value):
-        raise UnreadableReplyError(f"`{key}` is a whole number from {low} to {high}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is a whole number from {low} to {high}, not {_json_text(value)}.")
     return int(value)
 
 
 def text_entry(entries: Mapping[str, Any], key: str) -> str:
-    """A text that is not blank, cut where it is longer than anyone reads.
+    """A text that is not blank, truncated if it is very long.
 
     Raises:
-        Unreadable: It is blank, or no text.
+        UnreadableReplyError: It is blank, or no text.
     """
     value = entries[key]
     if type(value) is not str or not value.strip():
-        raise UnreadableReplyError(f"`{key}` is text that is not blank, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is text that is not blank, not {_json_text(value)}.")
     return truncate_text(value.strip())
 
 
 def truncate_text(text: str) -> str:
-    """The text, or as much of it as a mark keeps.
+    """The text, or as much of it as a mark may keep.
 
-    >>> len(cut("x" * 99_000)), cut("x" * 99_000)[-1]
+    >>> len(truncate_text("x" * 99_000)), truncate_text("x" * 99_000)[-1]
     (16000, '…')
     """
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
@@ -131,12 +145,12 @@ def choice_entry(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> 
     """One of the known words, letter by letter.
 
     Raises:
-        Unreadable: It is something else.
+        UnreadableReplyError: It is something else.
     """
     value = entries[key]
     options = tuple(known)
     if type(value) is not str or value not in options:
-        raise UnreadableReplyError(f"`{key}` is one of {listing(options)}, not {_told(value)}.")
+        raise UnreadableReplyError(f"`{key}` is one of {listing(options)}, not {_json_text(value)}.")
     return value
 
 
@@ -150,7 +164,7 @@ def _value(body: str) -> Any:
     try:
         return json_document(body, _READING).value
     except InputError as error:
-        # What follows the first sentence is advice for who writes a file.
+        # The sentences after the first advise the author of a file.
         why = error.issues[0].message.partition(". ")[0].rstrip(".")
         raise UnreadableReplyError(f"The reply is not one JSON object. {visible(why, limit=160)}.") from None
 
@@ -164,6 +178,6 @@ def _within(value: dict[str, Any] | list[Any], depth: int) -> bool:
     return not nested or all(_within(part, depth - 1) for part in nested)
 
 
-def _told(value: Any) -> str:
-    # As the judge wrote it: `true` and `null` are no words of Python.
+def _json_text(value: Any) -> str:
+    # As JSON, for so the judge wrote it: `true`, not `True`.
     return visible(json_text(value), limit=60)

@@ -1,4 +1,4 @@
-"""The text of a sample that a judge is shown: question, reference, and the passages of the context."""
+"""What judges see of a sample: the question, the reference, and the passages of the context."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def json_or_text(value: Any, *, called: str) -> str:
 
 
 def check_characters(text: str, *, called: str) -> str:
-    """The text, where all of it is characters.
+    """Refuse a text with a lone surrogate, which cannot be sent.
 
     Args:
         text: The text.
@@ -78,9 +78,8 @@ PLACES = ("`output.retrieved` with texts", "`input.context`", "`metadata.context
 def context_passages(sample: Sample, output: Output) -> tuple[str, ...]:
     """The passages of the context, in order.
 
-    The nearest to what the answer was made from counts: the texts that the output says were retrieved, else
-    `input.context`, else `metadata.context`. An empty list of what was retrieved is a context without passages; ids
-    without texts are no context.
+    They are the texts that the output says were retrieved, else `input.context`, else `metadata.context`. An empty
+    list of retrieved texts is a context without passages; ids without texts are no context.
 
     Raises:
         UnscoredError: There is none, or it is no text, list of texts or list of maps with a `text`.
@@ -101,7 +100,7 @@ def context_passages(sample: Sample, output: Output) -> tuple[str, ...]:
 
 
 def sample_passages(sample: Sample) -> tuple[str, ...] | None:
-    """The passages that a sample itself holds; None where it holds none.
+    """The passages that a sample itself holds; None if it holds none.
 
     Raises:
         UnscoredError: They are no text, list of texts or list of maps with a `text`.

@@ -44,9 +44,9 @@ class CriterionColumns:
         """
         for execution in executions:
             mark = execution.marks[column]
-            told = mark.details.get(DETAIL) if isinstance(mark, MetricScore) else None
-            if isinstance(told, Mapping):
-                for name, entry in told.items():
+            details = mark.details.get(DETAIL) if isinstance(mark, MetricScore) else None
+            if isinstance(details, Mapping):
+                for name, entry in details.items():
                     place = self._places.get(name)
                     if place is not None and isinstance(entry, Mapping):
                         # The code comes first: one that needs four bytes makes a new array.

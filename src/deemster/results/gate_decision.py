@@ -226,8 +226,8 @@ def _whole_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
         if cost is None:
             return _Reading(None, missing="no cost was recorded")
         partial = "" if cost.complete else "some calls have no price, so the cost is a floor"
-        if silent := summary.answers_without_usage:
-            partial = f"{counted(silent, 'answer')} without usage, so the cost is a floor"
+        if missing := summary.answers_without_usage:
+            partial = f"{counted(missing, 'answer')} without usage, so the cost is a floor"
         return _Reading(float(cost.total_usd), partial=partial)
     if rule.quantity == "p95_latency_s":
         latency = summary.usage.target.latency_ms

@@ -246,7 +246,7 @@ class SubsetAggregator(MetricsAggregator):
         names: The metrics it looks at.
 
     >>> results = {"a": MetricResult(1.0, success=True), "b": MetricResult(0.0)}
-    >>> Among(MetricsAggregator(), ["a"]).aggregate(results)
+    >>> SubsetAggregator(MetricsAggregator(), ["a"]).aggregate(results)
     AggregationResult(aggregate_success=True, aggregate_score=1.0)
     """
 

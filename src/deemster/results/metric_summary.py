@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 def interval_ends(interval: ConfidenceInterval | None) -> Interval | None:
     """The two ends of an interval; None stays None.
 
-    >>> ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
+    >>> interval_ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
     Interval(low=0.25, high=0.75)
     """
     return None if interval is None else Interval(interval.lower, interval.upper)
