@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import rubrics
 
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.datasets.dataset_format import DatasetFile
-from deemster.formats.schema_validation import json_schema
+from deemster.datasets.rubric_dataset import RubricDatasetFile
+from deemster.datasets.votes_format import VotesFile
+from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.models import models_section as section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.results import aggregator_section as declared
 from deemster.results import gate_rules as rules
 from deemster.results.grading_summary import GradingSummary
+from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 
 HERE = Path(__file__).parent
 
@@ -171,14 +173,16 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
 def schemas() -> dict[str, str]:
     """The text of every schema, by file name."""
     return {
-        **{name: _text(_trimmed(schema)) for name, schema in rubrics.schemas().items()},
         "deemster.alignment.v1.json": _written(MetricsResult),
         "deemster.cascade.v1.json": _written(CascadeFile),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.grading.v1.json": _written(GradingFile),
         "deemster.outputs.v1.json": _written(OutputsFile),
         "deemster.report.v1.json": _written(Report),
+        "deemster.rubric.v1.json": _text(_trimmed(_rubric_schema(None))),
+        "deemster.rubric_dataset.v1.json": _text(_trimmed(_rubric_schema(RubricDatasetFile))),
         "deemster.suite.v1.json": _written(SuiteFile),
+        "deemster.votes.v1.json": _text(_trimmed(_rubric_schema(VotesFile))),
     }
 
 
@@ -203,6 +207,21 @@ def _written(kind: type) -> str:
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
     return _text(_trimmed({**schema, "$defs": dict(sorted(parts.items()))}))
+
+
+def _rubric_schema(kind: type | None) -> dict[str, Any]:
+    """The schema of a rubric, or of a file that holds rubrics: readers check these apart from the rest of the file."""
+    rubric = {"$ref": "#/$defs/Rubric"}
+    parts = json_schema(RubricFile)["$defs"]
+    add_rubric_shapes(parts)
+    schema = json_schema(kind) if kind else {"$schema": DRAFT, **rubric, "$defs": {}}
+    for name in ("RubricDatasetFile", "RubricItem") if kind is RubricDatasetFile else ():
+        schema["$defs"][name]["properties"]["rubric"] = {"anyOf": [rubric, {"type": "null"}]}
+    if kind is VotesFile:
+        known = schema["$defs"]["VotesFile"]["properties"]
+        known["rubric"] = rubric
+        known["rubrics"] = {"type": "object", "additionalProperties": rubric, "minProperties": 1}
+    return {**schema, "$defs": dict(sorted({**parts, **schema["$defs"]}.items()))}
 
 
 def _aggregator() -> dict[str, Any]:

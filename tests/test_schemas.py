@@ -101,7 +101,7 @@ BEYOND = {
         "a score above 1",
     },
     "rubric_dataset": {
-        "no rubric anywhere", "the same id twice", "a default id that is taken", "a blank id", "unknown labels",
+        "no rubric anywhere", "the same id twice", "a default id that is taken", "unknown labels",
         "ground truth of the wrong length", "bad annotations",
     },
 }  # fmt: skip

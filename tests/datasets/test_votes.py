@@ -313,10 +313,10 @@ def test_every_fault_of_a_votes_file_is_told_with_its_place(golden, tmp_path, mo
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ({"verdict": "MET", "p": math.nan}, "not nan"),
-        ({"verdict": "MET", "p": math.inf}, "not inf"),
+        ({"verdict": "MET", "p": math.nan}, "p is nan, which is not a finite number"),
+        ({"verdict": "MET", "p": math.inf}, "p is inf, which is not a finite number"),
         ({"verdict": "MET", "reason": "\ud800"}, "lone surrogate"),
-        (object(), "not a object"),
+        (object(), "is a object, which is not a JSON value"),
     ],
 )
 def test_values_that_no_file_can_hold_are_refused_too(cell, said):
@@ -327,7 +327,7 @@ def test_values_that_no_file_can_hold_are_refused_too(cell, said):
 @pytest.mark.parametrize("key", ["penalty", "score"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, True])
 def test_a_penalty_or_score_is_a_finite_number(key, value):
-    with pytest.raises(VotesError, match=f"{key} is a finite number"):
+    with pytest.raises(VotesError, match=f"{key}(:| must be a| is (nan|inf), which is not a finite) number"):
         one({"a": ["MET", "MET", "good"]}, **{key: value})
 
 

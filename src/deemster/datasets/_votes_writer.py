@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
-from deemster.datasets.item_files import ITEMS
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.votes import SCHEMA, Block, Votes
 from deemster.errors import VotesError
+from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 from deemster.rubrics.verdicts import CHECK

@@ -21,11 +21,11 @@ from deemster.datasets.dataset_format import (
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
-from deemster.datasets.item_files import collector_off
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import is_odd, is_plain
 from deemster.formats.document import Reading, in_order
-from deemster.formats.json_values import ROW_DEPTH, Path, thawed
+from deemster.formats.item_files import pause_garbage_collection, repeated_ids
+from deemster.formats.json_values import ROW_DEPTH, Path, pointer, thawed
 from deemster.formats.read_file import FORMATS, document_of, format_of, quick_value
 from deemster.formats.schema_validation import Located, check_shape
 from deemster.formats.write_rows import write_rows
@@ -103,7 +103,7 @@ class Dataset:
         kind = format_of(path, reading, format=format, known=FORMATS)
         self = cls.__new__(cls)
         rows: ListedRows | IndexedRows
-        with collector_off():
+        with pause_garbage_collection():
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
@@ -230,7 +230,9 @@ def _read_root(
         rows = None
     if rows is None or issues:
         found = check_shape(root, DatasetFile, document=document, items="samples")
-        raise DatasetError(in_order([*issues, *found, *_repeated_ids(root, document)]))
+        samples = root.get("samples") if isinstance(root, dict) else None
+        where = document.where if document else pointer
+        raise DatasetError(in_order([*issues, *found, *repeated_ids(samples, "samples", where)]))
     return build_header(dataset, name="", warnings=warnings), rows
 
 
@@ -251,16 +253,6 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
         digests += row_digest(row.input, row.expected_output, odd=odd)
         samples.append(Sample(row.id, row.input, row.expected_output, metadata))
     return ListedRows(samples, digests) if len({row.id for row in rows}) == len(rows) else None
-
-
-def _repeated_ids(root: Any, document: Located | None) -> Iterator[Issue]:
-    rows = root.get("samples") if isinstance(root, dict) else None
-    first: dict[str, int] = {}
-    for position, row in enumerate(rows if isinstance(rows, list) else ()):
-        name = row.get("id") if isinstance(row, dict) else None
-        if isinstance(name, str) and (earlier := first.setdefault(name, position)) != position:
-            places = [document.where(("samples", at)) if document else f"samples[{at}]" for at in (earlier, position)]
-            yield Issue(f"The id is given twice, first at {places[0]}.", places[1], name)
 
 
 def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header, ListedRows]:

@@ -1,16 +1,17 @@
-"""Labels as small integers, and what all rubric items have in common, in a dataset or beside votes."""
+"""Turns labels of a rubric into small integers and back, and finds the consensus of annotators."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import getitem
 from typing import Any
 
-from deemster.datasets.item_files import ITEMS, Finding, Source, shown_path, text_findings
 from deemster.errors import Issue, RubricError
-from deemster.formats.json_values import SURROGATE, Path, kind_of, value_issues
-from deemster.formats.schema_validation import Id, check_shape
+from deemster.formats.item_files import IssueList, ItemFile, name_in_item
+from deemster.formats.json_values import Path
+from deemster.formats.schema_validation import is_id
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric, read_rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS
@@ -69,49 +70,39 @@ class Codebook:
         """How the codes of one item are written."""
         return [self.label(position, code) for position, code in enumerate(codes)]
 
-    def codes(self, entries: Any, path: Path, found: list[Finding]) -> list[int] | None:
-        """The codes of a list of labels, or None with the reasons added to what was found.
+    def codes(self, entries: Any, path: Path, found: IssueList) -> list[int] | None:
+        """The codes of a list of labels, or None where something is wrong.
 
         Args:
             entries: A label or null for every criterion.
             path: Where the list stands.
-            found: What is wrong so far.
+            found: Takes the labels that the rubric does not have; what is no label at all is left to the validator.
         """
         quick = self.quick(entries)
-        if quick is not None:
+        if quick is not None or not isinstance(entries, list):
             return quick
-        shown = shown_path(path)
-        if not isinstance(entries, list):
-            found.append(Finding(path, f"{shown} is a list with an entry for each criterion, not {kind_of(entries)}."))
-            return None
-        before = len(found)
-        if wrong := self.length_issue(entries):
-            found.append(Finding(path, f"{shown} {wrong}"))
-        codes = []
-        for position, entry in enumerate(entries[: len(self)]):
-            if entry is None:
-                codes.append(MISSING)
-            elif isinstance(entry, str):
-                codes.append(self.resolved(position, entry, (*path, position), found))
-            else:
-                message = f"{shown}[{position}] is a label or null, not {kind_of(entry)}."
-                found.append(Finding((*path, position), message))
-        return codes if len(found) == before else None
+        before = len(found.issues)
+        self.check_length(entries, path, found)
+        pairs = enumerate(entries[: len(self)])
+        codes = [
+            self.resolve(at, entry, (*path, at), found) if isinstance(entry, str) else MISSING for at, entry in pairs
+        ]
+        return codes if len(found.issues) == before else None
 
-    def resolved(self, position: int, label: str, path: Path, found: list[Finding]) -> int:
+    def resolve(self, position: int, label: str, path: Path, found: IssueList) -> int:
         """The code of a label, or MISSING with the reason added to what was found."""
         try:
             return self.code(position, label)
         except RubricError as error:
-            found.append(Finding(path, f"{shown_path(path)}: {error.issues[0].message}"))
+            found.add(path, f"{name_in_item(path)}: {error.issues[0].message}")
             return MISSING
 
-    def length_issue(self, entries: Sequence[Any]) -> str | None:
-        """What is wrong with the length of a list that has an entry for each criterion."""
-        if len(entries) == len(self):
-            return None
-        given = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        return f"has {given}; the rubric has {len(self)} {'criterion' if len(self) == 1 else 'criteria'}."
+    def check_length(self, entries: Sequence[Any], path: Path, found: IssueList) -> None:
+        """Add an issue where a list does not have an entry for each criterion."""
+        if len(entries) != len(self):
+            given = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+            wanted = f"{len(self)} {'criterion' if len(self) == 1 else 'criteria'}"
+            found.add(path, f"{name_in_item(path)} has {given}; the rubric has {wanted}.")
 
 
 def consensus(criterion: Criterion, codes: Iterable[int]) -> int:
@@ -141,75 +132,43 @@ def consensus(criterion: Criterion, codes: Iterable[int]) -> int:
     return MISSING if others and others[0][1] == count else code
 
 
-def id_findings(name: Any, path: Path) -> Iterator[Finding]:
-    """What is wrong with the id of an item or a judge."""
-    if not (type(name) is str and name.isascii() and name.isprintable() and 0 < len(name) < 256 and name[0] != " "):
-        shown = path[2:] if path[:1] == (ITEMS,) else path
-        yield from (Finding(path, issue.message) for issue in check_shape(name, Id, path=shown))
-
-
-def tag_findings(tags: Any, path: Path) -> Iterator[Finding]:
-    """What is wrong with the tags of an item."""
-    if not isinstance(tags, list):
-        yield Finding(path, f"tags is a list of words, not {kind_of(tags)}.")
-        return
-    for position, tag in enumerate(tags):
-        if type(tag) is str and tag.isalnum() and tag not in tags[:position]:
-            continue
-        if not isinstance(tag, str):
-            yield Finding((*path, position), f"tags[{position}] is text, not {kind_of(tag)}. Quote it.")
-        elif not tag.strip():
-            yield Finding((*path, position), f"tags[{position}] is blank.")
-        elif tag in tags[:position]:
-            yield Finding((*path, position), f"tags[{position}]: `{tag}` is given twice.")
-        else:
-            yield from text_findings(tag, (*path, position))
-
-
-def metadata_findings(metadata: Any, path: Path) -> Iterator[Finding]:
-    """What is wrong with the metadata of an item."""
-    if not isinstance(metadata, dict):
-        yield Finding(path, f"metadata is a map, not {kind_of(metadata)}.")
-        return
-    for key, value in metadata.items():
-        if type(key) is str and key.isascii() and (type(value) is int or (type(value) is str and value.isascii())):
-            continue
-        if isinstance(value, (dict, list)):
-            yield Finding((*path, key), f"metadata is flat: `{key}` is text, a number, a boolean or null, "
-                                        f"not {kind_of(value)}.")  # fmt: skip
-        else:
-            issues = value_issues({key: value}, ("metadata",))
-            yield from (Finding((*path, key), message) for _, message in issues)
-
-
-def annotation_codes(book: Codebook, annotations: Any, path: Path, found: list[Finding]) -> dict[str, list[int]]:
+def annotation_codes(book: Codebook, annotations: Any, path: Path, found: IssueList) -> dict[str, list[int]]:
     """The codes of every annotator whose entries are good; what is wrong is added to what was found."""
-    if not isinstance(annotations, dict):
-        message = f"annotations is a map from annotators to lists, not {kind_of(annotations)}."
-        found.append(Finding(path, message))
-        return {}
-    known = {}
-    for name, entries in annotations.items():
-        if not isinstance(name, str) or not name.strip() or SURROGATE.search(name):
-            found.append(Finding((*path, name), f"annotations: {name!r:.40} is no name of an annotator."))
-        codes = book.codes(entries, (*path, name), found)
-        if codes is not None:
-            known[name] = codes
-    return known
+    people = annotations if isinstance(annotations, dict) else {}
+    codes = {name: book.codes(entries, (*path, name), found) for name, entries in people.items()}
+    return {name: known for name, known in codes.items() if known is not None}
 
 
-def book_of(value: Any, path: Path, source: Source) -> tuple[Codebook | None, list[Issue]]:
+def check_tags(tags: Any, path: Path, found: IssueList) -> None:
+    """Add an issue for every tag that is given twice."""
+    if isinstance(tags, list) and len(tags) > 1:
+        for position, tag in enumerate(tags):
+            if isinstance(tag, str) and tag in tags[:position]:
+                found.add((*path, position), f"tags[{position}]: `{tag}` is given twice.")
+
+
+def check_item_values(row: dict[str, Any], found: IssueList) -> None:
+    """Note what the typed decoder does not see in an item: an id that is none, and numbers that are not finite."""
+    metadata = row.get("metadata")
+    values = [row.get("penalty"), row.get("score"), *(metadata.values() if isinstance(metadata, dict) else ())]
+    is_finite = all(type(value) is not float or math.isfinite(value) for value in values)
+    name = row.get("id")
+    if not is_finite or not isinstance(name, str) or not is_id(name):
+        found.is_malformed = True
+
+
+def read_codebook(value: Any, path: Path, file: ItemFile) -> tuple[Codebook | None, list[Issue]]:
     """The codes of a rubric that stands inside a file, or everything that is wrong with it.
 
     Args:
         value: A rubric, or what a file has for one.
         path: Where it stands.
-        source: The file.
+        file: The file.
     """
     if isinstance(value, Rubric):
         return Codebook(value), []
     rubric, issues = read_rubric(value, None, path)
-    if issues and source.document is not None:
-        document, rest = source.document(path)
+    if issues and file.document is not None:
+        document, rest = file.document(path)
         rubric, issues = read_rubric(value, document, rest)
     return (None, issues) if rubric is None else (Codebook(rubric), [])

@@ -5,32 +5,42 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
 
 from deemster.datasets.fingerprint import Canonical, digest, rfc8785
-from deemster.datasets.item_files import (
-    ITEMS,
-    Finding,
-    Source,
-    collector_off,
-    key_findings,
-    source_of_file,
-    source_of_value,
-    text_findings,
-    version_findings,
-)
-from deemster.datasets.label_codebook import Codebook, book_of, consensus
-from deemster.datasets.rubric_items import Labels, RubricItem, Submission, checked_item, item_dict
+from deemster.datasets.label_codebook import Codebook, consensus, read_codebook
+from deemster.datasets.rubric_items import Labels, RubricItem, Submission, check_item, item_dict
 from deemster.errors import DatasetError, Issue, RubricError, listing
 from deemster.formats.document import Reading
-from deemster.formats.json_values import Path, kind_of, thawed
+from deemster.formats.item_files import (
+    ITEMS,
+    IssueList,
+    ItemFile,
+    pause_garbage_collection,
+    read_item_file,
+    repeated_ids,
+)
+from deemster.formats.json_values import thawed
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.rubric_definition import Rubric
 
-SCHEMA = "deemster.rubric_dataset.v1"
+SCHEMA: Final = "deemster.rubric_dataset.v1"
 FORMATS = ("json", "yaml", "jsonl")
 TEXTS = ("name", "prompt", "reference_submission")
-ROOT_KEYS = ("schema_version", "name", "prompt", "rubric", "reference_submission", ITEMS)
+
+
+class RubricDatasetFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A rubric dataset: items and the rubric they are judged by."""
+
+    schema_version: Literal["deemster.rubric_dataset.v1"] = SCHEMA
+    name: str | None = None
+    prompt: str | None = None
+    rubric: Any = None
+    reference_submission: str | None = None
+    items: Annotated[list[RubricItem], Meta(min_length=1)]
 
 
 class RubricDataset:
@@ -70,7 +80,7 @@ class RubricDataset:
             ITEMS: [item_dict(item) if isinstance(item, RubricItem) else thawed(item) for item in items],
         }
         root = {key: value for key, value in given.items() if value is not None}
-        self._take(source_of_value(root, Reading("dataset", error=DatasetError)))
+        self._take(ItemFile(root, None, Reading("dataset", error=DatasetError)))
 
     @classmethod
     def load(cls, path: str | FilePath, *, rubric: Rubric | None = None) -> RubricDataset:
@@ -85,13 +95,13 @@ class RubricDataset:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
         """
         self = cls.__new__(cls)
-        reading = Reading(str(path), error=DatasetError)
-        with collector_off():
-            source = source_of_file(path, reading, known=FORMATS, item_key="submission")
-            own = source.root.get("rubric") if isinstance(source.root, dict) else None
-            if rubric is not None and isinstance(source.root, dict):
-                source = source._replace(root={**source.root, "rubric": rubric})
-            self._take(source)
+        reading = Reading(str(path), error=DatasetError, keeps_not_finite=True)
+        with pause_garbage_collection():
+            file = read_item_file(path, reading, known=FORMATS, item_key="submission")
+            own = file.root.get("rubric") if isinstance(file.root, dict) else None
+            if rubric is not None and isinstance(file.root, dict):
+                file = file._replace(root={**file.root, "rubric": rubric})
+            self._take(file)
         if rubric is not None and own is not None:
             self._require_labels_of(rubric, own, str(path))
         return self
@@ -113,8 +123,8 @@ class RubricDataset:
             told = f"The labels are about the criteria {listing(names)}, and the rubric has {listing(rubric.names)}."
             raise DatasetError(Issue(f"{told} Both need the same, in one order.", file))
 
-    def _take(self, source: Source) -> None:
-        root, items = _read(source)
+    def _take(self, file: ItemFile) -> None:
+        root, items = _read(file)
         self._fill(items, root)
 
     def _fill(self, items: list[RubricItem], root: Mapping[str, Any]) -> None:
@@ -263,78 +273,55 @@ class RubricDataset:
         write_rubric_dataset(self, path)
 
 
-def _read(source: Source) -> tuple[dict[str, Any], list[RubricItem]]:
+def _read(file: ItemFile) -> tuple[dict[str, Any], list[RubricItem]]:
     """The facts of a root, its rubric read, and its items; raise every issue at once."""
-    root = source.root
-    if not isinstance(root, dict):
-        message = f"The root of a rubric dataset is a map with `items`, not {kind_of(root)}."
-        raise source.reading.error(Issue(message, source.reading.file if source.document else None))
-    found = [*key_findings(root, ROOT_KEYS, (), what="a rubric dataset")]
-    found += version_findings(root, SCHEMA, required=False)
-    for key in TEXTS:
-        if root.get(key) is not None:
-            found += text_findings(root[key], (key,))
-    issues: list[Issue] = []
-    shared: Codebook | None = None
-    is_shared = root.get("rubric") is not None
-    if is_shared:
-        shared, issues = book_of(root["rubric"], ("rubric",), source)
-    items: list[RubricItem] = []
+    found = IssueList(file)
+    root = file.root if isinstance(file.root, dict) else {}
     rows = root.get(ITEMS)
-    if not isinstance(rows, list):
-        shown = f"is a list, not {kind_of(rows)}" if ITEMS in root else "is missing"
-        found.append(Finding((ITEMS,), f"`items` {shown}."))
-    elif not rows:
-        found.append(Finding((ITEMS,), "There are no items."))
-    else:
-        if not is_shared and not any(isinstance(row, dict) and row.get("rubric") is not None for row in rows):
-            # Told once, not of every item.
-            found.append(Finding((), "There is no rubric: neither the dataset nor any item has one."))
-            is_shared = True
-        reader = _Rows(source, shared, found, issues, is_shared=is_shared)
-        items = [item for at, row in enumerate(rows) if (item := reader.item(at, row)) is not None]
-    source._replace(issues=tuple(issues)).refuse(found)
+    rows = [_with_id(row, at) for at, row in enumerate(rows)] if isinstance(rows, list) else []
+    decoded = found.decode(_without_rubrics(file.root, rows), RubricDatasetFile)
+    shared: Codebook | None = None
+    has_rubric = root.get("rubric") is not None
+    if has_rubric:
+        shared, issues = read_codebook(root["rubric"], ("rubric",), file)
+        found.issues += issues
+    if rows and not has_rubric and not any(isinstance(row, dict) and row.get("rubric") is not None for row in rows):
+        # One issue, not one for every item.
+        found.add((), "There is no rubric: neither the dataset nor any item has one.")
+        has_rubric = True
+    items = []
+    for at, row in enumerate(rows):
+        if not isinstance(row, dict):
+            continue
+        found.item = row["id"] if isinstance(row["id"], str) else None
+        book = shared
+        if row.get("rubric") is not None:
+            book, issues = read_codebook(row["rubric"], (ITEMS, at, "rubric"), file)
+            found.issues += [issue._replace(sample=found.item) for issue in issues]
+        elif not has_rubric:
+            found.add((ITEMS, at), "There is no rubric: neither the item nor the dataset has one.")
+        item = check_item(row, decoded.items[at] if decoded else None, book, (ITEMS, at), found)
+        if item is not None:
+            items.append(item)
+    found.issues += repeated_ids(rows, ITEMS, file.where)
+    found.refuse()
     return {**root, "rubric": shared.rubric if shared else None}, items
 
 
-class _Rows:
-    """Reads items one by one and collects what is wrong."""
+def _without_rubrics(root: Any, rows: list[Any]) -> Any:
+    """A root whose rubrics, which have a shape of their own, are null."""
+    if not isinstance(root, dict):
+        return root
+    rows = [{**row, "rubric": None} if isinstance(row, dict) and "rubric" in row else row for row in rows]
+    plain = {**root, ITEMS: rows} if isinstance(root.get(ITEMS), list) else root
+    return {**plain, "rubric": None} if "rubric" in root else plain
 
-    def __init__(
-        self, source: Source, shared: Codebook | None, found: list[Finding], issues: list[Issue], *, is_shared: bool
-    ) -> None:
-        self._source = source
-        self._shared = shared
-        self._is_shared = is_shared
-        self._found = found
-        self._issues = issues
-        self._first: dict[str, int] = {}
 
-    def item(self, at: int, row: Any) -> RubricItem | None:
-        """The item at a position, or None where something is wrong with it."""
-        path: Path = (ITEMS, at)
-        if not isinstance(row, dict):
-            self._found.append(Finding(path, f"An item is a map, not {kind_of(row)}."))
-            return None
-        before, faults_before = len(self._found), len(self._issues)
-        row = {**row, "id": row["id"] if row.get("id") is not None else f"item-{at + 1:04d}"}
-        name = row["id"] if isinstance(row["id"], str) else None
-        item = checked_item(row, self._book(row, path), path, self._found)
-        if name is not None and (earlier := self._first.setdefault(name, at)) != at:
-            first = self._source.place((ITEMS, earlier))
-            self._found.append(Finding((*path, "id"), f"The id is given twice, first {first}."))
-        self._found[before:] = [finding._replace(item=name) for finding in self._found[before:]]
-        self._issues[faults_before:] = [issue._replace(sample=name) for issue in self._issues[faults_before:]]
-        return item
-
-    def _book(self, row: dict[str, Any], path: Path) -> Codebook | None:
-        if row.get("rubric") is not None:
-            book, issues = book_of(row["rubric"], (*path, "rubric"), self._source)
-            self._issues += issues
-            return book
-        if not self._is_shared:
-            self._found.append(Finding(path, "There is no rubric: neither the item nor the dataset has one."))
-        return self._shared
+def _with_id(row: Any, at: int) -> Any:
+    """A row with the id that the dataset gives where the row has none."""
+    if not isinstance(row, dict) or row.get("id") is not None:
+        return row
+    return {**row, "id": f"item-{at + 1:04d}"}
 
 
 def write_rubric_dataset(dataset: RubricDataset, path: str | FilePath) -> None:

@@ -8,100 +8,61 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from deemster.datasets.item_files import Finding, key_findings, shown_path, text_findings
 from deemster.datasets.label_codebook import Codebook, consensus
 from deemster.datasets.votes import Block, Codes, Probability, Repeat
-from deemster.errors import did_you_mean, listing
-from deemster.formats.json_values import Path, kind_of
+from deemster.datasets.votes_format import FailureCell, VoteCell
+from deemster.errors import listing
+from deemster.formats.item_files import IssueList, name_in_item
+from deemster.formats.json_values import Path
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.verdicts import FAILURES
 from deemster.rubrics.vote_aggregation import Rules, merged_repeats
 
-VOTE_KEYS = ("verdict", "p", "reason")
-FAILURE_KEYS = ("failure", "message")
 SLACK = 1e-6
 
 
-def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: list[Finding]) -> int:
-    """The code of a cell that is not a list; MISSING with the reason added where it is wrong.
+def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: IssueList) -> int:
+    """The code of a cell that is not a list; MISSING where it is wrong.
 
     Args:
         book: The codes of the rubric.
         position: The criterion.
         cell: A label, null, or a map.
         path: Where the cell stands.
-        found: What is wrong so far.
+        found: Takes what does not fit the rubric, and whether the shape is wrong.
     """
     if cell is None:
         return MISSING
     if isinstance(cell, str):
-        return book.resolved(position, cell, path, found)
-    if not isinstance(cell, dict):
-        expected = "a label, null, a map with `verdict` or `failure`, or a list of repeats"
-        found.append(Finding(path, f"{shown_path(path)} is {expected}, not {kind_of(cell)}."))
+        return book.resolve(position, cell, path, found)
+    try:
+        if isinstance(cell, dict) and "failure" in cell:
+            return FAILURES[msgspec.convert(cell, FailureCell).failure]
+        vote = msgspec.convert(cell, VoteCell)
+    except msgspec.ValidationError:
+        found.is_malformed = True
         return MISSING
-    if "failure" in cell:
-        return _failure(cell, path, found)
-    return _vote(book, position, cell, path, found)
+    if vote.p is not msgspec.UNSET and (wrong := _p_issue(book, position, vote.p)):
+        found.add((*path, "p"), f"{name_in_item(path)}.p {wrong}")
+    known = book.tables[position].get(vote.verdict)
+    return known if known is not None else book.resolve(position, vote.verdict, (*path, "verdict"), found)
 
 
-def _failure(cell: dict[str, Any], path: Path, found: list[Finding]) -> int:
-    found += key_findings(cell, FAILURE_KEYS, path, what="a failed call")
-    if "message" in cell:
-        found += text_findings(cell["message"], (*path, "message"))
-    category = cell["failure"]
-    if isinstance(category, str) and category in FAILURES:
-        return FAILURES[category]
-    hint = did_you_mean(category, FAILURES) if isinstance(category, str) else f"Known: {listing(FAILURES)}."
-    shown = f"`{category}`" if isinstance(category, str) else kind_of(category)
-    found.append(Finding((*path, "failure"), f"{shown_path(path)}.failure is no category: {shown}. {hint}"))
-    return MISSING
-
-
-def _vote(book: Codebook, position: int, cell: dict[str, Any], path: Path, found: list[Finding]) -> int:
-    if not cell.keys() <= _VOTE:
-        found += key_findings(cell, VOTE_KEYS, path, what="a vote")
-    if "reason" in cell:
-        found += text_findings(cell["reason"], (*path, "reason"))
-    if "p" in cell and (wrong := _p_issue(book, position, cell["p"])):
-        found.append(Finding((*path, "p"), f"{shown_path(path)}.p {wrong}"))
-    verdict = cell.get("verdict")
-    if isinstance(verdict, str):
-        table = book.tables[position]
-        return table[verdict] if verdict in table else book.resolved(position, verdict, (*path, "verdict"), found)
-    message = f"is a label, not {kind_of(verdict)}." if "verdict" in cell else "is missing."
-    found.append(Finding((*path, "verdict"), f"{shown_path(path)}.verdict {message}"))
-    return MISSING
-
-
-_VOTE = frozenset(VOTE_KEYS)
-
-
-def _p_issue(book: Codebook, position: int, p: Any) -> str | None:
-    """What is wrong with the probabilities of a vote."""
+def _p_issue(book: Codebook, position: int, p: float | list[float]) -> str | None:
+    """What in the probabilities of a vote does not fit their criterion."""
     criterion = book.rubric.criteria[position]
     if criterion.kind == "binary":
-        return None if _is_probability(p) else f"is P(MET), a number from 0 to 1, not {_shown(p)}."
+        return "is P(MET), a number from 0 to 1, not a list." if isinstance(p, list) else None
     labels = [criterion.labels[code] for code in criterion.scored]
     if not isinstance(p, list):
-        return f"is a list with a probability for each of {listing(labels)}, not {_shown(p)}."
+        return f"is a list with a probability for each of {listing(labels)}, not {p!r:.40}."
     if len(p) != len(labels):
         return f"has {len(p)} numbers; it needs one for each of {listing(labels)}."
-    for entry in p:
-        if not _is_probability(entry):
-            return f"holds numbers from 0 to 1, not {_shown(entry)}."
     total = math.fsum(p)
     return None if abs(total - 1) <= SLACK else f"sums to {total:.6g}, not to 1."
-
-
-def _is_probability(value: Any) -> bool:
-    return type(value) in (float, int) and 0 <= value <= 1
-
-
-def _shown(value: Any) -> str:
-    return f"{value!r:.40}" if type(value) in (float, int) else kind_of(value)
 
 
 def probabilities_of(cell: Any) -> tuple[float, ...] | None:
@@ -148,7 +109,7 @@ class Columns:
         self.rows.append(at)
         self._votes.extend(self._blank)
 
-    def cast(self, judge: int, cells: Any, path: Path, found: list[Finding]) -> None:
+    def cast(self, judge: int, cells: Any, path: Path, found: IssueList) -> None:
         """Add the votes of one judge on the item; what is wrong is added to what was found."""
         codes = self.book.quick(cells)
         if codes is None:
@@ -157,7 +118,7 @@ class Columns:
         start = ((len(self.rows) - 1) * self._judges + judge) * width
         self._votes[start : start + width] = array("h", codes)
 
-    def check(self, metric: str, cells: Any, path: Path, found: list[Finding]) -> None:
+    def check(self, metric: str, cells: Any, path: Path, found: IssueList) -> None:
         """Add the verdicts of a deterministic check; what is wrong is added to what was found."""
         codes = self._codes(self._judges, cells, path, found)
         held = self._checks.setdefault(len(self.rows) - 1, [MISSING] * len(self.book))
@@ -166,19 +127,16 @@ class Columns:
                 continue
             criterion = self.book.rubric.criteria[position]
             if criterion.check is None or criterion.check.metric != metric:
-                message = f"{shown_path(path)}[{position}]: `{criterion.name}` has no check by `{metric}`."
-                found.append(Finding((*path, position), message))
+                message = f"{name_in_item(path)}[{position}]: `{criterion.name}` has no check by `{metric}`."
+                found.add((*path, position), message)
             held[position] = code
 
-    def _codes(self, judge: int, cells: Any, path: Path, found: list[Finding]) -> list[int]:
+    def _codes(self, judge: int, cells: Any, path: Path, found: IssueList) -> list[int]:
         """The codes of cells that are more than labels."""
         width = len(self.book)
         if not isinstance(cells, list):
-            message = f"{shown_path(path)} is a list with a cell for each criterion, not {kind_of(cells)}."
-            found.append(Finding(path, message))
             return [MISSING] * width
-        if wrong := self.book.length_issue(cells):
-            found.append(Finding(path, f"{shown_path(path)} {wrong}"))
+        self.book.check_length(cells, path, found)
         row = len(self.rows) - 1
         codes = []
         for position, cell in enumerate(cells[:width]):
@@ -190,19 +148,13 @@ class Columns:
                 self._details[(row * width + position) * (self._judges + 1) + judge] = cell
         return codes + [MISSING] * (width - len(codes))
 
-    def _repeated(self, judge: int, position: int, cells: list[Any], path: Path, found: list[Finding]) -> int:
+    def _repeated(self, judge: int, position: int, cells: list[Any], path: Path, found: IssueList) -> int:
         """Note repeats, to be made one vote with all others of their criterion."""
         if not cells:
-            found.append(Finding(path, f"{shown_path(path)} is a list of repeats and holds none."))
-        codes = []
-        for number, cell in enumerate(cells):
-            if isinstance(cell, list):
-                message = f"{shown_path(path)}[{number}] is a list inside a list of repeats; repeats are not nested."
-                found.append(Finding((*path, number), message))
-                continue
-            codes.append(cell_code(self.book, position, cell, (*path, number), found))
+            found.is_malformed = True
+        codes = [cell_code(self.book, position, cell, (*path, at), found) for at, cell in enumerate(cells)]
         if judge == self._judges:
-            found.append(Finding(path, f"{shown_path(path)} is a list of repeats; a check answers once."))
+            found.add(path, f"{name_in_item(path)} is a list of repeats; a check answers once.")
         self._repeats.append(Repeat(len(self.rows) - 1, position, judge, tuple(codes)))
         return MISSING
 

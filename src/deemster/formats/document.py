@@ -65,16 +65,18 @@ class Reading:
         file: The file's name as the user gave it.
         error: The class of error that is raised.
         surrogates: Whether a lone surrogate in a string is kept.
-        odd: Takes what is said of NaN and its like, where reading goes on so that other issues are told too.
+        keeps_not_finite: Whether reading goes on after NaN and its like, so that a later check names all issues.
+        has_not_finite: Whether one was met.
     """
 
     def __init__(
-        self, file: str, *, error: type[InputError], surrogates: bool = False, odd: list[Issue] | None = None
+        self, file: str, *, error: type[InputError], surrogates: bool = False, keeps_not_finite: bool = False
     ) -> None:
         self.file = file
         self.error = error
         self.surrogates = surrogates
-        self.odd = odd
+        self.keeps_not_finite = keeps_not_finite
+        self.has_not_finite = False
 
     def refuse(self, message: str, *, line: int | None = None, column: int | None = None) -> NoReturn:
         """Raise the reader's error about one place.

@@ -14,6 +14,7 @@ How a struct words its messages:
 - The docstring begins with a noun phrase up to the first `.`, `:`, `;` or `,`: "A sample: ..." makes "`x` is no key of
   a sample."
 - `one_of: ClassVar = ("votes", "error")` on a struct says that exactly one of these keys is given.
+- `Annotated[Any, any_shape(One, Other)]` is a field that holds one of several structs.
 - `Meta(title="a label")` names what a value should be, where "text" or "a list" says too little.
 - `Id`, `NonBlank` and `Share` are fields that several formats have.
 - A string with a `pattern` stands in no union with a list or a map: msgspec 0.22 then corrupts memory. `json_schema`
@@ -43,6 +44,8 @@ Id = Annotated[str, Meta(max_length=256, extra_json_schema={"pattern": _PRINTABL
 NonBlank = Annotated[str, Meta(pattern=r"\S")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = "#/$defs/{name}"
+_STRUCTS: dict[str, type[msgspec.Struct]] = {}
 _NOUN = re.compile(r"[^.:;,\n]+")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _REFUSED = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
@@ -63,18 +66,55 @@ class Located(Protocol):
         """The place of a part, as `file:line`."""
 
 
+def any_shape(*shapes: Any, title: str | None = None) -> Meta:
+    """Declares a field that holds one of several structs, which msgspec cannot tell apart.
+
+    The field is `Annotated[Any, any_shape(One, Other)]`. The typed decoder takes anything for it, so its reader decodes
+    each value by the struct that it means.
+
+    Args:
+        shapes: Structs and other types.
+        title: What the field should be, in words.
+    """
+    branches = []
+    for shape in shapes:
+        if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+            _STRUCTS[shape.__name__] = shape
+            branches.append({"$ref": _REFERENCE.format(name=shape.__name__)})
+        else:
+            schema = msgspec.json.schema(shape)
+            branches += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+    return Meta(title=title, extra_json_schema={"anyOf": branches})
+
+
 def json_schema(shape: Any) -> dict[str, Any]:
     """The JSON Schema of a shape.
 
     Args:
         shape: A struct with its constraints, or any type that msgspec knows.
     """
-    (root,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
-    for struct in _structs(inspect.type_info(shape)):
-        keys = getattr(struct, "one_of", ())
-        if keys:
-            parts[struct.__name__]["oneOf"] = [{"required": [key]} for key in keys]
+    root: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    waiting = [shape]
+    while waiting:
+        (first, *_), found = msgspec.json.schema_components(waiting, ref_template=_REFERENCE)
+        root = root or first
+        parts |= found
+        for struct in _structs(waiting):
+            if keys := getattr(struct, "one_of", ()):
+                parts[struct.__name__]["oneOf"] = [{"required": [key]} for key in keys]
+        waiting = [_STRUCTS[name] for name in _names_of_references(parts) if name not in parts]
     return {"$schema": DRAFT, **root, "$defs": dict(sorted(parts.items()))}
+
+
+def _names_of_references(value: Any) -> set[str]:
+    """The structs that a schema refers to."""
+    if isinstance(value, list):
+        return {name for entry in value for name in _names_of_references(entry)}
+    if not isinstance(value, dict):
+        return set()
+    names = {name for entry in value.values() for name in _names_of_references(entry)}
+    return names | ({value["$ref"].rpartition("/")[2]} if isinstance(value.get("$ref"), str) else set())
 
 
 def decode_shape(
@@ -249,10 +289,13 @@ class _Checker:
                 yield (*path, key), f"{prefix}`{key}` is no key of {_noun(schema)}. {did_you_mean(key, known)}"
         elif kind == "required":
             key = error.kind.property
-            may_be_null = _accepts_null(self._resolve(schema["properties"].get(key, {})))
-            hint = "; write null where there is none." if may_be_null else "."
-            yield path, f"{prefix}`{key}` is missing{hint}"
+            wanted = self._resolve(schema["properties"].get(key, {}))
+            words = wanted.get("enum", ())
+            word = "null where there is none" if _accepts_null(wanted) else f"`{words[0]}`" if len(words) == 1 else ""
+            yield path, f"{prefix}`{key}` is missing{'; write ' if word else ''}{word}."
         elif kind in ("oneOf", "oneOfMultipleValid", "oneOfNotValid"):
+            if not isinstance(value, dict):
+                return
             keys = [key for branch in keyword for key in branch["required"]]
             given = [key for key in keys if key in value]
             what = f"gives {listing(given)}" if given else "gives none"
@@ -300,7 +343,7 @@ class _Checker:
             entries = "entry" if len(value) == 1 else "entries"
             return f"{name} is empty." if not value else f"{name} has {len(value)} {entries}; it needs {bound} {limit}."
         if kind == "propertyNames":
-            return f"{name} has a key that is not allowed."
+            return f"{name} has a blank key."
         if kind in ("enum", "const") and isinstance(value, str):
             known = [str(one) for one in (limit if kind == "enum" else [limit]) if one is not None]
             guess = nearest(value, known) if len(known) > 1 else None
@@ -372,14 +415,14 @@ def _compiled(shape: Any) -> tuple[dict[str, Any], Any]:
     return schema, jsonschema_rs.validator_for(schema, offline=True)
 
 
-def _structs(info: Any) -> Iterator[type]:
-    """Every struct inside a type.
+def _structs(shapes: list[Any]) -> Iterator[type]:
+    """Every struct inside some types.
 
     Raises:
         TypeError: A union would crash msgspec: it holds a string with a pattern beside a list or a map.
     """
     seen: set[Any] = set()
-    waiting = [info]
+    waiting = [*inspect.multi_type_info(shapes)]
     while waiting:
         one = waiting.pop()
         if isinstance(one, inspect.UnionType):

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import InputError
 from deemster.formats.document import DEPTH, Document, Reading
 
 DIGITS = 4_000
@@ -96,16 +95,6 @@ class _Parser:
         column = at - self._text.rfind("\n", 0, at)
         self._reading.refuse(message, line=line + self._line, column=column)
 
-    def _odd(self, message: str, at: int) -> None:
-        """Refuse, or note it where reading goes on."""
-        if self._reading.odd is None:
-            self._refuse(message, at)
-            return
-        try:
-            self._refuse(message, at)
-        except InputError as error:
-            self._reading.odd += error.issues
-
     def _skip(self, at: int) -> int:
         found = _SPACE.match(self._text, at)
         return found.end() if found else at
@@ -126,9 +115,11 @@ class _Parser:
     def _number(self, at: int) -> tuple[Any, int]:
         found = _NUMBER.match(self._text, at)
         if found is None:
-            if odd := _NOT_FINITE.match(self._text, at):
-                self._odd(f"`{odd[0]}` is not a finite number. Use null, or quote it if it is text.", at)
-                return float(odd[0]), odd.end()
+            if word := _NOT_FINITE.match(self._text, at):
+                if not self._reading.keeps_not_finite:
+                    self._refuse(f"`{word[0]}` is not a finite number. Use null, or quote it if it is text.", at)
+                self._reading.has_not_finite = True
+                return float(word[0]), word.end()
             what = "the end of the text" if at == len(self._text) else f"`{self._text[at]}`"
             self._refuse(f"This is not JSON: a value was expected, not {what}.", at)
             raise AssertionError

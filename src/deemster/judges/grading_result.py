@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from deemster.datasets.item_files import ITEMS
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import RubricItem
 from deemster.datasets.votes import SCHEMA, Votes
 from deemster.errors import VotesError
+from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
 from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
