@@ -31,7 +31,7 @@ from deemster.stats import (
 from deemster.stats import confusion_tables as tables
 from deemster.stats.cohen_kappa import kappa_from_table
 from deemster.stats.fleiss_gwet import encode_ratings
-from deemster.stats.krippendorff_alpha import _from_table, _from_values, _worth
+from deemster.stats.krippendorff_alpha import _from_table, _from_values, _values_by_level
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 ENVIRONMENT = Path(__file__).parent.parent.parent / ".envs" / "irrcac"
@@ -166,7 +166,7 @@ def test_alpha_is_that_of_the_krippendorff_package(votes):
 @given(panels)
 def test_alpha_without_a_table_of_coincidences_is_alpha_with_it(votes):
     codes, scale = encode_ratings(votes)
-    worth = _worth(LEVELS, scale, ordered=False)
+    worth = _values_by_level(LEVELS, scale, ordered=False)
     units = (codes >= 0).sum(axis=0)
     long, short = _from_table(codes, units, scale, worth), _from_values(codes, units, scale, worth)
     pairable = sum(sum(vote is not None for vote in unit) >= 2 for unit in zip(*votes, strict=True))

@@ -18,7 +18,7 @@ from deemster.alignment.result_models import BootstrapResult
 from deemster.errors import InputError
 from deemster.stats.bootstrap_intervals import acceleration, corrected_interval, percentile_interval
 from deemster.stats.bootstrap_resampling import BLOCK_BYTES, drawn_seed, resample_blocks
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
+from deemster.stats.confidence_interval import ConfidenceInterval
 
 Method: TypeAlias = Literal["percentile", "bca"]
 # From counts, sums and draws to statistics: one function for the data, for replicates and for the jackknife.
@@ -47,15 +47,12 @@ def check_bootstrap_options(*, n_bootstrap: int, confidence_level: float, seed: 
     replicates = _whole_number(n_bootstrap)
     if replicates is None or replicates < 1:
         raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r:.60}.")
-    try:
-        confidence = check_confidence(confidence_level)
-    except (ValueError, TypeError):
-        message = f"`confidence_level` lies strictly between 0 and 1, not {confidence_level!r:.60}."
-        raise InputError(message) from None
-    given = None if seed is None else _whole_number(seed)
-    if seed is not None and (given is None or given < 0):
+    if not isinstance(confidence_level, (int, float, np.number)) or not 0 < confidence_level < 1:
+        raise InputError(f"`confidence_level` lies strictly between 0 and 1, not {confidence_level!r:.60}.")
+    checked_seed = drawn_seed() if seed is None else _whole_number(seed)
+    if checked_seed is None or checked_seed < 0:
         raise InputError(f"`seed` is a whole number from 0 on, not {seed!r:.60}.")
-    return BootstrapOptions(replicates, confidence, drawn_seed(given))
+    return BootstrapOptions(replicates, float(confidence_level), checked_seed)
 
 
 def _whole_number(value: object) -> int | None:

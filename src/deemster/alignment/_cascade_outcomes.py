@@ -156,9 +156,9 @@ def _confidences(block: Block, judge: int) -> tuple[Floats, Floats]:
     confidence, n_answers = np.full((items, criteria), -1.0), np.ones((items, criteria))
     for repeat in block.repeats:
         if repeat.judge == judge:
-            said = int(block.votes[repeat.item, repeat.criterion, judge])
+            voted_code = int(block.votes[repeat.item, repeat.criterion, judge])
             # Repeats that failed or abstained agree with nothing.
-            confidence[repeat.item, repeat.criterion] = repeat.codes.count(said) / len(repeat.codes)
+            confidence[repeat.item, repeat.criterion] = repeat.codes.count(voted_code) / len(repeat.codes)
             n_answers[repeat.item, repeat.criterion] = len(repeat.codes)
     for stated in block.probabilities:
         if stated.judge == judge:

@@ -1,4 +1,4 @@
-"""Means over all items, labelled or not, corrected by what the labelled ones tell of the judge's errors."""
+"""Corrected means: the mean score and MET rates of all items, corrected for the judge's measured errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deemster.stats.debiased_estimates import ppi_mean, rogan_gladen
 
 
 def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> CorrectedMeans | None:
-    """The mean true score and the MET rates over all items, though people labelled only some.
+    """Estimate the mean true score and the MET rates over all items, though people labelled only some.
 
-    Right only where the labelled items were drawn at random from all: then the judge errs on the others as it does on
-    them. The score is prediction-powered (PPI++): items with a true and a predicted score tell how far the judge can be
-    trusted, items with a predicted score alone add precision. The rate of a binary criterion is that of the final
-    verdicts on all items, corrected by their sensitivity and specificity on labelled ones (Rogan, Gladen); its interval
-    takes the two as independent, which makes it wider than it need be. Items are taken as independent of each other.
+    The estimates are right only where the labelled items were drawn at random from all items. The score is
+    prediction-powered (PPI++): items with a true and a predicted score measure the judge's errors, items with a
+    predicted score alone add precision. The rate of a binary criterion is that of the final verdicts on all items,
+    corrected by their sensitivity and specificity on labelled ones (Rogan, Gladen); its interval takes the two as
+    independent, which makes it wider than it need be. Items are taken as independent of each other.
 
     Args:
         votes: The labelled votes.
@@ -45,11 +45,11 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
 
 
 def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedScore | None:
-    """A labelled item with a gap in its truth has no true score, and counts with those that have no label."""
+    """An item whose truth has a gap has no true score, and counts as unlabelled."""
     both = ~np.isnan(votes.predicted) & ~np.isnan(votes.true)
     partly = votes.predicted[np.isnan(votes.true)]
     unlabelled = np.concatenate([bare, partly])
-    # Sorted, so that the order of the file does not reach the last digit of a sum.
+    # Sorted, so that the order of the file cannot change the last digit of a sum.
     unlabelled = np.sort(unlabelled[~np.isnan(unlabelled)])
     if not both.any() or not len(unlabelled):
         return None
@@ -69,14 +69,14 @@ def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedSc
 def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> CorrectedMetRate:
     truth, final = column.truth_classes, column.final_classes
     covered = (truth >= 0) & (final >= 0)
-    met, said = truth[covered] == 0, final[covered] == 0
+    met, called_met = truth[covered] == 0, final[covered] == 0
     n_positive, n_negative = int(met.sum()), int((~met).sum())
-    # The worst case of a binary criterion is no stand-in for an abstention, so it need not be told apart here.
+    # On a binary criterion an abstention never takes the worst class, so one code does for all rows.
     seen = np.concatenate([final, column.classes.from_codes(others, column.criterion.worst)])
     seen = seen[seen >= 0]
     observed = float((seen == 0).mean()) if len(seen) else None
-    sensitivity = float(said[met].mean()) if n_positive else None
-    specificity = float((~said[~met]).mean()) if n_negative else None
+    sensitivity = float(called_met[met].mean()) if n_positive else None
+    specificity = float((~called_met[~met]).mean()) if n_negative else None
     result = None
     if observed is not None and sensitivity is not None and specificity is not None:
         result = rogan_gladen(

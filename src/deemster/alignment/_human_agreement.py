@@ -1,4 +1,4 @@
-"""Agreement among the human annotators: the ceiling that a judge is measured against."""
+"""Human agreement: how annotators agree among each other, the ceiling for any judge."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_annotators(votes: LabelledVotes) -> Annotators:
 
 def _consensus_codes(criterion: Criterion, codes: Codes) -> Codes:
     """The consensus of each row of labels; missing where there is none."""
-    # Few distinct rows recur often: each is settled once.
+    # A few distinct rows recur often, so the consensus of each is computed once.
     distinct, which = np.unique(codes, axis=0, return_inverse=True)
     settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
     return settled[which.reshape(-1)]
@@ -170,11 +170,11 @@ class _AnnotatorSums:
 def human_agreement(
     votes: LabelledVotes, *, replicates: int = 0, seed: int = 0, confidence: float = 0.95
 ) -> HumanAgreement | None:
-    """How people agree among each other, and how far the judges are from that.
+    """Measure how people agree among each other, and how far the judges are from that.
 
     Each annotator in turn is compared with the consensus of all others; the ceiling is the mean over annotators. The
-    panel and every judge face the same references, on the cells where the annotator who was set aside has a label, and
-    are averaged in the same way. An accuracy pools cells; a kappa is the mean over criteria.
+    panel and every judge are compared with the same references, on the cells where the annotator who was left out has a
+    label, and are averaged in the same way. An accuracy pools cells; a kappa is the mean over criteria.
 
     Args:
         votes: The labelled votes.
@@ -245,7 +245,7 @@ def _annotators(annotators: Annotators, sides: Floats, counts: list[tuple[int, .
 
 
 def _judged(votes: LabelledVotes, sides: Floats, counts: list[tuple[int, ...]]) -> list[ReferenceAgreement]:
-    """The panel and every judge, each as the mean over the people who were set aside."""
+    """The panel and every judge, each as the mean over the annotators who were left out."""
     return [
         ReferenceAgreement(
             name=name,

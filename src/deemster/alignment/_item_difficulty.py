@@ -1,4 +1,4 @@
-"""Which items judges dispute, and which they miss."""
+"""Item difficulty: which items the judges dispute, and which they get wrong."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SHOWN = 20
 
 
 def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMetrics, ...] | None:
-    """The most disputed items; of equally disputed ones the hardest, of equally hard ones by id.
+    """Find the most disputed items; among equally disputed ones the hardest first, then by id.
 
     Difficulty is the share of covered votes that miss the truth. Dispute is the mean, over criteria with m ≥ 2 votes,
     of 1 - Σn_k(n_k - 1)/(m(m - 1)): the chance that two judges drawn at random differ.
 
     Returns:
-        None where no judge cast a vote that counts.
+        None where no judge cast a usable vote.
 
     References: F. M. Lord, M. R. Novick, Statistical theories of mental test scores (1968); J. L. Fleiss, Measuring
     nominal scale agreement among many raters, Psychological Bulletin 76 (1971).
@@ -46,7 +46,7 @@ def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMe
     if not n_cast:
         return None
     difficulty, dispute = quotient(missed, covered), quotient(unequal, criteria)
-    # Rounded for the order only: sums of thirds in another order must not decide between equal items.
+    # Rounded for sorting only: rounding errors must not decide between equal items.
     hard, split = (-np.nan_to_num(values, nan=-1.0).round(12) for values in (difficulty, dispute))
     last = min(limit, len(split)) - 1
     near = np.flatnonzero(split <= np.partition(split, last)[last])

@@ -1,4 +1,4 @@
-"""Whether the probabilities that judges state come true."""
+"""Judge calibration: whether the probabilities that judges state come true."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class _Stated(NamedTuple):
 
 
 def judge_calibration(votes: LabelledVotes, *, confidence: float = 0.95) -> tuple[CalibrationMetrics, ...] | None:
-    """How far each judge's probabilities can be taken at their word, on binary and on multi-choice criteria.
+    """How well each judge's probabilities are calibrated, on binary and on multi-choice criteria.
 
-    A cell counts where it has a probability, and both the vote and the truth count by the mode. Binary: P(MET) against
-    whether the truth is MET. Multi-choice: the Brier score sums over options; the calibration error and the curve look
-    at the most probable option and whether it is the truth. Where several judges state probabilities, all of them
-    together come last, with None for the judge.
+    A cell is used where it has a probability, and the modes leave out neither the vote nor the truth. Binary: P(MET)
+    against whether the truth is MET. Multi-choice: the Brier score sums over options; the calibration error and the
+    curve look at the most probable option and whether it is the truth. Where several judges state probabilities, all of
+    them together come last, with None for the judge.
 
     Returns:
         None where no judge states a probability on a labelled cell.
@@ -50,10 +50,10 @@ def judge_calibration(votes: LabelledVotes, *, confidence: float = 0.95) -> tupl
             continue
         judges = np.unique(stated.judges).tolist()
         for judge in [*judges, None] if len(judges) > 1 else judges:
-            mine = slice(None) if judge is None else stated.judges == judge
+            own = slice(None) if judge is None else stated.judges == judge
             name = None if judge is None else votes.judges[judge]
-            found.append(_metrics(name, scale, stated.outcomes[mine], stated.chances[mine], confidence))
-    # Judges first, in the order of the panel; what all of them come to stands last.
+            found.append(_metrics(name, scale, stated.outcomes[own], stated.chances[own], confidence))
+    # Judges in the order of the panel, then all of them together.
     found.sort(key=lambda one: len(votes.judges) if one.judge_id is None else votes.judges.index(one.judge_id))
     return tuple(found) or None
 
@@ -100,7 +100,7 @@ def _stated_probabilities(votes: LabelledVotes, column: CriterionColumn) -> _Sta
                 chances.append(stated)
     if not rows:
         return _Stated(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros((0, 1)))
-    # By item, so that the order of the file does not reach the last digit of a sum.
+    # Sorted by item, so that the order of the file cannot change the last digit of a sum.
     order = np.lexsort((judges, rows))
     at, who = np.array(rows, dtype=np.intp)[order], np.array(judges, dtype=np.intp)[order]
     outcomes = _outcomes(column)[truth[at]]
@@ -109,7 +109,7 @@ def _stated_probabilities(votes: LabelledVotes, column: CriterionColumn) -> _Sta
 
 
 def _outcomes(column: CriterionColumn) -> Indices:
-    """What each class means as an outcome; -1 for an abstention, which no probability speaks of."""
+    """What each class means as an outcome; -1 for an abstention, which has no probability."""
     if column.classes.kind == "binary":
         return np.array([1] + [0] * (column.classes.size - 1), dtype=np.intp)
     scored = column.criterion.scored
@@ -119,7 +119,7 @@ def _outcomes(column: CriterionColumn) -> Indices:
 def _join(parts: list[_Stated]) -> _Stated | None:
     if not parts:
         return None
-    # An option that a criterion does not have is one of probability 0: it changes no score.
+    # An option that a criterion lacks gets the probability 0, which changes no score.
     width = max(part.chances.shape[1] for part in parts)
     padded = [np.pad(part.chances, ((0, 0), (0, width - part.chances.shape[1]))) for part in parts]
     return _Stated(

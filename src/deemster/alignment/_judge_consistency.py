@@ -1,4 +1,4 @@
-"""Whether a judge that is asked again says the same."""
+"""Judge consistency: whether a judge that is asked again gives the same verdict."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from deemster.stats.nan_arithmetic import float_or_none
 
 
 def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | None:
-    """How each judge repeats itself, over the cells where two of its repeats or more count.
+    """How consistently each judge repeats its verdicts, over the cells with two usable repeats or more.
 
-    Failed repeats do not count, and abstentions by the mode. Alpha takes the repeats of a cell as raters, criterion by
-    criterion, and is the mean over criteria.
+    Failed repeats are left out; the mode decides about abstentions. Alpha takes the repeats of a cell as raters,
+    criterion by criterion, and is the mean over criteria.
 
     Returns:
         None where no judge was asked twice.
@@ -31,16 +31,16 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
     counts = _repeat_counts(votes)
     found = []
     for place, name in enumerate(votes.judges):
-        mine = [
+        own = [
             (column.classes, tables[place])
             for column, tables in zip(votes.columns, counts, strict=True)
             if len(tables[place])
         ]
-        if not mine:
+        if not own:
             continue
-        cells = [table.sum(axis=1) for _, table in mine]
+        cells = [table.sum(axis=1) for _, table in own]
         totals = np.concatenate(cells)
-        equal = np.concatenate([(table * (table - 1)).sum(axis=1) for _, table in mine])
+        equal = np.concatenate([(table * (table - 1)).sum(axis=1) for _, table in own])
         shares = equal / (totals * (totals - 1))
         alphas = [
             float_or_none(
@@ -50,7 +50,7 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
                     units=len(table),
                 )
             )
-            for classes, table in mine
+            for classes, table in own
         ]
         found.append(
             JudgeConsistency(
@@ -66,7 +66,7 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
 
 
 def _repeat_counts(votes: LabelledVotes) -> list[list[Floats]]:
-    """For each column and judge: repeats by class ``[cells, K]``, of the cells with two that count or more."""
+    """For each column and judge: repeats by class ``[cells, K]``, of the cells with two usable repeats or more."""
     columns = {source: column.index for column in votes.columns for source in column.sources}
     codes: list[list[list[tuple[int, ...]]]] = [[[] for _ in votes.judges] for _ in votes.columns]
     worst: list[list[list[int]]] = [[[] for _ in votes.judges] for _ in votes.columns]
@@ -87,9 +87,9 @@ def _count_classes(cells: list[tuple[int, ...]], worst: list[int], classes: Verd
     if not cells:
         return np.zeros((0, classes.size))
     width = max(map(len, cells))
-    padded: Codes = np.array([(*said, *(MISSING,) * (width - len(said))) for said in cells], dtype=np.int16)
+    padded: Codes = np.array([(*cell, *(MISSING,) * (width - len(cell))) for cell in cells], dtype=np.int16)
     found = classes.from_codes(padded, np.array(worst, dtype=np.int16))
     table = vote_counts(found.T.astype(np.int64), classes.size)
     several: Floats = table[table.sum(axis=1) >= 2]
-    # In an order of their own, so that the order of the file does not reach the last digit of a sum.
+    # Sorted, so that the order of the file cannot change the last digit of a sum.
     return several[np.lexsort(several.T)]

@@ -148,7 +148,8 @@ class ScoreSums:
         for comparison in self.comparisons:
             own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=self.z)
             names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
-            values |= {(*comparison.scope, name): own[source] for name, source in names.items()}
+            for name, source in names.items():
+                values[*comparison.scope, name] = own[source]
             if comparison.linear:
                 n = sums[comparison.features[0]]
                 for name, feature in zip(("spearman", "kendall"), comparison.features[7:], strict=True):
@@ -256,12 +257,12 @@ def _compare_scores(
             "pearson": pearson(x, t, confidence=confidence),
         }
         bias, scale = systematic_bias(x, t, confidence=confidence), score_scale(x, t)
+        of_truth, own = true_features(t), predicted_features(x, t, counts=counts if linear else None)
         # Comparisons on the same items share the features of the truth.
         shared = next((each.features[:3] for each in found if np.array_equal(each.scored, scored)), None)
         if shared is None:
             shared = tuple(range(len(rows), len(rows) + 3))
-            rows += _spread_rows(true_features(t), scored)
-        own = predicted_features(x, t, counts=counts if linear else None)
+            rows += _spread_rows(of_truth, scored)
         features = (*shared, *range(len(rows), len(rows) + len(own)))
         rows += _spread_rows(own, scored)
         found.append(ScoreComparison(scope, scored, x, t, features, linear, correlations, bias, scale))

@@ -1,4 +1,4 @@
-"""Whether judges agree better with people by one wording than by another."""
+"""Whether judges agree better with people by one wording of a criterion than by another."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class AgreementGain(msgspec.Struct, frozen=True, kw_only=True):
         after: The same after.
         better: Items that agree more than before.
         worse: Items that agree less.
-        p_value: One-sided: how likely so large a gain is where neither wording is the better one; None without an item.
-        method: How it was found.
+        p_value: One-sided: the chance of so large a gain where neither wording is better; None without an item.
+        method: The method of the test.
     """
 
     n: int
@@ -40,7 +40,7 @@ class AgreementGain(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.before is None or self.after is None else self.after - self.before
 
 
-def verdict_agreement(criterion: Criterion, said: int, truth: int) -> float:
+def verdict_agreement(criterion: Criterion, verdict: int, truth: int) -> float:
     """How far a verdict agrees with the truth, from 0 to 1.
 
     On an ordinal scale every step away costs the same. An abstention agrees with an abstention alone, and a reply that
@@ -48,31 +48,33 @@ def verdict_agreement(criterion: Criterion, said: int, truth: int) -> float:
 
     Args:
         criterion: What was judged.
-        said: The code of the verdict; a negative one is a reply that could not be read.
+        verdict: The code of the verdict; a negative one is a reply that could not be read.
         truth: The code that people gave.
 
     >>> verdict_agreement(Criterion("Is it right?"), 0, 0), verdict_agreement(Criterion("Is it right?"), 2, 0)
     (1.0, 0.0)
     """
-    if said < 0 or truth in criterion.abstentions or said in criterion.abstentions:
-        return float(said in criterion.abstentions and truth in criterion.abstentions)
-    mine, theirs = criterion.positions[said], criterion.positions[truth]
-    if mine is None or theirs is None:
-        return float(said == truth)
-    return 1.0 - abs(mine - theirs) / (len(criterion.scored) - 1)
+    if verdict < 0 or truth in criterion.abstentions or verdict in criterion.abstentions:
+        return float(verdict in criterion.abstentions and truth in criterion.abstentions)
+    position, true_position = criterion.positions[verdict], criterion.positions[truth]
+    if position is None or true_position is None:
+        return float(verdict == truth)
+    return 1.0 - abs(position - true_position) / (len(criterion.scored) - 1)
 
 
-def verdict_agreements(criterion: Criterion, said: Sequence[int | None], truths: Sequence[int]) -> list[float | None]:
+def verdict_agreements(
+    criterion: Criterion, verdicts: Sequence[int | None], truths: Sequence[int]
+) -> list[float | None]:
     """How far each verdict agrees with its truth; None where either is missing.
 
     Args:
         criterion: What was judged.
-        said: The code of each verdict; None where there is none.
+        verdicts: The code of each verdict; None where there is none.
         truths: The code that people gave; `MISSING` where they gave none.
     """
     return [
         None if code is None or truth == MISSING else verdict_agreement(criterion, code, truth)
-        for code, truth in zip(said, truths, strict=True)
+        for code, truth in zip(verdicts, truths, strict=True)
     ]
 
 
@@ -84,7 +86,7 @@ def compare_agreement(
     clusters: Sequence[Hashable] | None = None,
     seed: int = 0,
 ) -> AgreementGain:
-    """How much better the same items agree, and whether that is more than noise.
+    """Compare the agreement of the same items before and after, and test whether the gain is more than noise.
 
     The test is the sign-flip permutation test of the paired differences, one-sided. Where agreement is 0 or 1 and items
     are their own clusters it is McNemar's exact test: half the two-sided p-value, if the gain is positive.
@@ -94,7 +96,7 @@ def compare_agreement(
         after: The same after.
         labelled: How many of the items have a truth; all unless given.
         clusters: The cluster of each item; the items of one change signs together.
-        seed: Of the draws, where the test is not exact.
+        seed: The seed of the draws, where the test is not exact.
 
     Raises:
         ValueError: There are not as many agreements after as before, or not one cluster for each.
@@ -125,12 +127,12 @@ def compare_agreement(
 def lowest_p_value(
     before: Sequence[float | None], *, clusters: Sequence[Hashable] | None = None, seed: int = 0
 ) -> float:
-    """The p-value of a wording by which every item agrees fully: no wording can reach a lower one.
+    """The p-value of a perfect wording, by which every item agrees fully: no wording can reach a lower one.
 
     Args:
         before: The agreement of each item; None where it has none.
         clusters: The cluster of each item.
-        seed: Of the draws, where the test is not exact.
+        seed: The seed of the draws, where the test is not exact.
 
     >>> lowest_p_value([1.0, 0.0, 0.0, 0.0, None])
     0.125

@@ -62,10 +62,10 @@ def annotator_tests(
     tests = {}
     for column in votes.columns:
         labels = _label_numbers(column.classes)
-        said = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
+        verdicts = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
         people = column.classify(annotators.labels[column.index])
         tests[column.name] = alternative_annotator_test(
-            labels(column.classify(said)),
+            labels(column.classify(verdicts)),
             {name: labels(people[:, place]) for place, name in enumerate(annotators.names)},
             ordinal=column.classes.kind == "ordinal",
             epsilon=epsilon,
@@ -112,6 +112,6 @@ def latent_truth(
 def _label_numbers(classes: VerdictClasses) -> Callable[[Codes], list[float]]:
     """From classes to what is compared, NaN for none: values on a scale, else the class itself."""
     ordinal = classes.kind == "ordinal"
-    worth = [value if ordinal else float(place) for place, value in enumerate(classes.values)]
-    table = np.array([*worth, None], dtype=np.float64)
+    class_numbers = [value if ordinal else float(place) for place, value in enumerate(classes.values)]
+    table = np.array([*class_numbers, None], dtype=np.float64)
     return lambda found: table[found].tolist()

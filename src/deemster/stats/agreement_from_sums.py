@@ -67,9 +67,9 @@ def quadratic_agreement(size: int) -> Floats:
     array([1.  , 0.75, 0.  ])
     """
     place = np.arange(size)
-    apart = np.square(np.abs(place[:, None] - place[None, :]).astype(np.float64))
-    worst = apart.max(initial=0.0)
-    return 1 - apart / worst if worst > 0 else np.ones(apart.shape)
+    distance = np.square(np.abs(place[:, None] - place[None, :]).astype(np.float64))
+    worst = distance.max(initial=0.0)
+    return 1 - distance / worst if worst > 0 else np.ones(distance.shape)
 
 
 def coincidence_shares(counts: ArrayLike) -> Floats:
@@ -141,18 +141,18 @@ def squared_differences(margins: ArrayLike, level: Level, *, values: ArrayLike |
     """
     totals = np.asarray(margins, dtype=np.float64)
     size = totals.shape[-1]
-    worth = np.arange(size, dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
+    class_values = np.arange(size, dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
     if level == "nominal":
         return 1 - np.eye(size)
     if level == "ordinal":
         # Twice the mid-rank of each class, centred: the sum between two classes is half the difference of theirs.
-        ranks = totals @ order_signs(worth).T
+        ranks = totals @ order_signs(class_values).T
         return np.square((ranks[..., :, None] - ranks[..., None, :]) / 2)
-    apart = worth[:, None] - worth[None, :]
+    distance = class_values[:, None] - class_values[None, :]
     if level == "interval":
-        return np.square(apart)
-    both = worth[:, None] + worth[None, :]
-    return np.square(np.divide(apart, both, out=np.zeros(both.shape), where=both != 0))
+        return np.square(distance)
+    both = class_values[:, None] + class_values[None, :]
+    return np.square(np.divide(distance, both, out=np.zeros(both.shape), where=both != 0))
 
 
 def alpha_from_coincidences(

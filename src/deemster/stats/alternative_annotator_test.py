@@ -106,7 +106,10 @@ def alternative_annotator_test(
     wins = [
         _wins(judged, people[place], np.delete(people, place, axis=0), ordinal=ordinal) for place in range(len(people))
     ]
-    raw = [_p_value(mine.astype(int) - his, epsilon) if his.size >= min_items else None for his, mine in wins]
+    raw = [
+        _p_value(annotator_better.astype(int) - judge_better, epsilon) if judge_better.size >= min_items else None
+        for judge_better, annotator_better in wins
+    ]
     return _verdict(tuple(named), wins, raw, epsilon=epsilon, q=q)
 
 
@@ -121,14 +124,14 @@ def _verdict(
     family = benjamini_yekutieli(raw, level=q)
     trials = {
         name: AnnotatorTrial(
-            n=his.size,
-            judge_wins=float(his.mean()) if his.size else None,
-            annotator_wins=float(mine.mean()) if his.size else None,
+            n=judge_better.size,
+            judge_wins=float(judge_better.mean()) if judge_better.size else None,
+            annotator_wins=float(annotator_better.mean()) if judge_better.size else None,
             p_value=p,
             adjusted_p=adjusted,
             rejected=rejected,
         )
-        for name, (his, mine), p, adjusted, rejected in zip(
+        for name, (judge_better, annotator_better), p, adjusted, rejected in zip(
             names, wins, raw, family.adjusted, family.rejected, strict=True
         )
     }
@@ -177,9 +180,9 @@ def _wins(
         gaps = np.square(rest - labels) if ordinal else np.where(np.isnan(rest), np.nan, rest != labels)
         return np.asarray(np.nansum(gaps, axis=0) / counts)
 
-    his, mine = distance(judge[usable]), distance(annotator[usable])
-    slack = 1e-12 * (1 + np.maximum(his, mine))
-    return np.asarray(his <= mine + slack), np.asarray(mine <= his + slack)
+    from_judge, from_annotator = distance(judge[usable]), distance(annotator[usable])
+    slack = 1e-12 * (1 + np.maximum(from_judge, from_annotator))
+    return np.asarray(from_judge <= from_annotator + slack), np.asarray(from_annotator <= from_judge + slack)
 
 
 def _p_value(differences: NDArray[np.int64], epsilon: float) -> float:

@@ -68,11 +68,11 @@ def disagreement(size: int, kind: Weighting, *, positions: ArrayLike | None = No
     if kind == "nominal":
         return 1 - np.eye(size)
     place = np.arange(size) if positions is None else np.asarray(positions, dtype=np.float64)
-    apart = np.abs(place[:, None] - place[None, :]).astype(np.float64)
+    distance = np.abs(place[:, None] - place[None, :]).astype(np.float64)
     if kind == "linear":
-        return apart
+        return distance
     if kind == "quadratic":
-        return np.square(apart)
+        return np.square(distance)
     raise ValueError(f"Weights are nominal, linear, quadratic or a matrix, not {kind!r}.")
 
 
@@ -82,9 +82,9 @@ def agreement(weights: ArrayLike) -> Floats:
     >>> agreement(disagreement(3, "quadratic"))[0]
     array([1.  , 0.75, 0.  ])
     """
-    apart = np.asarray(weights, dtype=np.float64)
-    worst = apart.max(initial=0.0)
-    return 1 - apart / worst if worst > 0 else np.ones(apart.shape)
+    distance = np.asarray(weights, dtype=np.float64)
+    worst = distance.max(initial=0.0)
+    return 1 - distance / worst if worst > 0 else np.ones(distance.shape)
 
 
 def accuracy(tables: ArrayLike) -> Floats:
@@ -268,11 +268,14 @@ def kendall(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     """
     t = stack(tables)
     higher = order_signs(np.arange(t.shape[-1]) if positions is None else positions)
-    apart = np.abs(higher)
+    distance = np.abs(higher)
     rows, columns = row_sums(t), column_sums(t)
     # Every pair of pairs is met from both ends, above and below the line alike.
     excess = np.einsum("...ij,...ij->...", t, higher @ t @ higher.T)
-    untied = np.einsum("...i,...i->...", rows @ apart, rows), np.einsum("...i,...i->...", columns @ apart, columns)
+    untied = (
+        np.einsum("...i,...i->...", rows @ distance, rows),
+        np.einsum("...i,...i->...", columns @ distance, columns),
+    )
     enough = table_sums(t) >= 3
     spread = np.sqrt(untied[0] * untied[1])
     return np.clip(quotient(excess, np.where(enough, spread, 0.0)), -1, 1)
@@ -285,10 +288,13 @@ def pearson(tables: ArrayLike, values: ArrayLike) -> Floats:
     0.8462
     """
     t = stack(tables)
-    worth = np.asarray(values, dtype=np.float64)
+    class_values = np.asarray(values, dtype=np.float64)
     rows, columns = t.sum(axis=-1), t.sum(axis=-2)
     n = rows.sum(axis=-1)
-    x, y = worth - quotient(rows @ worth, n)[..., None], worth - quotient(columns @ worth, n)[..., None]
+    x, y = (
+        class_values - quotient(rows @ class_values, n)[..., None],
+        class_values - quotient(columns @ class_values, n)[..., None],
+    )
     joint = np.einsum("...i,...ij,...j->...", x, t, y)
     varied = (n >= 3) & ((rows > 0).sum(axis=-1) > 1) & ((columns > 0).sum(axis=-1) > 1)
     spread = np.sqrt((rows * x * x).sum(axis=-1)) * np.sqrt((columns * y * y).sum(axis=-1))
@@ -302,8 +308,8 @@ def rmse(tables: ArrayLike, values: ArrayLike) -> Floats:
     0.5000000000000001
     """
     t = stack(tables)
-    apart = disagreement(t.shape[-1], "quadratic", positions=values)
-    return np.sqrt(quotient(np.einsum("...ij,ij->...", t, apart), table_sums(t)))
+    distance = disagreement(t.shape[-1], "quadratic", positions=values)
+    return np.sqrt(quotient(np.einsum("...ij,ij->...", t, distance), table_sums(t)))
 
 
 def mae(tables: ArrayLike, values: ArrayLike) -> Floats:
@@ -313,8 +319,8 @@ def mae(tables: ArrayLike, values: ArrayLike) -> Floats:
     0.5
     """
     t = stack(tables)
-    apart = disagreement(t.shape[-1], "linear", positions=values)
-    return quotient(np.einsum("...ij,ij->...", t, apart), table_sums(t))
+    distance = disagreement(t.shape[-1], "linear", positions=values)
+    return quotient(np.einsum("...ij,ij->...", t, distance), table_sums(t))
 
 
 def one_against_rest(tables: ArrayLike) -> Floats:

@@ -72,48 +72,48 @@ def krippendorff_alpha(
     >>> sorted(krippendorff_alpha(votes, level=("nominal", "ordinal")))
     ['nominal', 'ordinal']
     """
-    asked = (level,) if isinstance(level, str) else tuple(level)
-    for name in asked:
+    levels = (level,) if isinstance(level, str) else tuple(level)
+    for name in levels:
         if name not in LEVELS:
             raise ValueError(f"A level is {', '.join(LEVELS)}, not {name!r}.")
     codes, scale = encode_ratings(data, labels=labels)
-    worth = _worth(asked, scale, ordered=labels is not None)
+    values_by_level = _values_by_level(levels, scale, ordered=labels is not None)
     held = codes >= 0
     units = held.sum(axis=0)
     n, votes = int((units >= 2).sum()), int(units[units >= 2].sum())
-    way = _from_table if len(scale) <= WIDEST_TABLE else _from_values
-    values = way(codes, units, scale, worth)
+    compute = _from_table if len(scale) <= WIDEST_TABLE else _from_values
+    values = compute(codes, units, scale, values_by_level)
     missing = int(codes.size - held.sum())
     results = {
         name: Alpha(value=values[name] if n >= 2 else None, level=name, n=n, votes=votes, missing=missing)
-        for name in asked
+        for name in levels
     }
-    return results[asked[0]] if isinstance(level, str) else results
+    return results[levels[0]] if isinstance(level, str) else results
 
 
-def _worth(asked: Sequence[Level], scale: Labels, *, ordered: bool) -> dict[Level, Floats]:
+def _values_by_level(levels: Sequence[Level], scale: Labels, *, ordered: bool) -> dict[Level, Floats]:
     """What each label is worth at each level: its place, or its own value."""
     places = np.arange(len(scale), dtype=np.float64)
-    worth: dict[Level, Floats] = {}
+    values_by_level: dict[Level, Floats] = {}
     numbers = all(isinstance(label, int | float) for label in scale)
-    for name in asked:
+    for name in levels:
         if name in {"interval", "ratio"}:
             if not numbers or not np.isfinite(np.array(scale, dtype=np.float64)).all():
                 raise ValueError(f"The {name} level needs labels that are finite numbers.")
-            worth[name] = np.array(scale, dtype=np.float64)
-            if name == "ratio" and (worth[name] < 0).any():
+            values_by_level[name] = np.array(scale, dtype=np.float64)
+            if name == "ratio" and (values_by_level[name] < 0).any():
                 raise ValueError("The ratio level has a true zero, so no label may be negative.")
         else:
             if name == "ordinal" and not numbers and not ordered:
                 raise ValueError("The order of words is not that of the alphabet: give the scale as `labels`.")
-            worth[name] = places
-    return worth
+            values_by_level[name] = places
+    return values_by_level
 
 
-def _from_table(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Floats]) -> dict[Level, float | None]:
+def _from_table(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level, Floats]) -> dict[Level, float | None]:
     """Alpha from the table of coincidences, made once for all levels."""
     if not scale:
-        return dict.fromkeys(worth)
+        return dict.fromkeys(by_level)
     counts = vote_counts(codes, len(scale))
     pairable = units >= 2
     weights = np.where(pairable, 1 / np.maximum(units - 1, 1), 0.0)
@@ -122,57 +122,61 @@ def _from_table(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Fl
     single = np.count_nonzero(pairable @ counts) < 2
     return {
         name: None if single else float_or_none(alpha_from_coincidences(observed, name, values=values).item())
-        for name, values in worth.items()
+        for name, values in by_level.items()
     }
 
 
-def _from_values(codes: Codes, units: Codes, scale: Labels, worth: dict[Level, Floats]) -> dict[Level, float | None]:
+def _from_values(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level, Floats]) -> dict[Level, float | None]:
     """Alpha without a table of coincidences, for scores that hardly repeat."""
-    kept = codes[:, units >= 2].T
-    held = kept >= 0
+    paired_codes = codes[:, units >= 2].T
+    held = paired_codes >= 0
     answers: dict[Level, float | None] = {}
-    for name, values in worth.items():
+    for name, values in by_level.items():
         if name == "nominal":
-            answers[name] = _nominal(kept, held, len(scale))
+            answers[name] = _nominal(paired_codes, held, len(scale))
             continue
         if name == "ratio":
-            answers[name] = _ratio(kept, held, values)
+            answers[name] = _ratio(paired_codes, held, values)
             continue
-        amounts = np.full(kept.shape, np.nan)
+        amounts = np.full(paired_codes.shape, np.nan)
         # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
-        amounts[held] = centred_ranks(kept[held].astype(np.float64)) if name == "ordinal" else values[kept[held]]
+        amounts[held] = (
+            centred_ranks(paired_codes[held].astype(np.float64)) if name == "ordinal" else values[paired_codes[held]]
+        )
         if held.any():
             amounts -= np.nanmean(amounts)
         answers[name] = float_or_none(interval_alpha(spread_features(amounts).sum(axis=0)).item())
     return answers
 
 
-def _nominal(kept: Codes, held: np.ndarray[Any, Any], size: int) -> float | None:
+def _nominal(paired_codes: Codes, held: np.ndarray[Any, Any], size: int) -> float | None:
     votes = held.sum(axis=1)
     total = int(votes.sum())
-    cells, sizes = np.unique((np.arange(len(kept))[:, None] * size + kept)[held], return_counts=True)
+    cells, sizes = np.unique((np.arange(len(paired_codes))[:, None] * size + paired_codes)[held], return_counts=True)
     agreeing = float((sizes * (sizes - 1) / (votes[cells // size] - 1)).sum())
-    apart = total * total - float(np.square(np.bincount(kept[held], minlength=size)).sum())
-    return 1 - (total - 1) * (total - agreeing) / apart if apart else None
+    disagreement = total * total - float(np.square(np.bincount(paired_codes[held], minlength=size)).sum())
+    return 1 - (total - 1) * (total - agreeing) / disagreement if disagreement else None
 
 
-def _ratio(kept: Codes, held: np.ndarray[Any, Any], values: Floats) -> float | None:
+def _ratio(paired_codes: Codes, held: np.ndarray[Any, Any], values: Floats) -> float | None:
     votes = held.sum(axis=1)
     total = int(votes.sum())
-    seen = np.zeros(len(kept))
-    raters = kept.shape[1]
+    seen = np.zeros(len(paired_codes))
+    raters = paired_codes.shape[1]
     for i in range(raters):
         for j in range(i + 1, raters):
             both = held[:, i] & held[:, j]
-            a, b = values[kept[both, i]], values[kept[both, j]]
+            a, b = values[paired_codes[both, i]], values[paired_codes[both, j]]
             summed = a + b
             seen[both] += 2 * np.square(np.divide(a - b, summed, out=np.zeros(len(a)), where=summed != 0))
-    margins = np.bincount(kept[held], minlength=len(values)).astype(np.float64)
+    margins = np.bincount(paired_codes[held], minlength=len(values)).astype(np.float64)
     chance = 0.0
     # In blocks of rows: all pairs of ten thousand values would not fit.
     for start in range(0, len(values), _BLOCK):
         rows = slice(start, start + _BLOCK)
         summed = values[rows, None] + values[None, :]
-        apart = np.divide(values[rows, None] - values[None, :], summed, out=np.zeros(summed.shape), where=summed != 0)
-        chance += float(margins[rows] @ np.square(apart) @ margins)
+        disagreement = np.divide(
+            values[rows, None] - values[None, :], summed, out=np.zeros(summed.shape), where=summed != 0
+        )
+        chance += float(margins[rows] @ np.square(disagreement) @ margins)
     return 1 - (total - 1) * float((seen / (votes - 1)).sum()) / chance if chance else None
