@@ -11,7 +11,8 @@ from deemster.alignment import cascade_calibration as cascade
 from deemster.alignment.cascade_calibration import calibrate_cascade
 from deemster.datasets import Votes
 from deemster.errors import InputError
-from deemster.report.cascade_report import cascade_markdown
+from deemster.report.cascade_report import cascade_sections
+from deemster.report.markdown_report import render_markdown
 from tests.alignment.make_votes import DEPTH, FACTS, PADDING, votes_value
 
 COSTS = {"cheap": 1.0, "strong": 10.0}
@@ -171,7 +172,7 @@ def test_a_small_fresh_run_is_promised_less_exactly_than_the_long_run():
         ({"costs": {"cheap": float("nan"), "strong": 1}}, "The cost of `cheap`"),
         ({"tolerance": 1}, "`tolerance`"),
         ({"tolerance": "small"}, "`tolerance`"),
-        ({"confidence": 2}, "`confidence_level`"),
+        ({"confidence": 2}, "`confidence`"),
         ({"fresh_items": 0}, "`fresh_items`"),
         ({"fresh_items": 2.5}, "`fresh_items`"),
         ({"seed": -1}, "`seed`"),
@@ -203,14 +204,14 @@ def test_votes_that_cannot_tell_are_refused(rows, message):
 
 
 def test_the_report_says_what_to_choose():
-    shown = cascade_markdown(calibrated(FOUR))
+    shown = render_markdown(cascade_sections(calibrated(FOUR)))
     assert "Escalate below a confidence of 0.7" in shown
     assert "| 0.7 " in shown
     assert "chosen" in shown
-    always = cascade_markdown(calibrated(items(*[("MET", sure(0.2, "UNMET"), "MET")] * 3)))
+    always = render_markdown(cascade_sections(calibrated(items(*[("MET", sure(0.2, "UNMET"), "MET")] * 3))))
     assert "leave the cheap judge out" in always
     poor = calibrated(FOUR, costs={"cheap": 30, "strong": 10})
-    assert "does not pay" in cascade_markdown(poor)
+    assert "does not pay" in render_markdown(cascade_sections(poor))
 
 
 # A world to draw from: items differ in difficulty, and the cheap judge roughly knows when it errs.

@@ -476,7 +476,7 @@ def test_a_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
         ({"na_mode": "as_catgory"}, "Did you mean `as_category`"),
         ({"bootstrap": "bcaa"}, "Did you mean `bca`"),
         ({"n_bootstrap": 0}, "`n_bootstrap` is a whole number from 1 on, not 0"),
-        ({"confidence_level": 1.0}, "`confidence_level` lies strictly between 0 and 1, not 1.0"),
+        ({"confidence": 1.0}, "`confidence` lies strictly between 0 and 1, not 1.0"),
         ({"cluster": "author"}, "No item's metadata has `author` to cluster by"),
         ({"cluster": {"q1": "x"}}, "sample `q2`: The item has no cluster"),
         ({"judges": []}, "`judges` names no judge"),

@@ -35,7 +35,7 @@ def test_the_published_examples_come_out_of_a_file(tmp_path):
     path.write_text(json.dumps(votes_value(rows, criteria=[FACTS], judges=["j"])), "utf-8")
     score = compute_metrics(path).corrected.score
     assert (score.value, score.ci.lower, score.ci.upper) == pytest.approx((0.6781, 0.4315, 0.9247), abs=5e-5)
-    wide = compute_metrics(path, confidence_level=0.99).corrected.score
+    wide = compute_metrics(path, confidence=0.99).corrected.score
     assert wide.ci.confidence == 0.99
     assert wide.ci.width > score.ci.width
 
@@ -51,7 +51,7 @@ def test_the_ceiling_has_the_draws_of_the_result():
         for place in range(12)
     ]
     value = votes_value(rows, criteria=[FACTS], judges=["j"])
-    found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence_level=0.9)
+    found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence=0.9)
     assert found.human == human_agreement(labelled_votes(value), replicates=40, seed=3, confidence=0.9)
     assert found.human.intervals["ceiling_accuracy"].ci.confidence == 0.9
     assert compute_metrics(Votes.parse(value)).human.intervals is None

@@ -69,10 +69,10 @@ def test_an_unknown_judge_is_named_with_the_nearest_one():
         compared(value, b="a")
 
 
-@pytest.mark.parametrize("wrong", [{"n_bootstrap": 0}, {"confidence_level": 1.0}, {"seed": -1}])
+@pytest.mark.parametrize("wrong", [{"n_bootstrap": 0}, {"confidence": 1.0}, {"seed": -1}])
 def test_settings_out_of_range_are_refused(wrong):
     value = votes_value(discordant(1, 1), criteria=[FACTS], judges=["a", "b"])
-    with pytest.raises(ValueError, match=r"`(n_bootstrap|confidence_level|seed)` "):
+    with pytest.raises(ValueError, match=r"`(n_bootstrap|confidence|seed)` "):
         compared(value, **wrong)
 
 

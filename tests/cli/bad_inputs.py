@@ -313,7 +313,7 @@ ALIGNMENTS = (
     _item("unknown method", _ITEM, "--bootstrap=bac"),
     _item("level of the intervals", _ITEM, "--bootstrap", "--confidence", "95"),
     _item("negative seed", _ITEM, "--bootstrap", "--seed", "-1"),
-    _item("no replicates", _ITEM, "--bootstrap", "--replicates", "0"),
+    _item("no replicates", _ITEM, "--bootstrap", "--n-bootstrap", "0"),
     _item("two results on stdout", _ITEM, "--json", "-", "--markdown", "-"),
     _item("folder of the result is missing", _ITEM, "--json", "nowhere/result.json"),
     _item("labels are missing", _ITEM, "--dataset", "labels.json"),

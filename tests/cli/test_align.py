@@ -93,7 +93,7 @@ def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error
 @pytest.mark.parametrize("flags", [("--bootstrap",), ("--bootstrap", "bca"), ("--bootstrap", "percentile")])
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_bootstrap_stands_alone_or_with_its_method(folder, flags, place):
-    words = [*flags, "--replicates", "20", "--seed", "7"]
+    words = [*flags, "--n-bootstrap", "20", "--seed", "7"]
     words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
     value = json.loads(aligned(*words, "--json", "-").stdout)
     assert value["bootstrap"]["method"] == (flags[1] if len(flags) > 1 else "percentile")
@@ -106,7 +106,7 @@ def test_a_lone_bootstrap_before_the_votes_does_not_take_them_for_a_method(folde
 
 
 def test_the_same_seed_gives_the_same_bytes(folder):
-    words = ("votes.json", "--bootstrap", "--seed", "3", "--per-judge", "--slices", "--markdown", "a.md", "--json")
+    words = ("votes.json", "--bootstrap", "--seed", "3", "--per-judge", "--per-slice", "--markdown", "a.md", "--json")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
     aligned(*words, "second.json")
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_bytes(folder):
 
 
 def test_a_seed_that_was_drawn_is_told(folder):
-    result = aligned("votes.json", "--bootstrap", "--replicates", "10")
+    result = aligned("votes.json", "--bootstrap", "--n-bootstrap", "10")
     assert "drawn with seed " in result.stderr
 
 
@@ -127,8 +127,8 @@ def test_labels_may_come_from_a_rubric_dataset(folder):
 
 
 def test_modes_cluster_and_slices_reach_the_result(folder):
-    flags = ("--cannot-assess", "as_unmet", "--na", "as_unmet", "--cluster", "author", "--slices")
-    value = json.loads(aligned("votes.json", *flags, "--bootstrap", "--replicates", "10", "--json", "-").stdout)
+    flags = ("--cannot-assess", "as_unmet", "--na-mode", "as_unmet", "--cluster", "author", "--per-slice")
+    value = json.loads(aligned("votes.json", *flags, "--bootstrap", "--n-bootstrap", "10", "--json", "-").stdout)
     assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
     assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
     assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
@@ -145,14 +145,14 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
     ],
 )
 def test_a_warning_is_shown_once_to_whoever_reads_both_streams(folder, monkeypatch, flags, there, shown):
-    monkeypatch.setattr("deemster.cli.align._together", lambda: there)
+    monkeypatch.setattr("deemster.cli.align._shares_terminal", lambda: there)
     (folder / "votes.json").write_text(json.dumps(votes() | {"items": votes()["items"][:1]}), encoding="utf-8")
     result = aligned("votes.json", *flags)
     assert (result.stdout.count("one-item: "), result.stderr.count("one-item: ")) == shown
 
 
 def test_streams_that_go_to_one_place_are_known(folder):
-    program = "import sys; from deemster.cli.align import _together; print(_together())"
+    program = "import sys; from deemster.cli.align import _shares_terminal; print(_shares_terminal())"
     one = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
     two = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert (one.stdout.strip(), two.stdout.strip()) == (b"True", b"False")
@@ -166,7 +166,7 @@ def test_chosen_judges_are_the_panel(folder):
     recorded["items"][0] |= {"final": ["UNMET", "UNMET", "poor"], "score": 0.5}
     for name, value in (("alone.json", alone), ("votes.json", recorded)):
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    flags = ("--per-judge", "--bootstrap", "--replicates", "20", "--seed", "1", "--json", "-")
+    flags = ("--per-judge", "--bootstrap", "--n-bootstrap", "20", "--seed", "1", "--json", "-")
     chosen = json.loads(aligned("votes.json", "--judge", "b", *flags).stdout)
     assert chosen["warnings"].pop(0) == (
         "recorded-dropped: what was recorded on 1 item is the whole panel's; it is derived from the votes of the "
@@ -232,7 +232,10 @@ def test_a_written_result_is_read_back(folder):
         (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'percentile', 'bca'."),
         (("votes.json", "--confidence", "2", "--bootstrap"), "Invalid value for '--confidence': 2.0 does not lie"),
         (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan does not lie"),
-        (("votes.json", "--na", "as_category"), "error: `--na as_category` does not fit the ordinal criterion `depth`"),
+        (
+            ("votes.json", "--na-mode", "as_category"),
+            "error: `--na-mode as_category` does not fit the ordinal criterion `depth`",
+        ),
         (
             ("votes.json", "--cluster", "writer"),
             "error: No item's metadata has `writer` to cluster by. Known: `author`.",
@@ -250,11 +253,11 @@ def test_a_written_result_is_read_back(folder):
         (("votes.json", "--json", "no/such/place.json"), "The folder `no/such` does not exist."),
         (
             ("votes.json", "--json", "./votes.json"),
-            "./votes.json: The result would be written over what it is made from.",
+            "./votes.json: The result would overwrite the file that it is made from.",
         ),
         (("votes.json", "--json", "-", "--markdown", "-"), "Only one report can go to standard output."),
         (("votes.json", "--bootstrap", "--seed", "-4"), "-4 is not in the range x>=0."),
-        (("votes.json", "--replicates", "0"), "0 is not in the range x>=1."),
+        (("votes.json", "--n-bootstrap", "0"), "0 is not in the range x>=1."),
     ],
 )
 def test_what_cannot_be_done_is_one_message_and_exit_code_2(folder, argv, part):

@@ -60,7 +60,7 @@ def test_the_seed_that_was_drawn_is_told():
         (["--cascade", "cheap", *COSTS, "--cost", "cheap=2"], "given twice"),
         (["--cascade", "cheap", *COSTS, "--tolerance", "2"], "`--tolerance` is a share"),
         (["--cascade", "cheap", *COSTS, "--fresh-items", "0"], "`--fresh-items` is a whole number"),
-        (["--cascade", "cheap", *COSTS, "--per-judge"], "`--per-judge` says nothing beside `--cascade`"),
+        (["--cascade", "cheap", *COSTS, "--per-judge"], "`--per-judge` has no effect beside `--cascade`"),
         (["--strong", "strong"], "`--strong` needs `--cascade`"),
     ],
 )

@@ -102,10 +102,17 @@ def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure(folder, serve
     # The server's words have a probability of 0.9, its digits leave less than that to what is not shown.
     flags = models(folder, small=server, large=server)
     panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--json", "-")
-    sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "0.5").stdout)
+    sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "0.5").stdout)
     assert [judge["votes"] for judge in sure["figures"]["judges"]] == [8, 0]
-    unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "1").stdout)
+    unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "1").stdout)
     assert unsure["figures"]["judges"][1]["votes"] > 0
+
+
+def test_the_judge_that_a_cascade_names_is_asked_first_wherever_it_stands_in_the_panel(folder, server):
+    flags = models(folder, small=server, large=server)
+    panel = ("--judge", "large", "--judge", "small", *flags, "--no-cache", "--json", "-", "--cascade", "small")
+    found = json.loads(called("grade", "labelled.json", *panel).stdout)["settings"]["cascade"]
+    assert (found["cheap"], found["strong"], found["unsure_below"]) == ("small", ["large"], 0.8)
 
 
 def test_a_dry_run_counts_and_asks_nothing(folder, server):
@@ -178,8 +185,10 @@ def test_a_budget_makes_it_incomplete(folder, server):
         (["labelled.json", "--models", "m.json"], "give one of the two"),
         (["labelled.json", "--settings", "rubric.json"], "is no setting of a grader"),
         (["labelled.json", "--aggregation", "majorty"], "majority"),
-        (["labelled.json", "--cascade", "0.5"], "needs two judges"),
-        (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade`"),
+        (["labelled.json", "--cascade", "judge"], "needs two judges"),
+        (["labelled.json", "--cascade", "jugde"], "Did you mean `judge`?"),
+        (["labelled.json", "--unsure-below", "0.5"], "`--unsure-below` needs `--cascade JUDGE`"),
+        (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
         (["labelled.json", "--votes", "v.csv"], ".json or .jsonl"),
         (["labelled.json", "--no-store", "--resume"], "--no-store"),
         (["labelled.json", "--resume", "nope"], "nope"),

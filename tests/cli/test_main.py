@@ -48,7 +48,7 @@ def test_init_writes_over_nothing(tmp_path, monkeypatch):
 
 
 def test_the_catalog_lists_what_can_be_run():
-    listed = json.loads(called("metrics", "--json").stdout)
+    listed = json.loads(called("metrics", "--json", "-").stdout)
     assert sum(entry["core"] for entry in listed) <= 15
     shown = called("metrics").stdout
     assert all(f" {entry['name']} " in shown for entry in listed)
@@ -65,7 +65,7 @@ def test_a_ready_made_judge_is_described_with_its_own_pass_mark_fields_and_promp
     assert re.search(r"threshold +float \| None, default 1.0", shown)
     assert "Reads: `metadata.context`." in shown
     assert "Reads: `expected_output`." in called("metrics", "completeness").stdout
-    (entry,) = json.loads(called("metrics", "groundedness", "--json").stdout)
+    (entry,) = json.loads(called("metrics", "groundedness", "--json", "-").stdout)
     defaults = {option["name"]: option["default"] for option in entry["options"]}
     assert [band["range"] for band in defaults["rubric"]] == [[1, 1], [2, 2], [3, 3]]
 
@@ -74,7 +74,10 @@ def test_a_group_is_described_by_its_metrics_and_its_aggregator():
     shown = called("metrics", "query-transformation").stdout
     assert '- {"query-groundedness": {"name": "groundedness"}}' in shown
     assert 'Aggregator: {"kind": "weighted", "weights": {"completeness": 0.4' in shown
-    assert json.loads(called("metrics", "generation", "--json").stdout)["metrics"][:2] == ["completeness", "redundancy"]
+    assert json.loads(called("metrics", "generation", "--json", "-").stdout)["metrics"][:2] == [
+        "completeness",
+        "redundancy",
+    ]
     assert " generation " in called("metrics").stdout
 
 

@@ -76,7 +76,7 @@ def test_a_drift_can_fail_a_pipeline(scored):
 
 
 def test_the_numbers_come_as_json_too_and_equal_those_of_python(scored):
-    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--json")
+    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--json", "-")
     shown = json.loads(done.stdout)
     assert [period["pass_rate"] for period in shown["periods"]] == [1.0, 1.0, 1.0, 0.0]
     found = dm.monitor("bot", store="runs.db", every="20", baseline=40, metric="says-yes")

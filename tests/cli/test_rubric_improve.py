@@ -49,7 +49,7 @@ IMPROVE = (
     "judge",
     "--models",
     "models.yml",
-    "--out",
+    "--to",
     "new.yaml",
 )
 
@@ -74,7 +74,7 @@ def test_help_is_as_it_was_read(golden):
 
 
 def test_a_better_wording_is_written_with_a_diff_and_reports(folder, golden):
-    reports = ("--report", "report.md", "--report", "report.json")
+    reports = ("--markdown", "report.md", "--json", "report.json")
     result = called(*IMPROVE, "--writer", "writer", "--criteria", "1", *reports)
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-improve-better.txt", result.stdout)
@@ -115,16 +115,15 @@ def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--report", "report.html"), "`.md`"),
-        (("--report", "no/where.md"), "does not exist"),
+        (("--markdown", "no/where.md"), "does not exist"),
         (("--writer", "wirter"), "Did you mean `writer`?"),
         (("--train", "7"), "train"),
         (("--cluster", "autor"), "no `autor`"),
         (("--models", "old.yaml"), "section `models`"),
         (("--models", "absent.yml"), "absent.yml"),
         (("--budget-usd", "-1"), "budget"),
-        (("--out", "new.txt"), "new.txt"),
-        (("--out", "old.yaml"), "old.yaml: The new rubric would overwrite the one it comes from"),
+        (("--to", "new.txt"), "new.txt"),
+        (("--to", "old.yaml"), "old.yaml: The new rubric would overwrite the one it comes from"),
     ],
 )
 def test_what_cannot_be_used_is_said_before_anybody_is_asked(folder, flags, message):
@@ -135,14 +134,14 @@ def test_what_cannot_be_used_is_said_before_anybody_is_asked(folder, flags, mess
 
 
 def test_a_judge_reads_the_rubric_too(folder, golden):
-    result = called("rubric", "check", "old.yaml", "--with-judge", "reader", "--models", "models.yml")
+    result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml")
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-check-judged.txt", result.stdout)
     assert "\x1b" not in result.stdout
 
 
 def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
-    result = called("rubric", "check", "old.yaml", "--with-judge", "reader", "--models", "models.yml", "--json", "-")
+    result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml", "--json", "-")
     told = json.loads(result.stdout)
     judged = {found["code"]: found for found in told["issues"] if found["code"].startswith("judged-")}
     assert judged.keys() == {"judged-single", "judged-separating"}
@@ -154,7 +153,7 @@ def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
 
 
 def test_a_judge_that_does_not_answer_leaves_the_check_incomplete(folder):
-    result = called("rubric", "check", "old.yaml", "--with-judge", "deaf", "--models", "models.yml")
+    result = called("rubric", "check", "old.yaml", "--judge", "deaf", "--models", "models.yml")
     assert result.exit_code == 3
     assert "20 without an answer" in result.stdout
 
@@ -162,8 +161,8 @@ def test_a_judge_that_does_not_answer_leaves_the_check_incomplete(folder):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--with-judge", "reader"), "--models"),
-        (("--with-judge", "redaer", "--models", "models.yml"), "Did you mean `reader`?"),
+        (("--judge", "reader"), "--models"),
+        (("--judge", "redaer", "--models", "models.yml"), "Did you mean `reader`?"),
     ],
 )
 def test_a_judge_that_is_not_there_is_bad_input(folder, flags, message):

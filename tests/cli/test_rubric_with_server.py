@@ -19,7 +19,7 @@ from tests.runs.make_rewordings import BETTER, RUBRIC, Judge, dataset
 
 JUDGE = Judge({"The facts are alright.": 0.6, BETTER: 0.97})
 IMPROVE = ("rubric", "improve", "old.yaml", "items.jsonl", "--judge", "judge", "--writer", "writer", "--criteria", "1")
-FLAGS = ("--models", "models.json", "--out", "new.yaml")
+FLAGS = ("--models", "models.json", "--to", "new.yaml")
 
 
 def said(chat):
@@ -53,7 +53,7 @@ def report():
 def test_a_rubric_is_improved_by_models_that_answer_over_http():
     with ModelServer(answer=said) as server:
         models(server)
-        result = called(*IMPROVE, *FLAGS, "--report", "report.json")
+        result = called(*IMPROVE, *FLAGS, "--json", "report.json")
     assert result.exit_code == 0, result.stderr
     assert Rubric.load("new.yaml").criteria[0].requirement == BETTER
     assert Decimal(report()["cost_usd"]) > 0
@@ -85,12 +85,12 @@ def test_a_server_that_is_dead_leaves_the_rubric_as_it_was_and_says_why():
 def test_one_that_is_killed_costs_in_the_end_what_one_that_is_not_costs():
     with ModelServer(answer=said) as server:
         models(server)
-        assert called(*IMPROVE, *FLAGS, "--report", "report.json", "--cache", "whole.jsonl").exit_code == 0
+        assert called(*IMPROVE, *FLAGS, "--json", "report.json", "--cache", "whole.jsonl").exit_code == 0
         asked = len(server.requests)
     whole = report()
     with ModelServer(answer=said, faults={"slow=0.02": 1.0}) as server:
         models(server, concurrency=2)
-        argv = [*IMPROVE, *FLAGS, "--report", "report.json", "--cache", "cache.jsonl"]
+        argv = [*IMPROVE, *FLAGS, "--json", "report.json", "--cache", "cache.jsonl"]
         process = subprocess.Popen([sys.executable, "-m", "deemster", *argv], stderr=subprocess.PIPE)
         while len(server.requests) < 60:
             assert process.poll() is None
@@ -135,9 +135,7 @@ def test_a_dry_run_asks_nobody_and_tells_what_is_asked_at_least_and_at_most():
 def test_a_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
     with ModelServer(answer=said) as server:
         models(server)
-        result = called(
-            "rubric", "check", "old.yaml", "--with-judge", "judge", "--models", "models.json", "--json", "-"
-        )
+        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--json", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == 0
@@ -151,9 +149,7 @@ def test_a_judge_that_says_nothing_finds_nothing_and_the_check_is_incomplete(fau
     answer = said if fault == "500" else lambda _: "I cannot help with that."
     with ModelServer(answer=answer, faults={"500": 1.0} if fault == "500" else None) as server:
         models(server, retries=0)
-        result = called(
-            "rubric", "check", "old.yaml", "--with-judge", "judge", "--models", "models.json", "--json", "-"
-        )
+        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--json", "-")
     assert result.exit_code == 3
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == found["judged"]["questions"] > 0

@@ -91,12 +91,13 @@ def test_the_terminal_report_has_no_colour_when_it_is_no_terminal(world):
 def test_colour_is_only_for_terminals_without_no_color(world):
     from rich.console import Console
 
-    from deemster.report.terminal_report import print_report
+    from deemster.report.report_sections import report_sections
+    from deemster.report.terminal_report import print_sections
     from tests.report.runs import full_report
 
     def text(**options):
         file = io.StringIO()
-        print_report(full_report(), Console(file=file, force_terminal=True, width=120, **options))
+        print_sections(report_sections(full_report()), Console(file=file, force_terminal=True, width=120, **options))
         return file.getvalue()
 
     assert "\x1b[" in text(_environ={"TERM": "xterm"})

@@ -309,7 +309,7 @@ def test_an_interrupt_sends_nothing_further_and_reports_what_is_answered(tmp_pat
 
 
 def test_progress_goes_to_standard_error_with_tokens_and_limits(folder, monkeypatch):
-    monkeypatch.setattr("deemster.cli._console._EVERY_S", 0.0)
+    monkeypatch.setattr("deemster.cli._console._SECONDS_BETWEEN_LINES", 0.0)
     result = called("run", "suite.yml", "--no-cache")
     (line, *_) = [line for line in result.stderr.splitlines() if " done, " in line][-1:]
     assert line.startswith("6 of 6 done, 0 unscored, ")

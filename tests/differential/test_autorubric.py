@@ -389,7 +389,7 @@ def test_intervals_are_those_of_autorubric_on_the_same_draws(peer):
     draws = [rng.integers(0, units, units).tolist() for _ in range(replicates)]
     theirs = peer.answer(value, [{"draws": draws, "confidence_level": 0.9}])["results"][0]
     votes = Votes.parse(value)
-    ours = compute_metrics(votes, None, bootstrap=True, n_bootstrap=replicates, seed=seed, confidence_level=0.9)
+    ours = compute_metrics(votes, None, bootstrap=True, n_bootstrap=replicates, seed=seed, confidence=0.9)
     assert ours.n_items == units
     for name in ("accuracy_ci", "kappa_ci", "rmse_ci"):
         assert getattr(ours.bootstrap, name) == pytest.approx(tuple(theirs["bootstrap"][name]), abs=1e-9), name

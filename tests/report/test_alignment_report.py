@@ -9,15 +9,21 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from deemster.report.alignment_report import alignment_console, alignment_markdown
+from deemster.report.alignment_report import alignment_sections
+from deemster.report.markdown_report import render_markdown
+from deemster.report.terminal_report import print_sections
 from tests.alignment import make_results as results
 
 HOSTILE = "<img src=x onerror=alert(1)>|`a`\n# [x](https://evil.example) ![y](z) **b** @all $$"
 
 
+def alignment_markdown(result):
+    return render_markdown(alignment_sections(result))
+
+
 def terminal(result, width=120):
     text = io.StringIO()
-    alignment_console(result, Console(file=text, width=width))
+    print_sections(alignment_sections(result), Console(file=text, width=width))
     return text.getvalue()
 
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redact_report
-from deemster.report.terminal_report import print_report
+from deemster.report.report_sections import report_sections
+from deemster.report.terminal_report import print_sections
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_sync import run_sync
@@ -41,7 +42,7 @@ def at(level, report=None, **options):
 
 def terminal(report):
     text = io.StringIO()
-    print_report(report, Console(file=text, width=240))
+    print_sections(report_sections(report), Console(file=text, width=240))
     return text.getvalue()
 
 

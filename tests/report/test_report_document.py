@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from deemster.report import FORMATS, redact_report
-from deemster.report.terminal_report import print_report
+from deemster.report.report_sections import report_sections
+from deemster.report.terminal_report import print_sections
 from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}
@@ -29,5 +30,5 @@ def test_the_publish_safe_report_is_the_one_that_was_read(golden):
 
 def test_the_terminal_report_is_the_one_that_was_read(golden):
     text = io.StringIO()
-    print_report(full_report(), Console(file=text, width=120))
+    print_sections(report_sections(full_report()), Console(file=text, width=120))
     golden("report/terminal.txt", text.getvalue())

@@ -20,7 +20,8 @@ import deemster as dm
 from deemster.errors import visible
 from deemster.report import FORMATS
 from deemster.report._escaping import escape_csv_cell, escape_markup
-from deemster.report.terminal_report import print_report
+from deemster.report.report_sections import report_sections
+from deemster.report.terminal_report import print_sections
 from tests.report.runs import CLOCK
 
 NASTY = (
@@ -295,7 +296,7 @@ HIDDEN = re.compile(
 @example(name="aaaaaaaaaaaaaaaaaaaaaa ::error::x " * 5, width=40)
 def test_no_control_character_and_no_ci_command_reaches_a_terminal(name, width):
     text = io.StringIO()
-    print_report(hostile(name), Console(file=text, width=width))
+    print_sections(report_sections(hostile(name)), Console(file=text, width=width))
     shown = text.getvalue()
     assert not HIDDEN.search(shown)
     assert [line for line in shown.splitlines() if line.lstrip().startswith("::")] == []

@@ -14,7 +14,8 @@ from rich.console import Console
 import deemster as dm
 from deemster.errors import ReportError
 from deemster.report import FORMATS, load_report
-from deemster.report.terminal_report import print_report
+from deemster.report.report_sections import report_sections
+from deemster.report.terminal_report import print_sections
 from tests.report.runs import CLOCK, full_report, small_report
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -30,7 +31,6 @@ NAMES = {
 class Padding:
     """The share of words beyond three: lower is better. It cannot read an empty answer."""
 
-    __module__ = "tests.report.test_aggregate"  # golden files hold this name
     name = "padding"
 
     def score(self, sample, output):
@@ -64,7 +64,7 @@ def test_the_report_is_the_one_that_was_read(flavour, golden):
 
 def test_the_terminal_report_is_the_one_that_was_read(golden):
     text = io.StringIO()
-    print_report(aggregated(), Console(file=text, width=120))
+    print_sections(report_sections(aggregated()), Console(file=text, width=120))
     golden("report/aggregate.txt", text.getvalue())
 
 

@@ -3,7 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
-from deemster.report.terminal_report import print_report
+from deemster.report.report_sections import report_sections
+from deemster.report.terminal_report import print_sections
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def quickstart(monkeypatch):
 
 def shown(report, width):
     text = io.StringIO()
-    print_report(report, Console(file=text, width=width, color_system=None, highlight=False))
+    print_sections(report_sections(report), Console(file=text, width=width, color_system=None, highlight=False))
     return text.getvalue()
 
 

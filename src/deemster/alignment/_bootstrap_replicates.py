@@ -35,24 +35,24 @@ class BootstrapOptions(NamedTuple):
     seed: int
 
 
-def check_bootstrap_options(*, n_bootstrap: int, confidence_level: float, seed: int | None) -> BootstrapOptions:
+def check_bootstrap_options(*, n_bootstrap: int, confidence: float, seed: int | None) -> BootstrapOptions:
     """Check the arguments of a bootstrap; a seed is drawn where none is given.
 
     Raises:
         InputError: One of them is not as described.
 
-    >>> check_bootstrap_options(n_bootstrap=1000, confidence_level=0.95, seed=7)
+    >>> check_bootstrap_options(n_bootstrap=1000, confidence=0.95, seed=7)
     BootstrapOptions(replicates=1000, confidence=0.95, seed=7)
     """
     replicates = _whole_number(n_bootstrap)
     if replicates is None or replicates < 1:
         raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r:.60}.")
-    if not isinstance(confidence_level, (int, float, np.number)) or not 0 < confidence_level < 1:
-        raise InputError(f"`confidence_level` lies strictly between 0 and 1, not {confidence_level!r:.60}.")
+    if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
+        raise InputError(f"`confidence` lies strictly between 0 and 1, not {confidence!r:.60}.")
     checked_seed = drawn_seed() if seed is None else _whole_number(seed)
     if checked_seed is None or checked_seed < 0:
         raise InputError(f"`seed` is a whole number from 0 on, not {seed!r:.60}.")
-    return BootstrapOptions(replicates, float(confidence_level), checked_seed)
+    return BootstrapOptions(replicates, float(confidence), checked_seed)
 
 
 def _whole_number(value: object) -> int | None:

@@ -155,7 +155,7 @@ def calibrate_cascade(
         InputError: A judge is unknown, a cost is missing or negative, the cheap judge states no confidence anywhere,
             fewer than two items can be used, or an argument is not as described.
     """
-    options = check_bootstrap_options(n_bootstrap=REPLICATES, confidence_level=confidence, seed=seed)
+    options = check_bootstrap_options(n_bootstrap=REPLICATES, confidence=confidence, seed=seed)
     _check_judges(votes, cheap, strong, costs)
     _check_numbers(tolerance, fresh_items)
     outcomes = cascade_outcomes(votes, cheap=cheap, strong=strong, costs=costs)

@@ -41,7 +41,7 @@ def compute_metrics(
     per_judge: bool = False,
     cannot_assess: AbstentionMode = "exclude",
     na_mode: AbstentionMode = "exclude",
-    confidence_level: float = 0.95,
+    confidence: float = 0.95,
     seed: int | None = None,
     cluster: Cluster | None = None,
     per_slice: bool = False,
@@ -60,7 +60,7 @@ def compute_metrics(
         per_judge: Compare each judge with the truth too.
         cannot_assess: What an abstention counts as on binary criteria: "exclude", "as_unmet" or "as_category".
         na_mode: What an abstention counts as on multi-choice criteria.
-        confidence_level: The level of all intervals.
+        confidence: The level of all intervals.
         seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
         per_slice: Compute the headline numbers of each tag too.
@@ -74,7 +74,7 @@ def compute_metrics(
     options = Options(
         modes=AbstentionModes(cannot_assess, na_mode),
         method=_bootstrap_method(bootstrap),
-        bootstrap=check_bootstrap_options(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed),
+        bootstrap=check_bootstrap_options(n_bootstrap=n_bootstrap, confidence=confidence, seed=seed),
         per_judge=per_judge,
         per_slice=per_slice,
     )

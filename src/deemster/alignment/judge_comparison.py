@@ -43,7 +43,7 @@ def compare_judges(
     n_bootstrap: int = 1000,
     cannot_assess: AbstentionMode = "exclude",
     na_mode: AbstentionMode = "exclude",
-    confidence_level: float = 0.95,
+    confidence: float = 0.95,
     seed: int | None = None,
     cluster: Cluster | None = None,
 ) -> JudgeComparison:
@@ -61,7 +61,7 @@ def compare_judges(
         n_bootstrap: How many replicates are drawn.
         cannot_assess: What an abstention counts as on binary criteria.
         na_mode: What an abstention counts as on multi-choice criteria.
-        confidence_level: The level of the intervals.
+        confidence: The level of the intervals.
         seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
 
@@ -72,7 +72,7 @@ def compare_judges(
     References: Q. McNemar, Psychometrika 12 (1947); S. Holm, Scandinavian Journal of Statistics 6 (1979); B. Efron,
     R. J. Tibshirani, An introduction to the bootstrap (1993).
     """
-    options = check_bootstrap_options(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed)
+    options = check_bootstrap_options(n_bootstrap=n_bootstrap, confidence=confidence, seed=seed)
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
     pair = _pair_judges(votes, _judge_places(votes, a, b))

@@ -1,10 +1,10 @@
-"""Asking each model of a suite one small thing, and explaining what is wrong where that fails."""
+"""Sends each model of a suite one small request, and explains what is wrong where that fails."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -40,8 +40,8 @@ _PROXY = re.compile(r"^[^ ]+: (?:The proxy answered |No connection to the proxy 
 _FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
 
 
-class Finding(NamedTuple):
-    """What came of asking one role.
+class RoleCheck(NamedTuple):
+    """What a request to one role showed.
 
     Attributes:
         role: Its name.
@@ -62,8 +62,8 @@ class Finding(NamedTuple):
     advice: str | None = None
 
 
-async def findings(suite: Suite, *, clock: Clock) -> list[Finding]:
-    """What came of asking every role of a suite, and every one its metrics ask beside them.
+async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
+    """Check every role of a suite, and every other role that its metrics ask.
 
     Args:
         suite: The suite.
@@ -79,84 +79,86 @@ async def findings(suite: Suite, *, clock: Clock) -> list[Finding]:
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
     names = dict.fromkeys([*section, *asked])
     # One after the other, so that the time one takes is not that of another.
-    return [await _finding(suite, name, section, clock, is_asked=name in asked) for name in names]
+    return [await _check_role(suite, name, section, clock, is_asked=name in asked) for name in names]
 
 
-async def _finding(suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool) -> Finding:
+async def _check_role(
+    suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool
+) -> RoleCheck:
     entry = section.get(name)
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
-        return Finding(name, issue=missing_role_message(name, section, embeds=embeds))
+        return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
     try:
         role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
         if is_asked and (role.kind == "embedding") != embeds:
-            return Finding(name, _named(entry), issue=missing_role_message(name, section, embeds=embeds))
+            return RoleCheck(name, _model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:
-            return await _recorded(name, role)
-        return await _tried(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
+            return await _check_recording(name, role)
+        return await _call_model(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
     except DeemsterError as error:
-        return Finding(name, _named(entry), issue=str(error), advice=_setting(str(error)))
+        return RoleCheck(name, _model_name(entry), issue=str(error), advice=_advise_on_variable(str(error)))
 
 
-async def _recorded(name: str, role: Role) -> Finding:
+async def _check_recording(name: str, role: Role) -> RoleCheck:
     async with Gateway({name: role}):
-        return Finding(name, role.model, works="answers from a recording", is_free=True)
+        return RoleCheck(name, role.model, works="answers from a recording", is_free=True)
 
 
-async def _tried(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> Finding:
+async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> RoleCheck:
     async with Gateway({name: role}, clock=clock) as gateway:
         if role.kind == "embedding":
             (reply,) = await gateway.answers([msgspec.structs.replace(_EMBED, role=name)])
         else:
-            reply = await _chatted(gateway, msgspec.structs.replace(_ASK, role=name))
+            reply = await _chat(gateway, msgspec.structs.replace(_ASK, role=name))
     model = getattr(reply, "model", None) or role.model or _text(getattr(role.client, "model", None))
     # A model of this process bills nothing with its vectors; what it took is worth seeing here.
     usage = reply.usage or gateway.spent.get(name)
-    finding = Finding(name, model, usage=usage, is_free=role.is_local)
+    check = RoleCheck(name, model, usage=usage, is_free=role.is_local)
     if isinstance(reply, NoAnswer):
         address = str((role.identity or {}).get("base_url", ""))
-        told = advice(reply.message, entry, address=address, timeout_s=role.timeout_s)
-        return finding._replace(issue=reply.message, advice=told)
+        hint = find_advice(reply.message, entry, address=address, timeout_s=role.timeout_s)
+        return check._replace(issue=reply.message, advice=hint)
     if isinstance(reply, Vectors):
-        return finding._replace(works=f"vectors of dimension {len(reply.values[0])}")
-    return _read(finding, reply, role.client)
+        return check._replace(works=f"vectors of dimension {len(reply.values[0])}")
+    return _read_answer(check, reply, role.client)
 
 
-async def _chatted(gateway: Gateway, ask: Ask) -> Reply:
-    """The reply to a question; one that fails is put again without asking for log-probabilities, which few need."""
+async def _chat(gateway: Gateway, ask: Ask) -> Reply:
+    """The reply to a request. One that fails is sent again without log-probabilities, which few judges need."""
     (reply,) = await gateway.answers([ask])
-    if isinstance(reply, NoAnswer) and status_of(reply.message) in (400, 422, 500):
+    if isinstance(reply, NoAnswer) and find_status(reply.message) in (400, 422, 500):
         (plain,) = await gateway.answers([msgspec.structs.replace(ask, logprobs=0)])
         return reply if isinstance(plain, NoAnswer) else plain
     return reply
 
 
-def _read(finding: Finding, answer: Answer, client: Any) -> Finding:
+def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
     try:
         parse_json_object(answer.text)
     except UnreadableReplyError as error:
         why = f" (it stopped because of `{answer.finish}`)" if answer.finish not in (None, "stop") else ""
-        return finding._replace(
+        return check._replace(
             issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
     dialect = getattr(client, "dialect", None)
     form = "JSON" if dialect is None else _FORMS[dialect.form]
-    return finding._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
+    return check._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
 
 
-def status_of(message: str) -> int | None:
-    """The HTTP status that a message tells.
+def find_status(message: str) -> int | None:
+    """The HTTP status in a message.
 
-    >>> status_of("api.example.com answered 404 Not Found: No such model."), status_of("No connection.")
+    >>> find_status("api.example.com answered 404 Not Found: No such model."), find_status("No connection.")
     (404, None)
     """
     found = _STATUS.search(message)
     return None if found is None else int(found[1])
 
 
-def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: float) -> str | None:
-    """What to do about a failure, where that can be told.
+def find_advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: float) -> str | None:
+    """What to do about a failure; None where that is not known.
 
     Args:
         message: What happened.
@@ -168,10 +170,10 @@ def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: f
         return f"Look at the client `{entry['client']}`." if "client" in entry else None
     if _PROXY.search(message):
         return "HTTP_PROXY and HTTPS_PROXY name the proxy, NO_PROXY the hosts that are reached without one."
-    status = status_of(message)
+    status = find_status(message)
     under = "" if "/v1" in address else " Most servers have it under /v1: `base_url: .../v1`."
     if status is not None:
-        return _of_status(status, message, entry, under)
+        return _advise_on_status(status, message, entry, under)
     if "by TLS" in message:
         return "If the server speaks plain HTTP there, `base_url` begins with http:// and not https://."
     if "No connection" in message:
@@ -190,7 +192,7 @@ def advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: f
     return None
 
 
-def _of_status(status: int, message: str, entry: Mapping[str, Any], under: str) -> str | None:
+def _advise_on_status(status: int, message: str, entry: Mapping[str, Any], under: str) -> str | None:
     variable = entry.get("api_key_env")
     if status in (401, 403) and variable is None:
         return "No key was sent. Name the variable that holds it: `api_key_env: OPENAI_API_KEY`."
@@ -198,15 +200,15 @@ def _of_status(status: int, message: str, entry: Mapping[str, Any], under: str) 
         return f"No key was sent, for {variable} is not set: export {variable}=..."
     if "quota" in message or status == 402:
         return "The account has no credit left."
-    told = {
+    known = {
         401: f"The key in {variable} is not accepted. Look whether it is whole, and for this provider.",
         403: f"The key in {variable} may not use this model.",
-        404: f"Either no model there is called `{_named(entry)}`, or `base_url` is wrong.{under}",
+        404: f"Either no model there is called `{_model_name(entry)}`, or `base_url` is wrong.{under}",
         405: f"`base_url` is wrong.{under}",
         429: "The provider limits requests at the moment. Wait, or set `rpm` and `tpm` to what your account allows.",
     }
-    if status in told:
-        return told[status]
+    if status in known:
+        return known[status]
     if 300 <= status < 400:
         return "Write the address it redirects to as `base_url`: a redirect is not followed, for the key goes with it."
     if status >= 500:
@@ -214,12 +216,12 @@ def _of_status(status: int, message: str, entry: Mapping[str, Any], under: str) 
     return "The server refuses a parameter: `extra: {name: null}` takes one out of every request."
 
 
-def _setting(message: str) -> str | None:
+def _advise_on_variable(message: str) -> str | None:
     found = re.search(r"has no variable `(\w+)`", message)
     return None if found is None else f"Set it first: export {found[1]}=..."
 
 
-def _named(entry: Any) -> str | None:
+def _model_name(entry: Any) -> str | None:
     model = entry.get("model") if isinstance(entry, Mapping) else None
     return None if model is None else visible(str(model), limit=80)
 
@@ -228,18 +230,13 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def price_of(finding: Finding) -> str:
+def format_price(check: RoleCheck) -> str:
     """What the request cost, in US dollars.
 
-    >>> price_of(Finding("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), price_of(Finding("judge"))
+    >>> format_price(RoleCheck("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), format_price(RoleCheck("judge"))
     ('$0.000012', 'unknown')
     """
-    if finding.is_free:
+    if check.is_free:
         return "free"
-    cost = None if finding.usage is None else finding.usage.cost_usd
+    cost = None if check.usage is None else check.usage.cost_usd
     return "unknown" if cost is None else f"${cost.quantize(Decimal('0.000001'))}"
-
-
-def failed(found: Sequence[Finding]) -> list[Finding]:
-    """The roles that cannot be used."""
-    return [finding for finding in found if finding.issue is not None]

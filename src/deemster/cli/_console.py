@@ -1,68 +1,89 @@
-"""Printing for people: reports on standard output, everything else on standard error."""
+"""Printing for people: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.errors import visible
-from deemster.records.usage import added
-from deemster.report import Report
-from deemster.runs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from deemster.report.text_sections import TextSection
+    from deemster.runs.progress import Progress
+
 WIDTH = 120
-_EVERY_S = 5.0
+_SECONDS_BETWEEN_LINES = 5.0
 
 
-def show_report(report: Report) -> None:
-    """Print a report as tables on standard output."""
-    from deemster.report.terminal_report import print_report  # noqa: PLC0415 - loads rich
+def print_sections(sections: Sequence[TextSection]) -> None:
+    """Print the sections of a report as text and tables on standard output."""
+    from deemster.report import terminal_report
 
-    draw(lambda console: print_report(report, console))
+    print_rich(lambda console: terminal_report.print_sections(sections, console))
 
 
-def draw(print_to: Callable[[Console], None]) -> None:
-    """Let something print itself on standard output; colour only on a terminal without NO_COLOR."""
-    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
+def print_rich(print_to: Callable[[Console], None]) -> None:
+    """Let a function print on standard output; colour only on a terminal without NO_COLOR."""
+    from rich.console import Console
 
     terminal = sys.stdout.isatty()
     console = Console(file=sys.stdout, width=None if terminal else WIDTH, highlight=False, soft_wrap=False)
     with console.capture() as captured:
         print_to(console)
-    say(captured.get())
+    write_out(captured.get())
 
 
-def say(text: str) -> None:
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    r"""A plain table as text: two spaces between columns, each as wide as its widest cell.
+
+    >>> format_table(("run", "done"), [("first", "3"), ("2", "10 of 20")])
+    'run    done\nfirst  3\n2      10 of 20\n'
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*head, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for column in table.columns:
+        column.no_wrap = True
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=sum(max(map(len, cells)) + 2 for cells in zip(head, *rows, strict=True)) * 2, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def write_out(text: str) -> None:
     """Write text to standard output; a reader such as `head` may stop reading."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # A reader such as `head` has seen enough. The exit code stays the gate's: 1 would say that it failed.
+        # The exit code stays the command's own: 1 would say that a gate failed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(message: str) -> None:
-    """Say something on standard error."""
+    """Print a message on standard error."""
     click.echo(message, err=True)
 
 
 def warn(message: str) -> None:
-    """Say a warning on standard error."""
+    """Print a warning on standard error."""
     click.echo(f"warning: {message}", err=True)
 
 
 @contextmanager
-def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+def show_progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Show how far a run is: a bar on a terminal, a line every few seconds elsewhere, nothing if quiet."""
     if quiet:
         yield None
@@ -75,19 +96,19 @@ def progress_shown(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None
 
 @contextmanager
 def _bar() -> Iterator[Callable[[Progress], None]]:
-    from rich.console import Console  # noqa: PLC0415 - takes a tenth of a second to load
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415 - loads rich
-    from rich.progress import Progress as Bar  # noqa: PLC0415 - loads rich
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    said = TextColumn("{task.fields[said]}", markup=False)
-    with Bar(*columns, said, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task("evaluating", total=None, said="")
+    remarks = TextColumn("{task.fields[remarks]}", markup=False)
+    with Bar(*columns, remarks, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("evaluating", total=None, remarks="")
         pace = _Pace()
 
         def update(state: Progress) -> None:
-            told = ", ".join(pace.told(state, time.monotonic()))
-            bar.update(task, completed=state.done, total=state.total, said=told)
+            remarks = ", ".join(pace.describe(state, time.monotonic()))
+            bar.update(task, completed=state.done, total=state.total, remarks=remarks)
 
         yield update
 
@@ -99,9 +120,9 @@ def _lines() -> Callable[[Progress], None]:
     def update(state: Progress) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last >= _EVERY_S:
+        if now - last >= _SECONDS_BETWEEN_LINES:
             last = now
-            note(", ".join([f"{state.done:,} of {state.total:,} done", *pace.told(state, now)]))
+            note(", ".join([f"{state.done:,} of {state.total:,} done", *pace.describe(state, now)]))
 
     return update
 
@@ -112,18 +133,18 @@ class _Pace:
     def __init__(self) -> None:
         self._started = time.monotonic()
 
-    def told(self, state: Progress, now: float) -> list[str]:
-        """What to say beside how much is done."""
+    def describe(self, state: Progress, now: float) -> list[str]:
+        """The remarks beside how much is done: what is unscored, the rate, the time left, what models used."""
         rate = (state.done - state.before) / max(now - self._started, 1e-3)
         pace = [f"{rate:.0f}/s" if rate >= 1 else f"{rate:.2f}/s"] if rate else []
-        pace += [f"{_span((state.total - state.done) / rate)} left"] if rate else []
-        return [f"{state.unscored:,} unscored", *pace, *_asked(state)]
+        pace += [f"{_format_duration((state.total - state.done) / rate)} left"] if rate else []
+        return [f"{state.unscored:,} unscored", *pace, *_model_use(state)]
 
 
-def _span(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """A time as people say it.
 
-    >>> _span(59), _span(61), _span(7300)
+    >>> _format_duration(59), _format_duration(61), _format_duration(7300)
     ('59 s', '1 min 1 s', '2 h 1 min')
     """
     whole = round(seconds)
@@ -134,8 +155,10 @@ def _span(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _asked(state: Progress) -> list[str]:
+def _model_use(state: Progress) -> list[str]:
     """What the models have used so far, and how many requests their limits let through at the moment."""
+    from deemster.records.usage import added
+
     spent = added(usage for usage in state.spent.values() if usage is not None)
     parts = []
     if spent is not None:

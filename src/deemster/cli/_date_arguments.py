@@ -1,4 +1,4 @@
-"""Moments as people write them on a command line: a day, a time, or how long ago."""
+"""Dates, times and ages as arguments of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from deemster.errors import DeemsterError, visible
-from deemster.models.clock import clock_from_environment
 
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -17,7 +16,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Moment(click.ParamType[Any]):
-    """A moment in UTC as RFC 3339 text with milliseconds, which sorts as time does.
+    """A date or time, converted to RFC 3339 text in UTC with milliseconds.
 
     Args:
         end: Whether a day means its end instead of its beginning.
@@ -29,49 +28,49 @@ class Moment(click.ParamType[Any]):
         self._end = end
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text of a moment.
+        """Convert the argument.
 
         Raises:
-            BadParameter: It is none.
+            BadParameter: It is no date, time or age.
         """
         try:
-            return written(_moment(str(value), end=self._end))
+            return format_moment(_parse_moment(str(value), end=self._end))
         except (ValueError, OverflowError):
             shown = visible(str(value), limit=40)
             return self.fail(f"`{shown}` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d.", param, ctx)
 
 
 class Age(click.ParamType[Any]):
-    """How long ago, as the text of the moment that lies so far back."""
+    """An age such as `30d`, converted to the text of the moment that long ago."""
 
     name = "age"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text of a moment.
+        """Convert the argument.
 
         Raises:
-            BadParameter: It is no span of time.
+            BadParameter: It is no age.
         """
         try:
-            back = _back(str(value))
+            back = _parse_age(str(value))
         except OverflowError:
             back = None
         if back is None:
             return self.fail(f"`{visible(str(value), limit=40)}` is no age: give 45m, 12h, 30d or 8w.", param, ctx)
-        return written(back)
+        return format_moment(back)
 
 
-def written(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """A moment as the store writes it.
 
-    >>> written(datetime(2026, 1, 31, 18, 30, 5, 250999, tzinfo=UTC))
+    >>> format_moment(datetime(2026, 1, 31, 18, 30, 5, 250999, tzinfo=UTC))
     '2026-01-31T18:30:05.250Z'
     """
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-def _moment(text: str, *, end: bool) -> datetime:
-    back = _back(text)
+def _parse_moment(text: str, *, end: bool) -> datetime:
+    back = _parse_age(text)
     if back is not None:
         return back
     found = datetime.fromisoformat(text)
@@ -79,10 +78,12 @@ def _moment(text: str, *, end: bool) -> datetime:
     return found + timedelta(days=1) if end and _DAY.fullmatch(text) else found
 
 
-def _back(text: str) -> datetime | None:
+def _parse_age(text: str) -> datetime | None:
     found = _AGE.fullmatch(text)
     if found is None:
         return None
+    from deemster.models.clock import clock_from_environment
+
     try:
         now = clock_from_environment().now()
     except DeemsterError as error:

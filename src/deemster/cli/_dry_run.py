@@ -1,4 +1,4 @@
-"""What `--dry-run` prints."""
+"""What `--dry-run` prints: how many requests models would get, and about what they cost."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from deemster.runs.model_access import open_gateway, rehearse
 from deemster.runs.run_sync import run_sync
 
 
-def show_rehearsal(job: Job) -> None:
-    """Print what a run would ask of models, and about what that costs; ask nothing."""
-    show_planned(run_sync(_planned(job)) if job.plan.scorers else {})
+def print_job_requests(job: Job) -> None:
+    """Print the requests of a run, and about what they cost; send none."""
+    print_planned_calls(run_sync(_plan_calls(job)) if job.plan.scorers else {})
 
 
-def show_planned(planned: Mapping[str, PlannedCalls]) -> None:
-    """Print what models would be asked, by role, and about what that costs."""
-    asked = {role: plan for role, plan in planned.items() if plan.calls}
-    if not asked:
+def print_planned_calls(planned: Mapping[str, PlannedCalls]) -> None:
+    """Print the requests to each role, and about what they cost."""
+    called = {role: plan for role, plan in planned.items() if plan.calls}
+    if not called:
         click.echo("No model would be asked.")
         return
-    for role, plan in asked.items():
-        click.echo(f"{role}: {_told(plan)}")
-    if len(asked) > 1:
-        costs = [plan.cost_usd for plan in asked.values() if plan.cost_usd is not None]
-        whole = f"about ${sum(costs):.4f}" if len(costs) == len(asked) else "price unknown"
-        click.echo(f"all: {counted(sum(plan.calls for plan in asked.values()), 'request')}, {whole}")
-    click.echo("Tokens sent are estimated, and answers taken as long as they may be.")
-    click.echo("What a script asks after its first round is not in it.")
+    for role, plan in called.items():
+        click.echo(f"{role}: {_describe(plan)}")
+    if len(called) > 1:
+        costs = [plan.cost_usd for plan in called.values() if plan.cost_usd is not None]
+        total = f"about ${sum(costs):.4f}" if len(costs) == len(called) else "price unknown"
+        click.echo(f"all: {counted(sum(plan.calls for plan in called.values()), 'request')}, {total}")
+    click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
+    click.echo("Requests after the first round of a script are not counted.")
 
 
-async def _planned(job: Job) -> Mapping[str, PlannedCalls]:
+async def _plan_calls(job: Job) -> Mapping[str, PlannedCalls]:
     async with open_gateway(job.access, clock=None, seed=job.seed, dry_run=True) as gateway:
         await rehearse(job.plan, gateway)
         return gateway.planned
 
 
-def _told(plan: PlannedCalls) -> str:
+def _describe(plan: PlannedCalls) -> str:
     price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
     tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
     return f"{counted(plan.calls, 'request')}, {tokens}, {price}"

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deemster.cli.options import Asked
-from deemster.errors import ConfigurationError, Issue
-from deemster.formats import read_document
-from deemster.formats.json_values import kind_of
-from deemster.judges.criterion_grader import CALLS, CriterionGrader
-from deemster.judges.grader_section import PLAIN, grader_of
-from deemster.judges.judge_cascade import WAYS
-from deemster.models import read_models
-from deemster.records.model_requests import JUDGE
-from deemster.rubrics.rubric_scoring import STRATEGIES
-from deemster.runs.model_access import ModelAccess, budget_issues
+from deemster.cli.options import Command, Decorator, ModelOptions, add_options
+from deemster.errors import ConfigurationError, Issue, did_you_mean
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-# Flags that are settings of a grader as they are.
-_PLAIN = tuple(name for name in PLAIN if name != "system_prompt")
+if TYPE_CHECKING:
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.runs.model_access import ModelAccess
+
+# The role of a judge that no file names.
+JUDGE = "judge"
+# What `CriterionGrader`, its `abstention` and a `Cascade` know.
+CALLS = ("per_criterion", "per_item")
+ABSTENTIONS = ("skip", "zero", "partial", "fail")
+CASCADE_WAYS = ("probability", "consistency")
 
 
-class Inline(NamedTuple):
+class InlineModel(NamedTuple):
     """A model that is named by flags alone.
 
     Attributes:
@@ -41,80 +37,79 @@ class Inline(NamedTuple):
     model: str | None
     api_key_env: str | None
 
-    def asking(self, asked: Asked, *, calls: bool) -> ModelAccess:
-        """How models may be asked: those of a file, or the one of the flags, as `judge`.
+    def access(self, models: ModelOptions, *, calls: bool) -> ModelAccess:
+        """Access to the models of a file, or to the one of the flags, as `judge`.
 
         Args:
-            asked: What the other flags say.
-            calls: Whether they are going to be asked.
+            models: What the other flags say.
+            calls: Whether they are going to be called.
 
         Raises:
             ConfigurationError: Both are given, or neither, or one cannot be used.
         """
         given = {key: value for key, value in self._asdict().items() if value is not None}
-        if not given and asked.models is None:
-            issues = budget_issues(asked.budget_usd, asked.budget_tokens)
-            issues.append(Issue("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
-            raise ConfigurationError(issues)
+        if not given and models.models is not None:
+            return models.access(calls=calls)
+        issues = models.budget_issues()
         if not given:
-            return asked.asking(calls=calls)
-        issues = [
-            Issue(
-                f"`--{key.replace('_', '-')}` names a model, and `--models` names a file of them; give one of the two."
-            )
-            for key in given
-            if asked.models is not None
-        ]
-        issues += budget_issues(asked.budget_usd, asked.budget_tokens)
+            issues.append(Issue("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
+        elif models.models is not None:
+            issues = [
+                Issue(f"`{_flag(key)}` names a model, and `--models` names a file of them; give one of the two.")
+                for key in given
+            ] + issues
         if issues:
             raise ConfigurationError(issues)
-        roles = read_models(
-            {JUDGE: given},
-            place=lambda path: f"--{str(path[-1]).replace('_', '-')}",
-            environ=os.environ,
-            calls=calls and not asked.offline,
-        )
-        money = None if asked.budget_usd is None else Decimal(str(asked.budget_usd))
-        return ModelAccess(roles, asked.cache, money, asked.budget_tokens, asked.offline)
+        return models.access_to({JUDGE: given}, place=lambda path: _flag(str(path[-1])), calls=calls)
 
 
-class Jury(NamedTuple):
-    """What the flags say of a grader.
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+class GraderOptions(NamedTuple):
+    """What the flags say about a grader.
 
     Attributes:
         judges: Roles, or `ID=ROLE`.
         settings: A file of settings.
         flags: Settings that were given as flags.
-        cascade: The confidence below which the others are asked after the first judge.
-        by: How sure the first judge is.
-        first_repeats: How often the first judge of a cascade is asked.
+        cascade: The judge that is asked first; None where all judges are asked.
+        unsure_below: The confidence below which the other judges are asked too.
+        cascade_by: How the confidence of the first judge is measured.
+        cascade_repeats: How often the first judge is asked.
     """
 
     judges: tuple[str, ...]
     settings: str | None
     flags: Mapping[str, Any]
-    cascade: float | None
-    by: str | None
-    first_repeats: int | None
+    cascade: str | None
+    unsure_below: float | None
+    cascade_by: str | None
+    cascade_repeats: int | None
 
-    def grader(self) -> CriterionGrader:
+    def build_grader(self) -> CriterionGrader:
         """The grader.
 
         Raises:
             ConfigurationError: Something in the flags or the file cannot be used; all issues are listed.
         """
-        given, folder = ({}, None) if self.settings is None else _read(self.settings)
+        from deemster.judges.grader_section import grader_of
+
+        given, folder = ({}, None) if self.settings is None else _read_settings(self.settings)
         given |= self.flags
         if self.judges:
-            given["judges"] = [_judge(text) for text in self.judges]
+            given["judges"] = [_judge_entry(text) for text in self.judges]
         given.setdefault("judges", [JUDGE])
-        stray = {"--cascade-by": self.by, "--cascade-repeats": self.first_repeats}
-        lost = [flag for flag, value in stray.items() if value is not None and self.cascade is None]
-        if lost:
-            raise ConfigurationError([Issue(f"`{flag}` needs `--cascade`.") for flag in lost])
+        cascade = {"unsure_below": self.unsure_below, "by": self.cascade_by, "repeats": self.cascade_repeats}
         if self.cascade is not None:
-            wanted = {"unsure_below": self.cascade, "by": self.by, "repeats": self.first_repeats}
-            given["cascade"] = {key: value for key, value in wanted.items() if value is not None}
+            given["judges"] = _put_first(self.cascade, given["judges"])
+            given["cascade"] = {key: value for key, value in cascade.items() if value is not None}
+        else:
+            names = ("unsure_below", "cascade_by", "cascade_repeats")
+            stray = [name for name in names if getattr(self, name) is not None]
+            if stray:
+                raise ConfigurationError([Issue(f"`{_flag(name)}` needs `--cascade JUDGE`.") for name in stray])
         try:
             return grader_of(given, folder=folder)
         except ConfigurationError as error:
@@ -123,13 +118,28 @@ class Jury(NamedTuple):
             ) from None
 
 
-def _judge(text: str) -> Any:
+def _judge_entry(text: str) -> Any:
     name, sign, role = text.partition("=")
     return {"id": name, "model": role} if sign else text
 
 
-def _read(path: str) -> tuple[dict[str, Any], Path]:
+def _put_first(judge: str, judges: Any) -> Any:
+    """The judges of a grader with one of them first: the order in which a cascade asks."""
+    if not isinstance(judges, list):
+        return judges
+    names = [entry.get("id", entry.get("model")) if isinstance(entry, Mapping) else entry for entry in judges]
+    if judge not in names:
+        known = [name for name in names if isinstance(name, str)]
+        raise ConfigurationError(f"`--cascade` names no judge of this panel. {did_you_mean(judge, known)}")
+    first = names.index(judge)
+    return [judges[first], *judges[:first], *judges[first + 1 :]]
+
+
+def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
     """The settings of a file, and the folder its paths are relative to."""
+    from deemster.formats import read_document
+    from deemster.formats.json_values import kind_of
+
     document = read_document(path, error=ConfigurationError)
     if not isinstance(document.value, dict):
         message = f"Settings of a grader are a map with keys such as `repeats`, not {kind_of(document.value)}."
@@ -137,57 +147,73 @@ def _read(path: str) -> tuple[dict[str, Any], Path]:
     return dict(document.value), Path(path).parent
 
 
-def jury_options(command: _F) -> _F:
-    """Add the flags; the command receives them as one ``jury`` and one ``inline``."""
+def grader_options(command: Command) -> Command:
+    """Add the flags; the command receives them as one ``grader`` and one ``inline``."""
 
     @functools.wraps(command)
-    def collected(**options: Any) -> Any:
-        inline = Inline(*(options.pop(key) for key in ("base_url", "model", "api_key_env")))
-        flags = {key: value for key in _PLAIN if (value := options.pop(key)) is not None}
-        own = (options.pop(key) for key in ("cascade", "cascade_by", "cascade_repeats"))
-        jury = Jury(options.pop("judges"), options.pop("settings"), flags, *own)
-        return command(jury=jury, inline=inline, **options)
+    def collect(**given: Any) -> Any:
+        inline = InlineModel(*(given.pop(key) for key in InlineModel._fields))
+        settings = {key: value for key in SETTINGS if (value := given.pop(key)) is not None}
+        own = {key: given.pop(key) for key in GraderOptions._fields if key != "flags"}
+        return command(grader=GraderOptions(flags=settings, **own), inline=inline, **given)
 
-    for option in reversed(_options()):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]
+    return add_options(collect, _OPTIONS)  # type: ignore[return-value]
 
 
-def _options() -> list[Callable[[Any], Any]]:
-    return [
-        click.option(
-            "--judge",
-            "judges",
-            metavar="ROLE",
-            multiple=True,
-            help="Ask this model role, or ID=ROLE; repeat it for a panel. `judge` unless given.",
-        ),
-        click.option("--base-url", metavar="URL", help="Without --models: where the server of the judge is."),
-        click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
-        click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
-        click.option("--settings", metavar="FILE", help="Settings of the grader as a map; flags win over them."),
-        click.option("--calls", type=click.Choice(CALLS), help="A call for each criterion, or for the whole rubric."),
-        click.option("--aggregation", metavar="RULE", help="How votes on binary criteria become one; majority."),
-        click.option("--ordinal-aggregation", metavar="RULE", help="How votes on ordinal criteria become one; mean."),
-        click.option("--nominal-aggregation", metavar="RULE", help="How votes on nominal criteria become one; mode."),
-        click.option("--abstention", type=click.Choice(STRATEGIES), help="What an abstention does; skip."),
-        click.option("--partial-credit", type=float, metavar="SHARE", help="What `partial` grants; 0.5."),
-        click.option("--normalize/--raw", default=None, help="Scores in [0, 1], or weighted sums."),
-        click.option("--shuffle-options/--no-shuffle-options", default=None, help="Show options in varied orders."),
-        click.option("--auto-na/--no-auto-na", default=None, help="Offer an abstention where the rubric has none."),
-        click.option("--repeats", type=int, metavar="K", help="Ask each judge so often; 1."),
-        click.option("--seed", type=int, metavar="N", help="What everything random derives from; 0."),
-        click.option("--temperature", type=float, metavar="T", help="How freely judges choose; 0, or 0.7 if repeated."),
-        click.option("--max-tokens", type=int, metavar="N", help="The longest reply."),
-        click.option(
-            "--probabilities/--no-probabilities", default=None, help="Ask for log-probabilities: how sure judges are."
-        ),
-        click.option(
-            "--cascade",
-            type=float,
-            metavar="CONFIDENCE",
-            help="Ask the first judge first, and the others where it is less sure than this.",
-        ),
-        click.option("--cascade-by", type=click.Choice(WAYS), help="With --cascade: how sure it is; probability."),
-        click.option("--cascade-repeats", type=int, metavar="K", help="With --cascade: ask the first judge so often."),
-    ]
+# Flags that are settings of a grader as they are.
+SETTINGS = (
+    "calls",
+    "aggregation",
+    "ordinal_aggregation",
+    "nominal_aggregation",
+    "abstention",
+    "partial_credit",
+    "normalize",
+    "shuffle_options",
+    "auto_na",
+    "repeats",
+    "seed",
+    "temperature",
+    "max_tokens",
+    "probabilities",
+)
+_OPTIONS: Sequence[Decorator] = (
+    click.option(
+        "--judge",
+        "judges",
+        metavar="ROLE",
+        multiple=True,
+        help="Ask this model role, or ID=ROLE; repeat it for a panel. `judge` unless given.",
+    ),
+    click.option("--base-url", metavar="URL", help="Without --models: where the server of the judge is."),
+    click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
+    click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
+    click.option("--settings", metavar="FILE", help="Settings of the grader as a map; flags win over them."),
+    click.option("--calls", type=click.Choice(CALLS), help="A call for each criterion, or for the whole rubric."),
+    click.option("--aggregation", metavar="RULE", help="How votes on binary criteria become one; majority."),
+    click.option("--ordinal-aggregation", metavar="RULE", help="How votes on ordinal criteria become one; mean."),
+    click.option("--nominal-aggregation", metavar="RULE", help="How votes on nominal criteria become one; mode."),
+    click.option("--abstention", type=click.Choice(ABSTENTIONS), help="What an abstention does; skip."),
+    click.option("--partial-credit", type=float, metavar="SHARE", help="What `partial` grants; 0.5."),
+    click.option("--normalize/--raw", default=None, help="Scores in [0, 1], or weighted sums."),
+    click.option("--shuffle-options/--no-shuffle-options", default=None, help="Show options in varied orders."),
+    click.option("--auto-na/--no-auto-na", default=None, help="Offer an abstention where the rubric has none."),
+    click.option("--repeats", type=int, metavar="K", help="Ask each judge K times; 1."),
+    click.option("--seed", type=int, metavar="N", help="The seed of everything random; 0."),
+    click.option("--temperature", type=float, metavar="T", help="The judges' temperature; 0, or 0.7 if repeated."),
+    click.option("--max-tokens", type=int, metavar="N", help="The longest reply."),
+    click.option(
+        "--probabilities/--no-probabilities", default=None, help="Ask for log-probabilities: how sure judges are."
+    ),
+    click.option(
+        "--cascade", metavar="JUDGE", help="Ask this judge first, and the others only where it is not sure enough."
+    ),
+    click.option(
+        "--unsure-below",
+        type=float,
+        metavar="CONFIDENCE",
+        help="With --cascade: ask the others below this confidence; 0.8.",
+    ),
+    click.option("--cascade-by", type=click.Choice(CASCADE_WAYS), help="With --cascade: how sure it is; probability."),
+    click.option("--cascade-repeats", type=int, metavar="K", help="With --cascade: ask the first judge K times."),
+)

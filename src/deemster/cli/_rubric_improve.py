@@ -1,33 +1,23 @@
-"""`deemster rubric improve`."""
+"""`deemster rubric improve`: rewords the criteria that judges and people disagree about."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deemster.cli._console import note, progress_shown, say
-from deemster.cli._dry_run import show_planned
-from deemster.cli.options import Asked, asking_options
-from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.cli._console import note, show_progress, write_out
+from deemster.cli.options import ModelOptions, dry_run_option, file_option, model_options, quiet_option
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, counted, visible
-from deemster.formats import Reading, format_of
-from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.judge_panel import Judge
-from deemster.report import Destination
-from deemster.report.improvement_report import Improvement, WordingTrial
-from deemster.report.report_files import write_pieces
-from deemster.report.text_sections import format_number
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_reader import FORMATS
-from deemster.runs.improve_rubric import Forecast, forecast, run_improvement
-from deemster.runs.improvement_judging import ALPHA, CRITERIA, EXEMPLARS, ROUNDS, ImprovementSettings
-from deemster.runs.run_sync import run_sync
 
+if TYPE_CHECKING:
+    from deemster.report.improvement_report import Improvement, WordingTrial
+
+# The defaults of `improve_rubric`.
+ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
 _SUFFIX = ".progress.jsonl"
-_REPORTS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
 @click.command("improve", short_help="Reword what judges and people disagree about.")
@@ -35,93 +25,108 @@ _REPORTS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
-@click.option("--out", required=True, metavar="FILE", help="Where the new rubric goes.")
-@click.option("--report", multiple=True, metavar="FILE", help="Write every try, as .md or .json; repeatable.")
-@click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings looked for, for each criterion.")
-@click.option("--criteria", type=int, default=CRITERIA, show_default=True, help="How many criteria are looked at.")
+@click.option("--to", required=True, metavar="FILE", help="Where the new rubric is written.")
+@file_option("json", "every trial as JSON")
+@file_option("markdown", "every trial as Markdown")
+@click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")
+@click.option("--criteria", type=int, default=CRITERIA, show_default=True, help="How many criteria are reworded.")
 @click.option("--exemplars", type=int, default=EXEMPLARS, show_default=True, help="Disagreements the writer sees.")
-@click.option("--train", type=float, default=0.5, show_default=True, help="The share of items to learn from.")
+@click.option("--train", type=float, default=TRAIN, show_default=True, help="The share of items to learn from.")
 @click.option("--cluster", metavar="KEY", help="Never divide items with the same value of this metadata key.")
 @click.option("--alpha", type=float, default=ALPHA, show_default=True, help="The chance of any false improvement.")
-@click.option("--seed", type=int, default=0, show_default=True, help="What everything random derives from.")
-@click.option("--resume", is_flag=True, help="Go on from where earlier work stopped.")
-@asking_options
-@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
-@click.option("--quiet", is_flag=True, help="Show no progress and nothing on the terminal.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of everything random.")
+@click.option("--resume", is_flag=True, help="Go on where earlier work stopped.")
+@model_options
+@dry_run_option
+@quiet_option
 def improve(
     *,
     rubric: str,
     dataset: str,
     judges: tuple[str, ...],
-    out: str,
-    report: tuple[str, ...],
+    to: str,
+    json: str | None,
+    markdown: str | None,
     resume: bool,
-    asked: Asked,
+    models: ModelOptions,
     dry_run: bool,
     quiet: bool,
-    **options: Any,
+    **settings: Any,
 ) -> None:
-    """Reword what judges and people disagree about, where held-out agreement speaks for it.
+    """Reword what judges and people disagree about, where held-out agreement supports it.
 
     DATASET holds submissions with people's labels. Part of it is learnt from: a model sees the criteria that judges
     and people agree least about, with submissions about which they disagree, and words them anew. The rest decides: a
     wording is accepted where agreement there rises by more than noise. Exit codes: 0 done, 2 bad input, 3 incomplete:
     --resume goes on.
     """
-    destinations = _destinations(out, report)
-    known = Rubric.load(rubric)
-    if Path(out).exists() and Path(out).samefile(rubric):
-        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", out))
-    items = RubricDataset.load(dataset, rubric=known)
-    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=options["seed"])
-    settings = ImprovementSettings(grader, options.pop("writer") or judges[0], **options)
+    from deemster.datasets import RubricDataset
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.judges.judge_panel import Judge
+    from deemster.report.report_files import write_pieces
+    from deemster.rubrics.rubric_definition import Rubric
+    from deemster.runs.improve_rubric import run_improvement
+    from deemster.runs.improvement_judging import ImprovementSettings
+    from deemster.runs.run_sync import run_sync
+
+    destinations = _check_destinations(to, {"json": json, "markdown": markdown})
+    before = Rubric.load(rubric)
+    if Path(to).exists() and Path(to).samefile(rubric):
+        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
+    items = RubricDataset.load(dataset, rubric=before)
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings["seed"])
+    chosen = ImprovementSettings(grader, settings.pop("writer") or judges[0], **settings)
     if dry_run:
-        _show_forecast(run_sync(forecast(known, items, settings, access=asked.asking(calls=False))))
+        _print_forecast(before, items, chosen, models)
         return
-    path = Path(f"{out}{_SUFFIX}")
-    with progress_shown(quiet=quiet) as progress:
+    path = Path(f"{to}{_SUFFIX}")
+    with show_progress(quiet=quiet) as progress:
         work = run_improvement(
-            known, items, settings, access=asked.asking(), path=path, resume=resume, progress=progress
+            before, items, chosen, access=models.access(), path=path, resume=resume, progress=progress
         )
         found = run_sync(work)
-    found.after.dump(out)
+    found.after.dump(to)
     for destination in destinations:
         text = found.to_markdown() if destination.format == "markdown" else found.to_json()
         write_pieces((text.encode(),), destination)
-    if not quiet:
-        say("\n".join([*_lines(found, out), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n")
+    if not quiet and not any(destination.is_stdout for destination in destinations):
+        write_out("\n".join([*_lines(found, to), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n")
     if not found.complete:
         note(f"incomplete: {visible(found.stopped)}; go on with --resume")
         sys.exit(ExitCode.INCOMPLETE)
     path.unlink(missing_ok=True)
 
 
-def _show_forecast(found: Forecast) -> None:
-    show_planned(found.planned)
+def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions) -> None:
+    from deemster.cli._dry_run import print_planned_calls
+    from deemster.runs.improve_rubric import forecast
+    from deemster.runs.run_sync import run_sync
+
+    found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
+    print_planned_calls(found.planned)
     wordings = counted(found.written, "wording")
     note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
 
 
-def _destinations(out: str, reports: tuple[str, ...]) -> list[Destination]:
-    """Where reports go; what cannot be written is said before a model is asked.
+def _check_destinations(to: str, reports: dict[str, str | None]) -> list[Any]:
+    """Where reports go. What cannot be written is an error before a model is called.
 
     Raises:
         RubricError: The new rubric has no extension of a rubric.
-        ReportError: A report has no extension of a report, or something cannot be written.
+        ReportError: Something cannot be written.
     """
-    format_of(out, Reading(out, error=RubricError), known=FORMATS)
-    found = []
-    for path in reports:
-        kind = _REPORTS.get(Path(path).suffix.lower())
-        if kind is None:
-            raise ReportError(Issue("A report of an improvement is Markdown (`.md`) or JSON (`.json`).", path))
-        found.append(Destination(kind, path))
-    for destination in (Destination("json", out), *found):
+    from deemster.formats import Reading, format_of
+    from deemster.report import Destination
+    from deemster.rubrics.rubric_reader import FORMATS
+
+    format_of(to, Reading(to, error=RubricError), known=FORMATS)
+    found = [Destination(kind, path) for kind, path in reports.items() if path is not None]
+    for destination in (Destination("json", to), *found):
         destination.check()
     return found
 
 
-def _lines(found: Improvement, out: str) -> list[str]:
+def _lines(found: Improvement, to: str) -> list[str]:
     lines = []
     for number, each in enumerate(found.tries, 1):
         lines.append(visible(f"try {number}, round {each.round}: {each.criterion}: {each.decision}{_numbers(each)}"))
@@ -129,11 +134,13 @@ def _lines(found: Improvement, out: str) -> list[str]:
             lines.append(f"    {visible(each.message)}")
     names = ", ".join(f"`{name}`" for name in found.accepted)
     cost = "" if found.cost_usd is None else f", ${found.cost_usd:.4f}"
-    lines.append(visible(f"{out}: {f'new wording for {names}' if names else 'no wording was accepted'}{cost}"))
+    lines.append(visible(f"{to}: {f'new wording for {names}' if names else 'no wording was accepted'}{cost}"))
     return lines
 
 
 def _numbers(each: WordingTrial) -> str:
+    from deemster.report.text_sections import format_number
+
     gain = each.held_out
     if gain is None:
         return ""

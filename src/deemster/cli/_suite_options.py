@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from deemster.cli._load_suite_job import Overrides
-from deemster.cli.options import LIMITING
+from deemster.cli.options import BUDGET_OPTIONS, CACHE_OPTIONS, Command, Decorator, add_options
 from deemster.errors import ConfigurationError
-from deemster.results import read_allowance
-from deemster.runs.evaluation_job import DELTA
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+DELTA = 0.05
 
 
-def overriding_options(command: _F) -> _F:
+def override_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``overrides``."""
 
     @functools.wraps(command)
-    def collected(**options: Any) -> Any:
-        given = {name: options.pop(name) for name in _NAMES}
+    def collect(**flags: Any) -> Any:
+        from deemster.cli._load_suite_job import Overrides
+        from deemster.results import read_allowance
+
+        given = {name: flags.pop(name) for name in _NAMES}
         no_cache, cache, allowance = given.pop("no_cache"), given.pop("cache"), given.pop("max_unscored")
         overrides = Overrides(
-            **{**given, "thresholds": _thresholds(given["thresholds"])},
+            **{**given, "thresholds": _parse_thresholds(given["thresholds"])},
             allowance=read_allowance(allowance) if allowance is not None else None,
             cache=None if no_cache else Path(cache),
         )
-        return command(overrides=overrides, **options)
+        return command(overrides=overrides, **flags)
 
-    for option in reversed(_OPTIONS):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]
+    return add_options(collect, _OPTIONS)  # type: ignore[return-value]
 
 
-def _thresholds(given: tuple[str, ...]) -> dict[str, float]:
+def _parse_thresholds(given: tuple[str, ...]) -> dict[str, float]:
     parsed = {}
     for text in given:
         name, sign, value = text.rpartition("=")
@@ -66,11 +64,15 @@ _NAMES = (
     "offline",
     "strict",
 )
-_OPTIONS: list[Callable[[Any], Any]] = [
+_OPTIONS: Sequence[Decorator] = (
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
-    click.option("--repetitions", type=int, metavar="R", help="Run each sample so many times."),
+    click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
     click.option(
-        "--delta", type=float, default=DELTA, show_default=True, help="The difference `precision` is judged against."
+        "--delta",
+        type=float,
+        default=DELTA,
+        show_default=True,
+        help="The difference that repeated runs should be able to show.",
     ),
     click.option(
         "--metric",
@@ -87,6 +89,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
     ),
     click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
-    *LIMITING,
+    *BUDGET_OPTIONS,
+    *CACHE_OPTIONS,
     click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
-]
+)

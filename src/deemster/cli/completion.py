@@ -1,4 +1,4 @@
-"""`deemster completion`."""
+"""`deemster completion`: prints the shell completion script."""
 
 from __future__ import annotations
 

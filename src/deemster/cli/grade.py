@@ -1,65 +1,60 @@
-"""`deemster grade`."""
+"""`deemster grade`: grades submissions by a rubric."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from deemster.alignment import MetricsResult, compute_metrics
-from deemster.cli._console import draw, note, progress_shown, say, warn
-from deemster.cli._dry_run import show_planned
-from deemster.cli._grader_options import Inline, Jury, jury_options
+from deemster.cli._console import note, print_sections, show_progress, warn, write_out
+from deemster.cli._grader_options import GraderOptions, InlineModel, grader_options
 from deemster.cli.main import complain
-from deemster.cli.options import Asked, Kept, asking_options, keeping_options
-from deemster.cli.run import interruptible
-from deemster.datasets import RubricDataset
+from deemster.cli.options import (
+    ModelOptions,
+    StorageOptions,
+    dry_run_option,
+    file_option,
+    model_options,
+    quiet_option,
+    storage_options,
+)
 from deemster.errors import DeemsterError, ExitCode, InputError, Issue, ReportError, visible
-from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import make_case
-from deemster.judges.grading_result import Grading
-from deemster.models.call_context import PlannedCalls
-from deemster.report import Destination
-from deemster.report.alignment_report import alignment_console
-from deemster.report.grading_report import grading_console
-from deemster.report.report_files import write_pieces
-from deemster.results.grading_summary import GradingSummary, summarize_grading
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs.grade_dataset import criterion_checks, run_grading
-from deemster.runs.grading_store import grading_status
-from deemster.runs.model_access import ModelAccess, complete_model_access, open_gateway
-from deemster.runs.play_scripts import script_result
-from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
+
+if TYPE_CHECKING:
+    from deemster.alignment import MetricsResult
+    from deemster.datasets import RubricDataset
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.judges.grading_result import Grading
+    from deemster.models.call_context import PlannedCalls
+    from deemster.report import Destination
+    from deemster.results.grading_summary import GradingSummary
+    from deemster.runs.model_access import ModelAccess
 
 SCHEMA = "deemster.grading.v1"
-_ENCODER = msgspec.json.Encoder(order="deterministic")
 _VOTES = (".json", ".jsonl")
 
 
 @click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
-@jury_options
-@asking_options
-@keeping_options
+@grader_options
+@model_options
+@storage_options
 @click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
-@click.option("--json", metavar="PATH", help="Write the results as JSON; `-` is standard output.")
-@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
-@click.option("--quiet", is_flag=True, help="Show no progress and no results on the terminal.")
+@file_option("json", "the results as JSON")
+@dry_run_option
+@quiet_option
 def command(
     *,
     dataset: str,
     rubric: str | None,
-    jury: Jury,
-    inline: Inline,
-    asked: Asked,
-    kept: Kept,
+    grader: GraderOptions,
+    inline: InlineModel,
+    models: ModelOptions,
+    storage: StorageOptions,
     votes: str | None,
     json: str | None,
     dry_run: bool,
@@ -67,91 +62,94 @@ def command(
 ) -> None:
     """Grade submissions by a rubric, and tell how judges agree with people.
 
-    DATASET is a rubric dataset. Every judge votes on every criterion; the results are the score, each criterion and
+    DATASET is a rubric dataset. Every judge votes on every criterion. The results are the score, each criterion and
     each judge, and, where the dataset has labels, how far the judges agree with them. The grading is stored and can be
-    resumed: what was judged is not asked again, votes that failed are. Exit codes: 0 done, 2 bad input, 3 incomplete.
+    resumed: votes that are there are not asked for again, votes that failed are. Exit codes: 0 done, 2 bad input, 3
+    incomplete.
     """
-    kept.check()
-    destinations = [Destination("json", json)] if json is not None else []
-    for destination in destinations:
+    from deemster.cli.run import interruptible
+    from deemster.datasets import RubricDataset
+    from deemster.report import Destination
+    from deemster.rubrics.rubric_definition import Rubric
+    from deemster.runs.grade_dataset import criterion_checks, run_grading
+    from deemster.runs.model_access import complete_model_access
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop
+
+    storage.check()
+    destination = None if json is None else Destination("json", json)
+    if destination is not None:
         destination.check()
-    _check_votes(votes)
-    held = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
-    grader = jury.grader()
-    asking = complete_model_access(inline.asking(asked, calls=not dry_run), [grader, *criterion_checks(held).values()])
+    if votes is not None and Path(votes).suffix.lower() not in _VOTES:
+        raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
+    items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
+    built = grader.build_grader()
+    access = complete_model_access(inline.access(models, calls=not dry_run), [built, *criterion_checks(items).values()])
     if dry_run:
-        _show_dry_run(held, grader, asking)
+        _print_planned_calls(items, built, access)
         return
     stop = Stop()
-    with kept.opened() as storage:
-        name = held.name or Path(dataset).stem
-        grading = _graded(held, grader, asking, stop=stop, storage=storage, name=name, quiet=quiet)
-        code = _delivered(grading, destinations, votes, quiet=quiet)
-        if storage is not None and code is ExitCode.INCOMPLETE:
+    with storage.open() as stored:
+        with interruptible(stop), show_progress(quiet=quiet) as progress:
+            grading = run_sync(
+                run_grading(
+                    items,
+                    built,
+                    access=access,
+                    warn=lambda message: warn(visible(message)),
+                    progress=progress,
+                    stop=stop,
+                    storage=stored,
+                    name=items.name or Path(dataset).stem,
+                )
+            )
+        code = _write_and_print(grading, destination, votes, quiet=quiet)
+        if stored is not None and code is ExitCode.INCOMPLETE:
             note(f"To go on with it: the same command with --resume {grading.run}")
     sys.exit(code)
 
 
-def _graded(
-    dataset: RubricDataset,
-    grader: CriterionGrader,
-    asking: ModelAccess,
-    *,
-    stop: Stop,
-    storage: RunStorage | None,
-    name: str,
-    quiet: bool,
-) -> Grading:
-    with interruptible(stop), progress_shown(quiet=quiet) as progress:
-        return run_sync(
-            run_grading(
-                dataset,
-                grader,
-                access=asking,
-                warn=lambda message: warn(visible(message)),
-                progress=progress,
-                stop=stop,
-                storage=storage,
-                name=name,
-            )
-        )
+def _write_and_print(grading: Grading, destination: Destination | None, votes: str | None, *, quiet: bool) -> ExitCode:
+    """Write and print the results; returns the exit code."""
+    from deemster.report.report_files import write_pieces
+    from deemster.results.grading_summary import summarize_grading
+    from deemster.runs.grading_store import grading_status
 
-
-def _check_votes(path: str | None) -> None:
-    """Refuse a place of votes before anything is asked."""
-    if path is not None and Path(path).suffix.lower() not in _VOTES:
-        raise ReportError(Issue("Votes are written as .json or .jsonl.", path))
-
-
-def _delivered(grading: Grading, destinations: list[Destination], votes: str | None, *, quiet: bool) -> ExitCode:
-    """Write and show what was asked for; how the command ends."""
     status, reason = grading_status(grading)
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
-    figures, alignment = summarize_grading(grading), _alignment(grading)
+    figures, alignment = summarize_grading(grading), _align(grading)
     try:
         if votes is not None:
             grading.to_votes(votes)
-        for destination in destinations:
-            write_pieces(_document(grading, figures, alignment), destination)
+        if destination is not None:
+            write_pieces(_json_pieces(grading, figures, alignment), destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
-    if not quiet and not any(destination.is_stdout for destination in destinations):
-        draw(lambda console: grading_console(grading, figures, console))
-        if alignment is not None:
-            say("\n")
-            draw(lambda console: alignment_console(alignment, console))
+    if not quiet and (destination is None or not destination.is_stdout):
+        _print_results(grading, figures, alignment)
     if reason is not None:
-        lost = (
-            next((item for item in grading.items if item.error is not None), None) if grading.n_failed_items else None
-        )
-        why = "" if lost is None else f" The first is `{lost.id}`: {lost.error}"
+        failed = (item for item in grading.items if item.error is not None)
+        first = next(failed, None) if grading.n_failed_items else None
+        why = "" if first is None else f" The first is `{first.id}`: {first.error}"
         note(visible(f"{status}: {reason}.{why}"))
     return code
 
 
-def _alignment(grading: Grading) -> MetricsResult | None:
+def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
+    from deemster.report.alignment_report import alignment_sections
+    from deemster.report.grading_report import grading_sections
+
+    print_sections(grading_sections(grading, figures))
+    if alignment is not None:
+        write_out("\n")
+        print_sections(alignment_sections(alignment))
+
+
+def _align(grading: Grading) -> MetricsResult | None:
     """How the judges agree with people, where the dataset has labels."""
+    from deemster.alignment import compute_metrics
+
     if not any(label is not None for truth in grading.dataset.truths for label in truth or ()):
         return None
     try:
@@ -161,8 +159,13 @@ def _alignment(grading: Grading) -> MetricsResult | None:
         return None
 
 
-def _document(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> Iterator[bytes]:
+def _json_pieces(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> Iterator[bytes]:
     """The results as JSON, item by item."""
+    import msgspec
+
+    from deemster.runs.grading_store import grading_status
+
+    encode = msgspec.json.Encoder(order="deterministic").encode
     status, reason = grading_status(grading)
     head: dict[str, Any] = {
         "schema_version": SCHEMA,
@@ -176,7 +179,7 @@ def _document(grading: Grading, figures: GradingSummary, alignment: MetricsResul
         "figures": figures,
         "alignment": alignment,
     }
-    yield _ENCODER.encode(head)[:-1] + b',"items":['
+    yield encode(head)[:-1] + b',"items":['
     for place, item in enumerate(grading.items):
         row = {
             "id": item.id,
@@ -186,21 +189,30 @@ def _document(grading: Grading, figures: GradingSummary, alignment: MetricsResul
             "verdicts": {each.criterion: each.verdict for each in item.criteria},
             "judge_scores": item.judge_scores,
         }
-        yield (b"," if place else b"") + _ENCODER.encode(row)
+        yield (b"," if place else b"") + encode(row)
     yield b"]}\n"
 
 
-def _show_dry_run(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> None:
-    show_planned(run_sync(_planned(dataset, grader, asking)))
+def _print_planned_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> None:
+    from deemster.cli._dry_run import print_planned_calls
+    from deemster.runs.run_sync import run_sync
+
+    print_planned_calls(run_sync(_plan_calls(dataset, grader, access)))
     if grader.cascade is not None:
-        rubrics = dataset.rubrics
-        most = sum(map(grader.requests, rubrics))
+        most = sum(map(grader.requests, dataset.rubrics))
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
 
 
-async def _planned(dataset: RubricDataset, grader: CriterionGrader, asking: ModelAccess) -> Mapping[str, PlannedCalls]:
+async def _plan_calls(
+    dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess
+) -> Mapping[str, PlannedCalls]:
+    from deemster.judges.grading_case import make_case
+    from deemster.runs.grade_dataset import criterion_checks
+    from deemster.runs.model_access import open_gateway
+    from deemster.runs.play_scripts import script_result
+
     checks = criterion_checks(dataset)
-    async with open_gateway(asking, clock=None, seed=grader.seed, dry_run=True) as gateway:
+    async with open_gateway(access, clock=None, seed=grader.seed, dry_run=True) as gateway:
         for position in range(len(dataset)):
             await script_result(grader.script(make_case(dataset, position), checks=checks), gateway.answers, [])
         return gateway.planned

@@ -1,4 +1,4 @@
-"""`deemster init`."""
+"""`deemster init`: writes a small starter suite."""
 
 from __future__ import annotations
 

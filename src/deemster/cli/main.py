@@ -33,7 +33,7 @@ COMMANDS = {
 }
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     """A group that knows its commands by name and loads one only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -57,7 +57,7 @@ class Lazy(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one was probably meant."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from deemster.errors import did_you_mean  # noqa: PLC0415 - only where something is misspelt
+            from deemster.errors import did_you_mean
 
             ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -99,7 +99,7 @@ def complain(message: str) -> None:
     click.echo("\n".join([f"error: {first}", *(f"       {line}" for line in rest)]), err=True)
 
 
-@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="deemster %(version)s")
 def app() -> None:
     """Judge what language-model applications produce, and judge the judges.

@@ -1,18 +1,17 @@
-"""`deemster models`."""
+"""`deemster models`: checks the models that a suite names."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._check_models import Finding, failed, findings, price_of
-from deemster.cli._console import note
+from deemster.cli._console import format_table, note, write_out
 from deemster.errors import ExitCode, visible
-from deemster.models.clock import clock_from_environment
-from deemster.runs.run_sync import run_sync
-from deemster.runs.suite import load_suite
+
+if TYPE_CHECKING:
+    from deemster.cli._check_models import RoleCheck
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 
@@ -22,47 +21,47 @@ def command() -> None:
     """Check the models that a suite names."""
 
 
-@command.command("check", short_help="Ask each model of a suite one small thing.")
+@command.command("check", short_help="Send each model of a suite one small request.")
 @click.argument("suite", type=click.Path())
 def check(*, suite: str) -> None:
-    """Ask each model of a suite one small thing, and say what is wrong where that fails.
+    """Send each model of a suite one small request, and explain what is wrong where that fails.
 
-    A file that has nothing but a section `models` will do, as `deemster grade --models` takes it.
+    A file with nothing but a section `models` will do, as `deemster grade --models` takes it.
 
-    A chat model is asked for a JSON object, an embedding model for the vector of a word; a request is not repeated, and
-    no answer is kept. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
+    A chat model is asked for a JSON object, an embedding model for the vector of a word. No request is repeated, and no
+    answer is cached. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
-    found = run_sync(findings(load_suite(suite, calls_target=False, whole=False), clock=clock_from_environment()))
-    if not found:
+    from deemster.cli._check_models import check_models
+    from deemster.models.clock import clock_from_environment
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.suite import load_suite
+
+    checks = run_sync(check_models(load_suite(suite, calls_target=False, whole=False), clock=clock_from_environment()))
+    if not checks:
         click.echo("No metric of this suite asks a model.")
         return
-    click.echo(_table(found))
-    issues = failed(found)
-    for finding in issues:
+    write_out(format_table(_HEAD, [_row(each) for each in checks]))
+    failing = [each for each in checks if each.issue is not None]
+    for each in failing:
         note("")
-        note("\n".join(_explained(finding)))
-    if issues:
+        note("\n".join(_explain(each)))
+    if failing:
         sys.exit(ExitCode.BAD_INPUT)
 
 
-def _table(found: Sequence[Finding]) -> str:
-    rows = [_HEAD, *map(_row, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines)
+def _row(check: RoleCheck) -> tuple[str, ...]:
+    from deemster.cli._check_models import format_price
 
-
-def _row(finding: Finding) -> tuple[str, ...]:
-    model = visible(finding.model or "-", limit=60)
-    if finding.issue is not None:
-        return finding.role, model, "cannot be used", "-", "-", "-"
-    usage = finding.usage
+    model = visible(check.model or "-", limit=60)
+    if check.issue is not None:
+        return check.role, model, "cannot be used", "-", "-", "-"
+    usage = check.usage
     latency = "-" if usage is None or usage.latency_ms is None else f"{usage.latency_ms:.0f} ms"
     counts = [] if usage is None else [usage.prompt_tokens, usage.completion_tokens]
     known = [f"{count:,}" for count in counts if count is not None]
-    return finding.role, model, finding.works, latency, " + ".join(known) or "-", price_of(finding)
+    return check.role, model, check.works, latency, " + ".join(known) or "-", format_price(check)
 
 
-def _explained(finding: Finding) -> list[str]:
-    first, *rest = (visible(line) for line in (finding.issue or "").split("\n"))
-    return [f"{finding.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [finding.advice])])]
+def _explain(check: RoleCheck) -> list[str]:
+    first, *rest = (visible(line) for line in (check.issue or "").split("\n"))
+    return [f"{check.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [check.advice])])]

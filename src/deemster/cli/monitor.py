@@ -1,19 +1,17 @@
-"""`deemster monitor`."""
+"""`deemster monitor`: the pass-rate of recorded traffic over time."""
 
 from __future__ import annotations
 
 import sys
 
 import click
-import msgspec
 
-from deemster.cli._console import draw, note, say
-from deemster.cli.options import store_option
+from deemster.cli._console import note, print_sections
+from deemster.cli.options import file_option, store_option, write_file
 from deemster.errors import ExitCode, counted, visible
-from deemster.formats.canonical_json import json_text
-from deemster.report.monitoring_report import drift_words, monitoring_console
-from deemster.results.pass_rate_over_time import BASELINE, PERIODS
-from deemster.runs.monitor_traffic import monitor
+
+PERIODS = ("hour", "day", "week", "month")
+BASELINE = 500
 
 
 @click.command("monitor", short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.")
@@ -25,7 +23,7 @@ from deemster.runs.monitor_traffic import monitor
     default="day",
     show_default=True,
     metavar=f"{'|'.join(PERIODS)}|N",
-    help="The period (UTC), or so many records.",
+    help="The period (UTC), or a number of records.",
 )
 @click.option(
     "--baseline",
@@ -33,7 +31,7 @@ from deemster.runs.monitor_traffic import monitor
     default=BASELINE,
     show_default=True,
     metavar="N",
-    help="How many scored records, the first ones, the later ones are held against. Choose it before you look.",
+    help="Compare later records with the first N scored ones. Choose it before you look.",
 )
 @click.option(
     "--alpha",
@@ -43,7 +41,7 @@ from deemster.runs.monitor_traffic import monitor
     help="The share of false alarms that is accepted, over all looks there will ever be.",
 )
 @click.option("--since", metavar="DATE", help="Leave out what was recorded before, such as 2026-03-01.")
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@file_option("json", "the numbers as JSON")
 @click.option("--fail-on-drift", is_flag=True, help="Exit with 1 where the rate has drifted down.")
 def command(
     *,
@@ -54,23 +52,29 @@ def command(
     baseline: int,
     alpha: float,
     since: str | None,
-    as_json: bool,
+    json: str | None,
     fail_on_drift: bool,
 ) -> None:
     """Show the pass-rate of recorded traffic over time, and whether it drifts.
 
-    DATASET is the name the recorder was given. Control limits show what the baseline lets expect of so
-    many records. The test of drift stays valid however often you look.
+    DATASET is the name the recorder was given. Control limits show what to expect of so many records, given the
+    baseline. The test of drift stays valid however often you look.
     """
-    shown = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
-    if shown.n == shown.unscored:
+    import msgspec
+
+    from deemster.formats.canonical_json import json_text
+    from deemster.report.monitoring_report import drift_words, monitoring_sections
+    from deemster.runs.monitor_traffic import monitor
+
+    found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
+    if found.n == found.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
-        note(f"None of {counted(shown.n, 'record')} is scored by {by}.")
+        note(f"None of {counted(found.n, 'record')} is scored by {by}.")
         note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
-    if as_json:
-        say(json_text(msgspec.to_builtins(shown)) + "\n")
-    else:
-        draw(lambda console: monitoring_console(shown, console, name=dataset))
-    if fail_on_drift and shown.drift is not None and shown.drift.direction == "down":
-        note(drift_words(shown))
+    if json is not None:
+        write_file(json, json_text(msgspec.to_builtins(found)) + "\n")
+    if json != "-":
+        print_sections(monitoring_sections(found, name=dataset))
+    if fail_on_drift and found.drift is not None and found.drift.direction == "down":
+        note(drift_words(found))
         sys.exit(ExitCode.GATE_FAILED)

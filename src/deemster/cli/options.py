@@ -1,54 +1,90 @@
-"""Flags that several commands share: store, resume, report formats, models."""
+"""Flags that several commands share: the store, resuming, reports, models and files.
+
+A decorator adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
+where a command uses them, so that `--help` answers at once.
+"""
 
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note
 from deemster.errors import ConfigurationError, Issue, ReportError
-from deemster.formats import read_document
-from deemster.formats.json_values import kind_of
-from deemster.models import read_models
-from deemster.records import Metric
-from deemster.report import LEVELS, PUBLISH_SAFE, Destination, Report, redact_report, write_report
-from deemster.runs import metric_catalog as catalog
-from deemster.runs.import_user_code import import_object
-from deemster.runs.model_access import ModelAccess, budget_issues
-from deemster.runs.run_lifecycle import RunStorage
 
 if TYPE_CHECKING:
+    from deemster.records import Metric
+    from deemster.report import Destination, Report
+    from deemster.runs.model_access import ModelAccess
+    from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-PLACE = ".deemster/runs.db"
-VARIABLE = "DEEMSTER_STORE"
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
+
+STORE = ".deemster/runs.db"
+STORE_VARIABLE = "DEEMSTER_STORE"
+ANSWER_CACHE = ".deemster/answers.jsonl"
+# Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
+REDACT_LEVELS = ("default", "outputs", "expected", "all")
+PUBLISH_SAFE = "publish-safe"
+_LAST_RUN = ""
 
 
-def store_option(command: _F) -> _F:
-    """Add `--store`; the command receives the place as the string ``store`` and opens it with `opened`."""
+def add_options(command: Command, options: Sequence[Decorator]) -> Command:
+    """Add flags to a command, in the order in which its help lists them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def file_option(name: str, what: str) -> Decorator:
+    """A flag such as `--json FILE`, which says where a result is written; `-` is standard output."""
+    return click.option(f"--{name}", metavar="FILE", help=f"Write {what}; `-` is standard output.")
+
+
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Count the requests to models and estimate their cost; send none."
+)
+
+
+def write_file(file: str, text: str) -> None:
+    """Write a result to a file, or to standard output where the file is `-`.
+
+    Raises:
+        ReportError: The file cannot be written.
+    """
+    from deemster.report.report_files import Destination, write_pieces
+
+    destination = Destination("json", file)
+    destination.check()
+    write_pieces((text.encode(),), destination)
+
+
+def store_option(command: Command) -> Command:
+    """Add `--store`; the command receives the place as the string ``store`` and opens it with `open_run_store`."""
     option = click.option(
         "--store",
-        metavar="PATH|URL",
-        envvar=VARIABLE,
-        default=PLACE,
+        metavar="FILE|URL",
+        envvar=STORE_VARIABLE,
+        default=STORE,
         show_default=True,
         show_envvar=True,
-        callback=_of_the_group,
-        help="Where runs are kept: an SQLite file, or postgresql://...",
+        callback=_store_of_group,
+        help="Where runs are stored: an SQLite file, or postgresql://...",
     )
     return option(command)
 
 
-def opened(store: str, *, durable: bool = False, create: bool = False) -> Store:
+def open_run_store(store: str, *, durable: bool = False, create: bool = False) -> Store:
     """The store at a place, to be used as a context manager.
 
     Args:
@@ -59,120 +95,100 @@ def opened(store: str, *, durable: bool = False, create: bool = False) -> Store:
     Raises:
         StoreError: It cannot be opened, or there is none.
     """
-    from deemster.store import open_store  # noqa: PLC0415 - loads a database, which a usage error does not need
+    from deemster.store import open_store
 
     return open_store(store, durable=durable, create=create)
 
 
-def _of_the_group(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def _store_of_group(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """The place given before a subcommand, where none is given after it."""
     parent = context.parent
     name = parameter.name or ""
-    told = ParameterSource.COMMANDLINE
-    if parent is None or context.get_parameter_source(name) is told or parent.get_parameter_source(name) is not told:
+    typed = ParameterSource.COMMANDLINE
+    if parent is None or context.get_parameter_source(name) is typed or parent.get_parameter_source(name) is not typed:
         return value
     return str(parent.params[name])
 
 
-LAST = ""
-
-
-class Kept(NamedTuple):
-    """Where a run is kept, and which one is gone on with."""
+class StorageOptions(NamedTuple):
+    """Where a run is stored, and which one is resumed."""
 
     store: str
-    is_off: bool
+    no_store: bool
     durable: bool
     resume: str | bool | None
     allow_changed: bool
 
     def check(self) -> None:
-        """Refuse flags that do not go together.
+        """Refuse flags that contradict each other.
 
         Raises:
-            ConfigurationError: They do not.
+            ConfigurationError: They do.
         """
-        if self.is_off and self.resume:
+        if self.no_store and self.resume:
             raise ConfigurationError("`--resume` goes on with a stored run, and `--no-store` stores none.")
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def hint(self, storage: RunStorage | None) -> str:
-        """What a command that is to find the run again has to say of the store; nothing where it finds it by itself."""
-        return "" if storage is None or self.store == PLACE else f" --store {storage.store.where}"
+    def store_flag(self, storage: RunStorage | None) -> str:
+        """The `--store` that another command needs to find the run; empty where it finds the run without."""
+        return "" if storage is None or self.store == STORE else f" --store {storage.store.where}"
 
     @contextmanager
-    def opened(self) -> Iterator[RunStorage | None]:
-        """How the run is stored, with the store open; None where it is not stored.
+    def open(self) -> Iterator[RunStorage | None]:
+        """Open the store for a run; None where nothing is stored.
 
         Raises:
             StoreError: The store cannot be opened.
         """
-        if self.is_off:
+        if self.no_store:
             yield None
             return
-        with opened(self.store, durable=self.durable, create=True) as store:
+        from deemster.runs.run_lifecycle import RunStorage
+
+        with open_run_store(self.store, durable=self.durable, create=True) as store:
             yield RunStorage(store, self.resume, self.allow_changed, tell=note)
 
 
-def keeping_options(command: _F) -> _F:
-    """Add the flags; the command receives them as one ``kept``."""
+def storage_options(command: Command) -> Command:
+    """Add the flags of storing and resuming; the command receives them as one ``storage``."""
 
     @functools.wraps(command)
-    def collected(**options: Any) -> Any:
-        resume = options.pop("resume")
-        kept = Kept(
-            options.pop("store"),
-            options.pop("no_store"),
-            options.pop("durable"),
-            True if resume == LAST else resume,
-            options.pop("allow_changed"),
-        )
-        return command(kept=kept, **options)
+    def collect(**flags: Any) -> Any:
+        flags["resume"] = True if flags["resume"] == _LAST_RUN else flags["resume"]
+        storage = StorageOptions(**{name: flags.pop(name) for name in StorageOptions._fields})
+        return command(storage=storage, **flags)
 
-    for option in reversed(_options()):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]
+    return add_options(collect, _STORAGE)  # type: ignore[return-value]
 
 
-def _run_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """The run to go on with; `--resume` takes the word that follows it, which may have been meant as the file."""
+def _refuse_file(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The run to resume; `--resume` takes the word that follows it, which the user may have meant as the suite."""
     if value and Path(value).is_file():
         raise click.BadParameter(f"`{value}` is a file, not a run: write `--resume` after it.")
     return value
 
 
-def _options() -> list[Callable[[Any], Any]]:
-    return [
-        store_option,
-        click.option("--no-store", is_flag=True, help="Store nothing: the run ends with its report."),
-        click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
-        click.option(
-            "--resume",
-            metavar="[RUN]",
-            is_flag=False,
-            flag_value=LAST,
-            callback=_run_name,
-            help="Go on with a stored run, by default the last unfinished one; write it after the file.",
-        ),
-        click.option(
-            "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."
-        ),
-    ]
+_STORAGE: Sequence[Decorator] = (
+    store_option,
+    click.option("--no-store", is_flag=True, help="Store nothing: the run ends with its report."),
+    click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
+    click.option(
+        "--resume",
+        metavar="[RUN]",
+        is_flag=False,
+        flag_value=_LAST_RUN,
+        callback=_refuse_file,
+        help="Go on with a stored run, by default the last unfinished one; write it after the file.",
+    ),
+    click.option(
+        "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."
+    ),
+)
 
 
-_FORMATS = {
-    "json": "canonical JSON",
-    "markdown": "Markdown",
-    "csv": "CSV, one line per mark",
-    "html": "one HTML page that loads nothing",
-    "junit": "JUnit XML",
-    "github": "the summary of a GitHub job",
-}
-
-
-class Rendering(NamedTuple):
-    """Where reports go and what they leave out."""
+class ReportOptions(NamedTuple):
+    """Where reports are written, and what they leave out."""
 
     destinations: tuple[Destination, ...]
     level: str
@@ -182,7 +198,7 @@ class Rendering(NamedTuple):
         """Make sure, before anything runs, that every report can be written.
 
         Raises:
-            ReportError: One of them cannot, or two want standard output.
+            ReportError: One of them cannot, or two are for standard output.
         """
         if sum(destination.is_stdout for destination in self.destinations) > 1:
             raise ReportError("Only one report can go to standard output.")
@@ -191,132 +207,119 @@ class Rendering(NamedTuple):
             destination.check()
             other = taken.setdefault(Path(destination.path).resolve(), destination.format)
             if other != destination.format:
-                message = f"Two reports, {other} and {destination.format}, want this file."
+                message = f"Two reports, {other} and {destination.format}, are for this file."
                 raise ReportError(Issue(message, destination.path))
 
     @property
     def takes_stdout(self) -> bool:
-        """Whether standard output belongs to a report."""
+        """Whether a report is written to standard output."""
         return any(destination.is_stdout for destination in self.destinations)
 
-    def view(
+    def redact(
         self,
         report: Report,
         metrics: tuple[Metric, ...] = (),
         *,
         quotes: Mapping[str, frozenset[str] | None] | None = None,
     ) -> Report:
-        """The report as the flags want it shown.
+        """The report without what the flags leave out.
 
         Args:
             report: The report.
             metrics: The run's metrics, where they are at hand; otherwise the report says which they were.
-            quotes: By a metric's name, the details that may repeat text, where that was kept with the run.
+            quotes: By a metric's name, the details that may repeat text, where that was stored with the run.
         """
-        known = {metric.name: catalog.quotes(metric) for metric in metrics} | dict(quotes or {})
+        from deemster.report import redact_report
+        from deemster.runs import metric_catalog
+
+        known = {metric.name: metric_catalog.quotes(metric) for metric in metrics} | dict(quotes or {})
         for name, figures in report.metrics.items():
             if name not in known:
                 known[name] = _quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
-    def write(self, view: Report) -> None:
-        """Write every report that was asked for.
+    def write(self, report: Report) -> None:
+        """Write the report to every destination.
 
         Raises:
-            ReportError: One of them cannot be written; the others are.
+            ReportError: It cannot be written to some of them; it is to the others.
         """
-        issues: list[Issue] = []
+        from deemster.report import write_report
+
+        errors: list[ReportError] = []
         for destination in self.destinations:
             try:
-                write_report(view, destination)
+                write_report(report, destination)
             except ReportError as error:
-                issues.extend(error.issues)
-        if issues:
-            raise ReportError(issues)
+                errors.append(error)
+        if errors:
+            raise type(errors[0])([issue for error in errors for issue in error.issues])
 
 
 def _quotes_of_spec(spec: str) -> frozenset[str] | None:
-    """What a metric of the catalog says it quotes; of user code nothing is known, and none of it is loaded."""
+    """Which details of a catalog metric may repeat text; None for user code, which is not loaded."""
+    from deemster.runs import metric_catalog
+
     try:
-        catalog.describe(spec)
-        return catalog.quotes(catalog.parse_metric(spec))
+        metric_catalog.describe(spec)
+        return metric_catalog.quotes(metric_catalog.parse_metric(spec))
     except ConfigurationError:
         return None
 
 
-def rendering_options(command: _F) -> _F:
-    """Add the flags; the command receives them as one ``rendering``."""
+def report_options(command: Command) -> Command:
+    """Add the flags of reports; the command receives them as one ``reports``."""
 
     @functools.wraps(command)
-    def collected(**options: Any) -> Any:
-        flavour = "csv-raw" if options.pop("csv_raw") else "csv"
-        given = {name: options.pop(name) for name in _FORMATS}
+    def collect(**flags: Any) -> Any:
+        from deemster.report import Destination
+
+        csv = "csv-raw" if flags.pop("csv_raw") else "csv"
+        files = {name: flags.pop(name) for name in _REPORT_FORMATS}
         destinations = tuple(
-            Destination(flavour if name == "csv" else name, path) for name, path in given.items() if path is not None
+            Destination(csv if name == "csv" else name, file) for name, file in files.items() if file is not None
         )
-        level = PUBLISH_SAFE if options.pop("publish_safe") else options["redact"]
-        del options["redact"]
-        rendering = Rendering(destinations, level, include_input="input" in options.pop("include"))
-        return command(rendering=rendering, **options)
+        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
+        reports = ReportOptions(
+            destinations, PUBLISH_SAFE if publish_safe else level, include_input="input" in flags.pop("include")
+        )
+        return command(reports=reports, **flags)
 
-    for option in reversed(_options_rendering()):
-        collected = option(collected)
-    return collected  # type: ignore[return-value]
-
-
-def _options_rendering() -> list[Callable[[Any], Any]]:
-    formats = [
-        click.option(f"--{name}", metavar="PATH", help=f"Write the report as {what}; `-` is standard output.")
-        for name, what in _FORMATS.items()
-    ]
-    return [
-        *formats,
-        click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
-        click.option(
-            "--redact",
-            type=click.Choice([level for level in LEVELS if level != PUBLISH_SAFE]),
-            default=LEVELS[0],
-            metavar="LEVEL",
-            help="Leave out `outputs`, `expected` or `all` of what samples and outputs say.",
-        ),
-        click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
-        click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too."),
-    ]
+    return add_options(collect, _REPORTS)  # type: ignore[return-value]
 
 
-CACHE = ".deemster/answers.jsonl"
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-LIMITING = (
-    click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
-    click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
+_REPORT_FORMATS = {
+    "json": "canonical JSON",
+    "markdown": "Markdown",
+    "csv": "CSV, one line per mark",
+    "html": "one HTML page that loads nothing",
+    "junit": "JUnit XML",
+    "github": "the summary of a GitHub job",
+}
+_REPORTS: Sequence[Decorator] = (
+    *(file_option(name, f"the report as {what}") for name, what in _REPORT_FORMATS.items()),
+    click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
     click.option(
-        "--cache",
-        metavar="FILE",
-        default=CACHE,
-        show_default=True,
-        help="Where the models' answers are kept and looked up first.",
+        "--redact",
+        type=click.Choice(REDACT_LEVELS),
+        default=REDACT_LEVELS[0],
+        metavar="LEVEL",
+        help="Leave out `outputs`, `expected` or `all` of what samples and outputs say.",
     ),
-    click.option("--no-cache", is_flag=True, help="Ask the models anew, and keep nothing."),
-    click.option(
-        "--offline", is_flag=True, help="Ask nothing over the network: recordings, cache and embedded models only."
-    ),
-)
-_OPTIONS = (
-    click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite."),
-    *LIMITING,
+    click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
+    click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too."),
 )
 
 
-class Asked(NamedTuple):
-    """What the flags say of how models may be asked.
+class ModelOptions(NamedTuple):
+    """How models may be called.
 
     Attributes:
         models: The file that names them; None where none was given.
-        cache: The file of remembered answers; None where nothing is kept.
-        budget_usd: US dollars that must not be passed.
-        budget_tokens: Tokens that must not be passed.
-        offline: Whether nothing may be asked over the network.
+        cache: The file of cached answers; None where nothing is cached.
+        budget_usd: US dollars that the models must not cost more than.
+        budget_tokens: Tokens that the models must not use more of.
+        offline: Whether nothing may be sent over the network.
     """
 
     models: str | None
@@ -325,55 +328,102 @@ class Asked(NamedTuple):
     budget_tokens: int | None
     offline: bool
 
-    def asking(self, *, calls: bool = True) -> ModelAccess:
-        """The same with the models read from their file.
+    def budget_issues(self) -> list[Issue]:
+        """What is wrong with the budgets."""
+        from deemster.runs.model_access import budget_issues
+
+        return list(budget_issues(self.budget_usd, self.budget_tokens))
+
+    def access(self, *, calls: bool = True) -> ModelAccess:
+        """Access to the models of the file.
 
         Args:
-            calls: Whether they are going to be asked; otherwise keys and variables need not be set.
+            calls: Whether models are going to be called; otherwise keys and variables need not be set.
 
         Raises:
             ConfigurationError: There is no file, something in it cannot be used, or a budget is none.
         """
-        issues = budget_issues(self.budget_usd, self.budget_tokens)
+        issues = self.budget_issues()
         if self.models is None:
             issues.append(Issue("A judge needs a model: name a file with a `models` section by `--models FILE`."))
         if issues or self.models is None:
             raise ConfigurationError(issues)
+        from deemster.formats import read_document
+        from deemster.formats.json_values import kind_of
+
         document = read_document(self.models, error=ConfigurationError)
         if not isinstance(document.value, dict) or "models" not in document.value:
             found = "no `models`" if isinstance(document.value, dict) else kind_of(document.value)
             message = f"A file of models is a map with a section `models`, as a suite has it; here is {found}."
             raise ConfigurationError(Issue(message, document.where()))
-        folder = Path(self.models).parent
-        roles = read_models(
-            document.value["models"],
-            place=document.where,
-            environ=os.environ,
-            folder=folder,
-            load=lambda path: import_object(path, called="The client", search=folder),
-            calls=calls and not self.offline,
+        return self.access_to(
+            document.value["models"], place=document.where, calls=calls, folder=Path(self.models).parent
         )
+
+    def access_to(
+        self, section: Any, *, place: Callable[[Any], str], calls: bool, folder: Path | None = None
+    ) -> ModelAccess:
+        """Access to the models of a section.
+
+        Args:
+            section: The models by role, as in a suite.
+            place: Where a part of the section stands, for messages.
+            calls: Whether models are going to be called.
+            folder: Where the user's own clients are loaded from; None where there are none.
+
+        Raises:
+            ConfigurationError: Something in the section cannot be used.
+        """
+        import os
+
+        from deemster.models import read_models
+        from deemster.runs.import_user_code import import_object
+        from deemster.runs.model_access import ModelAccess
+
+        own: dict[str, Any] = {}
+        if folder is not None:
+            own = {
+                "folder": folder,
+                "load": lambda path: import_object(path, called="The client", search=folder),
+            }
+        roles = read_models(section, place=place, environ=os.environ, calls=calls and not self.offline, **own)
         money = None if self.budget_usd is None else Decimal(str(self.budget_usd))
         return ModelAccess(roles, self.cache, money, self.budget_tokens, self.offline)
 
 
-def asking_options(command: Callable[_P, _T]) -> Callable[..., _T]:
-    """Give a command the flags of asking models; it gets them as one `asked`."""
+BUDGET_OPTIONS: Sequence[Decorator] = (
+    click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
+    click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
+)
+CACHE_OPTIONS: Sequence[Decorator] = (
+    click.option(
+        "--cache",
+        metavar="FILE",
+        default=ANSWER_CACHE,
+        show_default=True,
+        help="Where the models' answers are cached.",
+    ),
+    click.option("--no-cache", is_flag=True, help="Read no cached answer, and cache none."),
+    click.option(
+        "--offline", is_flag=True, help="Send nothing over the network: recordings, cache and embedded models only."
+    ),
+)
+
+
+def cache_options(command: Command) -> Command:
+    """Add the flags of the answer cache and of working offline, as they are."""
+    return add_options(command, CACHE_OPTIONS)
+
+
+def model_options(command: Command) -> Command:
+    """Add the flags of calling models; the command receives them as one ``models``."""
 
     @functools.wraps(command)
-    def called(
-        *,
-        models: str | None,
-        budget_usd: float | None,
-        budget_tokens: int | None,
-        cache: str,
-        no_cache: bool,
-        offline: bool,
-        **rest: Any,
-    ) -> _T:
-        asked = Asked(models, None if no_cache else Path(cache), budget_usd, budget_tokens, offline)
-        return command(asked=asked, **rest)  # type: ignore[call-arg, arg-type]
+    def collect(**flags: Any) -> Any:
+        cache, no_cache = flags.pop("cache"), flags.pop("no_cache")
+        flags["cache"] = None if no_cache else Path(cache)
+        models = ModelOptions(**{name: flags.pop(name) for name in ModelOptions._fields})
+        return command(models=models, **flags)
 
-    for option in reversed(_OPTIONS):
-        option(called)
-    return called
+    models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
+    return add_options(collect, (models, *BUDGET_OPTIONS, *CACHE_OPTIONS))  # type: ignore[return-value]

@@ -1,38 +1,45 @@
-"""`deemster report`."""
+"""`deemster report`: renders a stored run or a JSON report again."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import show_report, warn
-from deemster.cli.options import Rendering, opened, rendering_options, store_option
-from deemster.report import Report, load_report
+from deemster.cli._console import print_sections, warn
+from deemster.cli.options import ReportOptions, open_run_store, report_options, store_option
+
+if TYPE_CHECKING:
+    from deemster.report import Report
 
 
 @click.command("report", short_help="Render a stored run or a JSON report again, in any format.")
 @click.argument("run", type=click.Path())
-@rendering_options
+@report_options
 @store_option
-def command(*, run: str, rendering: Rendering, store: str) -> None:
+def command(*, run: str, reports: ReportOptions, store: str) -> None:
     """Render a stored run or a JSON report again, in any format.
 
     RUN is the id of a stored run, the beginning of one, `latest`, or a file that `deemster run --json FILE` wrote.
-    Without a flag it is shown on the terminal.
+    Without a flag the report is printed on the terminal.
     """
-    rendering.check()
+    reports.check()
     if Path(run).is_file() or Path(run).suffix == ".json":
-        _rendered(rendering.view(load_report(run)), rendering)
+        from deemster.report import load_report
+
+        _render(reports.redact(load_report(run)), reports)
         return
-    from deemster.runs.build_report import quoted_details, stored_report  # noqa: PLC0415 - a report file needs no store
+    from deemster.runs.build_report import quoted_details, stored_report
 
-    with opened(store) as held:
-        report = stored_report(held, run, warn=warn)
-        _rendered(rendering.view(report, quotes=quoted_details(held, report.run.id)), rendering)
+    with open_run_store(store) as opened:
+        report = stored_report(opened, run, warn=warn)
+        _render(reports.redact(report, quotes=quoted_details(opened, report.run.id)), reports)
 
 
-def _rendered(view: Report, rendering: Rendering) -> None:
-    rendering.write(view)
-    if not rendering.destinations:
-        show_report(view)
+def _render(report: Report, reports: ReportOptions) -> None:
+    from deemster.report.report_sections import report_sections
+
+    reports.write(report)
+    if not reports.destinations:
+        print_sections(report_sections(report))

@@ -1,4 +1,4 @@
-"""`deemster run`."""
+"""`deemster run`: runs a suite, stores the run, prints the report, applies the gate."""
 
 from __future__ import annotations
 
@@ -7,95 +7,109 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import note, progress_shown, show_report, warn
-from deemster.cli._dry_run import show_rehearsal
-from deemster.cli._load_suite_job import Overrides, job_of_suite
-from deemster.cli._suite_options import overriding_options
+from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._suite_options import override_options
 from deemster.cli.main import complain, leave
-from deemster.cli.options import Kept, Rendering, keeping_options, rendering_options
+from deemster.cli.options import (
+    REDACT_LEVELS,
+    ReportOptions,
+    StorageOptions,
+    dry_run_option,
+    quiet_option,
+    report_options,
+    storage_options,
+)
 from deemster.errors import ExitCode, ReportError, visible
-from deemster.report import LEVELS, Report
-from deemster.report.report_sections import gate_verdict
-from deemster.report.text_sections import format_number
-from deemster.results import GateDecision
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import Job
-from deemster.runs.resume_backlog import RETRIED_CAUSES
-from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
-from deemster.runs.suite import load_suite
+
+if TYPE_CHECKING:
+    from deemster.cli._load_suite_job import Overrides
+    from deemster.report import Report
+    from deemster.results import GateDecision
+    from deemster.runs.stop_request import Stop
 
 
 @click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
 @click.argument("suite", type=click.Path())
-@overriding_options
-@rendering_options
-@keeping_options
-@click.option("--dry-run", is_flag=True, help="Count what the models would be asked and what that costs; ask nothing.")
-@click.option("--quiet", is_flag=True, help="Show no progress and no report on the terminal.")
-def command(*, suite: str, overrides: Overrides, rendering: Rendering, kept: Kept, dry_run: bool, quiet: bool) -> None:
+@override_options
+@report_options
+@storage_options
+@dry_run_option
+@quiet_option
+def command(
+    *, suite: str, overrides: Overrides, reports: ReportOptions, storage: StorageOptions, dry_run: bool, quiet: bool
+) -> None:
     """Run a suite, store the run, print the report, apply the gate.
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    overrides = overrides._replace(discreet=rendering.level != LEVELS[0], calls=not (dry_run or overrides.offline))
-    rendering.check()
-    kept.check()
+    from deemster.cli._load_suite_job import job_of_suite
+    from deemster.runs.evaluate_dataset import run_job
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop
+    from deemster.runs.suite import load_suite
+
+    overrides = overrides._replace(discreet=reports.level != REDACT_LEVELS[0], calls=not (dry_run or overrides.offline))
+    reports.check()
+    storage.check()
     job = job_of_suite(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
     if dry_run:
-        show_rehearsal(job)
+        from deemster.cli._dry_run import print_job_requests
+
+        print_job_requests(job)
         return
     stop = Stop()
-    with kept.opened() as storage:
-        report = _run(job, stop, storage, quiet=quiet)
-        view = rendering.view(report, job.plan.metrics)
-        again = f"deemster report {report.run.id}{kept.hint(storage)}" if storage is not None else None
-        code = delivered(report, view, rendering, quiet=quiet, again=again)
-        if storage is not None and _goes_on(report):
-            note(f"To go on with it: deemster run {suite}{kept.hint(storage)} --resume")
+    with storage.open() as stored:
+        with interruptible(stop), show_progress(quiet=quiet) as progress:
+            report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=stored))
+        shown = reports.redact(report, job.plan.metrics)
+        again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
+        code = write_and_print(report, shown, reports, quiet=quiet, again=again)
+        if stored is not None and _is_worth_resuming(report):
+            note(f"To go on with it: deemster run {suite}{storage.store_flag(stored)} --resume")
     if stop.requested:
         leave(code)
     sys.exit(code)
 
 
-def _run(job: Job, stop: Stop, storage: RunStorage | None, *, quiet: bool) -> Report:
-    with interruptible(stop), progress_shown(quiet=quiet) as progress:
-        return run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=storage))
-
-
-def _goes_on(report: Report) -> bool:
+def _is_worth_resuming(report: Report) -> bool:
     """Whether an incomplete run may come further when it is resumed."""
+    from deemster.runs.resume_backlog import RETRIED_CAUSES
+
     causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
-    worth = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
-    return report.run.status == "incomplete" and worth
+    helps = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
+    return report.run.status == "incomplete" and helps
 
 
-def delivered(report: Report, view: Report, rendering: Rendering, *, quiet: bool, again: str | None) -> ExitCode:
-    """Write and show a report as it was asked for; how the run ends.
+def write_and_print(
+    report: Report, shown: Report, reports: ReportOptions, *, quiet: bool, again: str | None
+) -> ExitCode:
+    """Write and print a report; returns the exit code.
 
     Args:
         report: The report.
-        view: The report as it is to be shown.
-        rendering: Where it goes.
-        quiet: Whether it is not shown on the terminal.
+        shown: The report without what the flags leave out.
+        reports: Where it is written.
+        quiet: Whether it is not printed on the terminal.
         again: The command that writes it again; None where it is not stored.
     """
+    from deemster.report.report_sections import report_sections
+
     code = exit_code(report)
     try:
-        rendering.write(view)
+        reports.write(shown)
     except ReportError as error:
         complain(str(error))
         if again is not None:
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
-    if not rendering.takes_stdout and not quiet:
-        show_report(view)
+    if not reports.takes_stdout and not quiet:
+        print_sections(report_sections(shown))
     elif report.gate is not None:
-        _conclude(report.gate)
+        _print_verdict(report.gate)
     _warn_of_inconclusive(report.gate)
     if report.run.status != "complete":
         note(visible(f"{report.run.status}: {report.run.reason}."))
@@ -103,14 +117,17 @@ def delivered(report: Report, view: Report, rendering: Rendering, *, quiet: bool
 
 
 def exit_code(report: Report) -> ExitCode:
-    """How the run ends: incomplete before failed before inconclusive, since a decision over missing marks is none."""
+    """The exit code of a run: incomplete before failed before inconclusive, for marks that miss may change the rest."""
     if report.run.status == "incomplete":
         return ExitCode.INCOMPLETE
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
 
 
-def _conclude(gate: GateDecision) -> None:
-    """Say the verdict where no report was shown."""
+def _print_verdict(gate: GateDecision) -> None:
+    """Print the verdict of the gate where no report was printed."""
+    from deemster.report.report_sections import gate_verdict
+    from deemster.report.text_sections import format_number
+
     note(gate_verdict(gate))
     for check in gate.checks:
         if check.status in ("fail", "inconclusive"):
@@ -119,7 +136,7 @@ def _conclude(gate: GateDecision) -> None:
 
 
 def _warn_of_inconclusive(gate: GateDecision | None) -> None:
-    """Warn of what counts as passed only because the gate knows two ways."""
+    """Warn of inconclusive checks that a two-way gate counts as passed."""
     if gate is None or gate.mode == "three-way":
         return
     for check in gate.checks:
@@ -129,17 +146,17 @@ def _warn_of_inconclusive(gate: GateDecision | None) -> None:
 
 @contextmanager
 def interruptible(stop: Stop) -> Iterator[None]:
-    """Let the first signal ask the run to stop; the second one leaves at once."""
+    """Let the first signal request a stop; the second one ends the process at once."""
 
-    def ask(number: int, _: FrameType | None) -> None:
-        # Before a word is said, and for both: the second one may come at once, and be of the other kind.
+    def request_stop(number: int, _: FrameType | None) -> None:
+        # The old handlers are restored first, and for both signals: the second one may come at once.
         for each, handler in before.items():
             signal.signal(each, handler)
         known = signal.Signals(number)
         note(f"{known.name}: finishing what is under way; once more to leave at once")
         stop.request(f"interrupted by {known.name}")
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

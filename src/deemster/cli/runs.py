@@ -1,4 +1,4 @@
-"""`deemster runs`."""
+"""`deemster runs`: lists the stored runs, shows one, removes some."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from click.core import ParameterSource
 
-from deemster.cli._console import note, say, warn
+from deemster.cli._console import format_table, note, warn, write_out
 from deemster.cli._date_arguments import Moment
-from deemster.cli.options import opened, store_option
+from deemster.cli.options import file_option, open_run_store, store_option, write_file
 from deemster.errors import LeaseError, StoreError, counted, visible
-from deemster.formats.canonical_json import json_text
-from deemster.report import Destination
-from deemster.report.report_files import write_pieces
 
 if TYPE_CHECKING:
     from deemster.store import LeaseOwner, RunRow, Store
@@ -35,10 +31,10 @@ _KINDS = ("run", "grading", "recording")
 @click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
 @click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
-@click.option("--json", "json_to", metavar="PATH", help="Write the list as JSON; `-` is standard output.")
+@file_option("json", "the list as JSON")
 @store_option
 @click.pass_context
-def command(context: click.Context, /, *, store: str, json_to: str | None, **chosen: Any) -> None:
+def command(context: click.Context, /, *, store: str, json: str | None, **chosen: Any) -> None:
     """List the stored runs, show one, remove some.
 
     Without a command the runs are listed, newest first. A run is named by its id, by the beginning of its id, or by
@@ -47,37 +43,39 @@ def command(context: click.Context, /, *, store: str, json_to: str | None, **cho
     if context.invoked_subcommand is not None:
         _refuse_flags(context)
         return
-    with opened(store) as held:
-        runs = held.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
-        where = held.where
+    with open_run_store(store) as opened:
+        runs = opened.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
+        where = opened.where
         # A process that was killed cannot say so in the store.
-        gone = {run.id for run in runs if run.status == "running" and _is_gone(held.owner(run.id))}
-    if json_to is not None:
-        _deliver([_plain(run) for run in runs], json_to)
-    if json_to != "-":
-        say(table(runs, gone=gone) if runs else f"No run in {visible(where)} fits.\n")
+        gone = {run.id for run in runs if run.status == "running" and _is_gone(opened.owner(run.id))}
+    if json is not None:
+        _write_json([_plain_run(run) for run in runs], json)
+    if json != "-":
+        write_out(runs_table(runs, gone=gone) if runs else f"No run in {visible(where)} fits.\n")
 
 
 @command.command("show", short_help="Show what is stored of a run.")
 @click.argument("run")
-@click.option("--json", "json_to", metavar="PATH", help="Write it as JSON; `-` is standard output.")
+@file_option("json", "it as JSON")
 @store_option
-def show(*, run: str, json_to: str | None, store: str) -> None:
+def show(*, run: str, json: str | None, store: str) -> None:
     """Show what is stored of a run: what it was, how it ended, what was marked how often.
 
     RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
     """
-    from deemster.store.pass_counts import count_passes  # noqa: PLC0415 - loads a database, which a usage error does not need
+    import msgspec
 
-    with opened(store) as held:
-        row = held.run(run)
-        counts = count_passes(held, row.id)
-        owner = held.owner(row.id)
-    if json_to is not None:
+    from deemster.store.pass_counts import count_passes
+
+    with open_run_store(store) as opened:
+        row = opened.run(run)
+        counts = count_passes(opened, row.id)
+        owner = opened.owner(row.id)
+    if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
-        _deliver({**_plain(row), **further}, json_to)
-    if json_to != "-":
-        say(_shown(row, owner, counts))
+        _write_json({**_plain_run(row), **further}, json)
+    if json != "-":
+        write_out(_describe_run(row, owner, counts))
 
 
 @command.command("rm", short_help="Remove runs.")
@@ -90,18 +88,18 @@ def remove(*, runs: tuple[str, ...], yes: bool, store: str) -> None:
     RUN is an id, the beginning of one, or `latest`. What is to go is shown first. The file does not get smaller:
     `deemster store prune` gives the space back.
     """
-    with opened(store) as held:
-        found = dict(_found(held, name) for name in runs)
+    with open_run_store(store) as opened:
+        found = dict(_find_run(opened, name) for name in runs)
         for run_id in found:
-            _refuse_owned(run_id, held.owner(run_id))
-        if not confirmed(found, yes=yes):
+            _refuse_owned(run_id, opened.owner(run_id))
+        if not confirm_removal(found, yes=yes):
             return
         for run_id in found:
-            held.remove(run_id)
+            opened.remove(run_id)
     note(f"removed {counted(len(found), 'run')}")
 
 
-def confirmed(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
+def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     """Whether runs may go: they are shown, and the user is asked unless that was answered already.
 
     Args:
@@ -114,7 +112,7 @@ def confirmed(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     if yes:
         return True
     lost = [(visible(run_id, limit=_LONGEST), "-", "-", "-", "damaged", "-") for run_id, run in runs.items() if not run]
-    note(columns([_HEAD, *(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
+    note(format_table(_HEAD, [*(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
     try:
         agreed = click.confirm(f"Remove {counted(len(runs), 'run')}?", err=True)
     except click.Abort:
@@ -125,21 +123,14 @@ def confirmed(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     return agreed
 
 
-def table(runs: Sequence[RunRow], *, gone: Collection[str] = ()) -> str:
+def runs_table(runs: Sequence[RunRow], *, gone: Collection[str] = ()) -> str:
     """Runs as lines with a head.
 
     Args:
         runs: The runs.
         gone: The ids of those whose process ended without a word.
     """
-    return columns([_HEAD, *(_row(run, is_gone=run.id in gone) for run in runs)])
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as lines, each column as wide as its longest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "".join(f"{line}\n" for line in lines)
+    return format_table(_HEAD, [_row(run, is_gone=run.id in gone) for run in runs])
 
 
 def _refuse_flags(context: click.Context) -> None:
@@ -150,7 +141,7 @@ def _refuse_flags(context: click.Context) -> None:
             raise click.UsageError(f"`{parameter.opts[0]}` is for the list; `{context.invoked_subcommand}` has none.")
 
 
-def _found(store: Store, name: str) -> tuple[str, RunRow | None]:
+def _find_run(store: Store, name: str) -> tuple[str, RunRow | None]:
     """A run by its name; one that is damaged is found by its whole id."""
     try:
         row = store.run(name)
@@ -191,9 +182,11 @@ def _done(run: RunRow) -> str:
     return f"{run.done:,}" if run.done == total else f"{run.done:,} of {total:,}"
 
 
-def _plain(run: RunRow) -> dict[str, Any]:
+def _plain_run(run: RunRow) -> dict[str, Any]:
     """A run as JSON."""
-    from deemster.store.run_file_format import card_to_line  # noqa: PLC0415 - a list that is only printed does not need it
+    import msgspec
+
+    from deemster.store.run_file_format import card_to_line
 
     plain: dict[str, Any] = msgspec.to_builtins(run)
     for scoring, shown in zip(run.scorings, plain["scorings"], strict=True):
@@ -202,13 +195,15 @@ def _plain(run: RunRow) -> dict[str, Any]:
     return plain
 
 
-def _deliver(value: Any, path: str) -> None:
-    destination = Destination("json", path)
-    destination.check()
-    write_pieces((f"{json_text(value)}\n".encode(),), destination)
+def _write_json(value: Any, file: str) -> None:
+    from deemster.formats.canonical_json import json_text
+
+    write_file(file, f"{json_text(value)}\n")
 
 
-def _shown(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) -> str:
+def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) -> str:
+    from deemster.formats.canonical_json import json_text
+
     sized = f"{counted(run.samples, 'sample')} x {counted(run.repetitions, 'repetition')}"
     facts = [
         ("run", run.id),
@@ -222,19 +217,20 @@ def _shown(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) 
         ("started", run.started_at),
         ("finished", run.finished_at),
         ("took", None if run.duration_s is None else f"{run.duration_s:.3f} s"),
-        ("owner", None if owner is None else _owned(owner)),
+        ("owner", None if owner is None else _describe_owner(owner)),
         ("tool", f"deemster {run.tool_version}"),
     ]
     lines = [f"{name.ljust(11)}  {visible(value)}\n" for name, value in facts if value is not None]
     identity = [f"  {visible(name)}: {visible(json_text(value), limit=400)}\n" for name, value in run.identity.items()]
-    return "".join([*lines, *_scorings(run), *_marked(counts), *(["\nidentity\n"] if identity else []), *identity])
+    tables = [*_scorings_table(run), *_outcomes_table(counts)]
+    return "".join([*lines, *tables, *(["\nidentity\n"] if identity else []), *identity])
 
 
-def _owned(owner: LeaseOwner) -> str:
+def _describe_owner(owner: LeaseOwner) -> str:
     return f"process {owner.pid} on {owner.host}, {'running' if owner.alive else 'gone'}"
 
 
-def _scorings(run: RunRow) -> list[str]:
+def _scorings_table(run: RunRow) -> list[str]:
     head = ("scoring", "status", "started", "metrics")
     rows = [
         (
@@ -245,10 +241,10 @@ def _scorings(run: RunRow) -> list[str]:
         )
         for scoring in run.scorings
     ]
-    return ["\n", columns([head, *rows])] if rows else []
+    return ["\n", format_table(head, rows)] if rows else []
 
 
-def _marked(counts: Sequence[PassCounts]) -> list[str]:
+def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
     head = ("metric", "passed", "failed", "unscored")
     rows = [
         (
@@ -259,4 +255,4 @@ def _marked(counts: Sequence[PassCounts]) -> list[str]:
         )
         for count in counts
     ]
-    return ["\n", columns([head, *rows])] if rows else []
+    return ["\n", format_table(head, rows)] if rows else []

@@ -1,4 +1,4 @@
-"""`deemster store`."""
+"""`deemster store`: moves runs between stores, makes room, looks for damage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import note, say, warn
+from deemster.cli._console import note, warn, write_out
 from deemster.cli._date_arguments import Age
-from deemster.cli.options import opened, store_option
-from deemster.cli.runs import confirmed
+from deemster.cli.options import open_run_store, store_option
+from deemster.cli.runs import confirm_removal
 from deemster.errors import ExitCode, counted, visible
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ def path(*, store: str) -> None:
     Nothing is opened, so it need not be there.
     """
     if "://" not in store:
-        say(f"{visible(str(Path(store).absolute()))}\n")
+        write_out(f"{visible(str(Path(store).absolute()))}\n")
     elif store.startswith(_URLS):
-        from deemster.store.postgres import PostgresDatabase  # noqa: PLC0415 - loads a database, which a file's path does not need
+        from deemster.store.postgres import PostgresDatabase
 
-        say(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
+        write_out(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
     else:
-        opened(store)
+        open_run_store(store)
 
 
 @command.command("export", short_help="Write runs to a file that another store can import.")
@@ -56,22 +56,22 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
     RUN is an id, the beginning of one, or `latest`. Parquet has one file for each kind of row (extra `parquet`); it is
     for analysis, and no store imports it.
     """
-    from deemster.store.run_export import export_runs  # noqa: PLC0415 - loads a database
+    from deemster.store.run_export import export_runs
 
     if to is None and parquet is None:
         raise click.UsageError("Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`.")
     if bool(runs) is every:
         raise click.UsageError("Say which runs go: RUN... or `--all`, one of the two.")
-    with opened(store) as held:
-        rows = list(reversed(held.runs())) if every else list({row.id: row for row in map(held.run, runs)}.values())
+    with open_run_store(store) as opened:
+        rows = list(reversed(opened.runs())) if every else list({row.id: row for row in map(opened.run, runs)}.values())
         ids = [row.id for row in rows]
         if to is not None:
-            export_runs(held, ids, Path(to))
+            export_runs(opened, ids, Path(to))
             note(f"wrote {counted(len(ids), 'run')} to {visible(to)}")
         if parquet is not None:
-            from deemster.store.parquet_export import export_parquet  # noqa: PLC0415 - loads pyarrow
+            from deemster.store.parquet_export import export_parquet
 
-            export_parquet(held, ids, Path(parquet))
+            export_parquet(opened, ids, Path(parquet))
             note(f"wrote {counted(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
 
 
@@ -84,18 +84,18 @@ def take(*, files: tuple[str, ...], store: str) -> None:
     A file is checked as a whole before any of its runs is taken in. A run that is there already is left as it is where
     it is the same, and refused where it is another one.
     """
-    from deemster.store.run_import import import_runs  # noqa: PLC0415 - loads a database
+    from deemster.store.run_import import import_runs
 
-    with opened(store, create=True) as held:
+    with open_run_store(store, create=True) as opened:
         for file in files:
-            for taken in import_runs(held, Path(file)):
+            for taken in import_runs(opened, Path(file)):
                 said = "was here already" if taken.is_known else f"taken in, {counted(taken.samples, 'sample')}"
-                say(f"{visible(taken.id)}: {said}\n")
+                write_out(f"{visible(taken.id)}: {said}\n")
 
 
 @command.command("prune", short_help="Remove old runs and give the space back.")
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N runs of each suite.")
-@click.option("--older-than", "before", type=Age(), metavar="AGE", help="Only runs that started so long ago: 30d, 8w.")
+@click.option("--older-than", "before", type=Age(), metavar="AGE", help="Only runs that started longer ago: 30d, 8w.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
@@ -105,17 +105,17 @@ def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes
     Runs that fit every flag go; they are shown first. A run that a living process writes never goes. Without a flag
     nothing goes, and only the space of runs removed before is given back.
     """
-    from deemster.store.prune_runs import reclaim_space, runs_to_prune  # noqa: PLC0415 - loads a database
+    from deemster.store.prune_runs import reclaim_space, runs_to_prune
 
-    with opened(store) as held:
+    with open_run_store(store) as opened:
         rows = runs_to_prune(
-            held, keep=keep, before=before, status=status, on_damage=lambda damage: warn(visible(damage))
+            opened, keep=keep, before=before, status=status, on_damage=lambda damage: warn(visible(damage))
         )
-        if rows and not confirmed({row.id: row for row in rows}, yes=yes):
+        if rows and not confirm_removal({row.id: row for row in rows}, yes=yes):
             return
         for row in rows:
-            held.remove(row.id)
-        contents, size = reclaim_space(held)
+            opened.remove(row.id)
+        contents, size = reclaim_space(opened)
     freed = "" if size is None else f", {size / 2**20:,.1f} MiB given back"
     note(f"removed {counted(len(rows), 'run')} and {counted(contents, 'sample content')} that nothing used{freed}")
 
@@ -127,15 +127,15 @@ def verify(*, store: str) -> None:
 
     Exit codes: 0 nothing is damaged, 1 something is, 2 the store cannot be opened.
     """
-    from deemster.store.verify_store import find_damage  # noqa: PLC0415 - loads a database
+    from deemster.store.verify_store import find_damage
 
     found = 0
-    with opened(store) as held:
-        for damage in find_damage(held):
+    with open_run_store(store) as opened:
+        for damage in find_damage(opened):
             found += 1
-            say(f"{visible(str(damage))}\n")
-        runs = len(held.runs()) if not found else 0
+            write_out(f"{visible(str(damage))}\n")
+        runs = len(opened.runs()) if not found else 0
     if found:
-        note(f"{counted(found, 'damage')} found in {visible(held.where)}")
+        note(f"{counted(found, 'damage')} found in {visible(opened.where)}")
         sys.exit(ExitCode.GATE_FAILED)
-    say(visible(f"{held.where}: {counted(runs, 'run')}, nothing is damaged.") + "\n")
+    write_out(visible(f"{opened.where}: {counted(runs, 'run')}, nothing is damaged.") + "\n")

@@ -1,199 +1,23 @@
-"""`deemster validate`."""
+"""`deemster validate`: checks a file and lists every issue in it."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import click
-import msgspec
 
-from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.number_format import count_criteria
-from deemster.cli._console import warn
-from deemster.cli._load_suite_job import Overrides, job_of_suite
-from deemster.datasets import Dataset, RubricDataset, Votes
-from deemster.errors import InputError, counted, visible
-from deemster.formats import Reading, format_of, read_document
-from deemster.formats.read_file import FORMATS
-from deemster.records import Sample
-from deemster.report import load_report
-from deemster.results import check_gate_names
-from deemster.rubrics import Rubric
-from deemster.runs.evaluation_job import metric_spellings
-from deemster.runs.run_plan import survey
-from deemster.runs.suite import load_suite
-from deemster.targets.saved_outputs import SavedOutputs
+from deemster.errors import visible
+
+KINDS = ("dataset", "suite", "outputs", "report", "rubric", "rubric-dataset", "votes", "alignment")
 
 
 @click.command("validate", short_help="Check a file: dataset, suite, outputs, report, rubric, votes.")
 @click.argument("file", type=click.Path())
-@click.option(
-    "--as",
-    "kind",
-    type=click.Choice(["dataset", "suite", "outputs", "report", "rubric", "rubric-dataset", "votes", "alignment"]),
-    help="What the file is, where it does not say so itself.",
-)
+@click.option("--as", "kind", type=click.Choice(KINDS), help="What the file is, where it does not say so itself.")
 def command(*, file: str, kind: str | None) -> None:
     """Check a file: dataset, suite, outputs, report, rubric, votes.
 
     Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
     its dataset, target, metrics and gate. All issues are listed.
     """
-    kind = kind or _kind(file)
-    click.echo(visible(f"{file}: {_CHECKS[kind](file)}"))
+    from deemster.cli._check_file import check_file
 
-
-def _kind(file: str) -> str:
-    """What a file is: by its schema_version, else by its keys."""
-    written_as = format_of(file, Reading(file, error=InputError), known=FORMATS)
-    if written_as == "parquet":
-        return "dataset"
-    if written_as not in ("yaml", "json"):
-        return _kind_of_lines(file)
-    value = read_document(file, error=InputError).value
-    if not isinstance(value, dict):
-        # Of all files only a rubric may be a list; who lists samples is told so by the reader of datasets.
-        is_rubric = isinstance(value, list) and value and isinstance(value[0], dict) and _SAMPLE.isdisjoint(value[0])
-        return "rubric" if is_rubric else "dataset"
-    kind = _stated(value)
-    if kind is None and "samples" not in value:
-        kind = next((known for known, key in _KEYS if key in value), None)
-    return kind or "dataset"
-
-
-def _stated(facts: dict[str, Any]) -> str | None:
-    """The kind that a schema_version names."""
-    version = str(facts.get("schema_version", ""))
-    return next((kind for kind in _CHECKS if f".{kind.replace('-', '_')}." in version), None)
-
-
-def _kind_of_lines(file: str) -> str:
-    try:
-        with Path(file).open("rb") as lines:
-            first, second = lines.readline(_LONGEST), lines.readline(_LONGEST)
-    except OSError:
-        return "dataset"
-    head = first + second
-    try:
-        header = msgspec.json.decode(first.removeprefix(codecs.BOM_UTF8))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        header = None
-    if isinstance(header, dict) and (stated := _stated(header)):
-        return stated
-    if isinstance(header, dict) and "judges" in header:
-        return "votes"
-    if (isinstance(header, dict) and "rubric" in header) or b'"submission"' in head:
-        return "rubric-dataset"
-    has_input = b"input" in head and b"outputs.v1" not in head
-    return "dataset" if has_input or b"output" not in head.replace(b"expected_output", b"") else "outputs"
-
-
-def _dataset(file: str) -> str:
-    dataset = Dataset.load(file)
-    for warning in dataset.warnings:
-        warn(warning)
-    tags = {tag for sample in dataset for tag in sample.tags}
-    again = f"; {counted(len(dataset.duplicates), 'group')} of equal rows" if dataset.duplicates else ""
-    counts = f"{counted(len(dataset), 'sample')}, {counted(len(tags), 'tag')}"
-    return f"dataset `{dataset.name}`, {counts}{again}; fingerprint {dataset.fingerprint}"
-
-
-def _outputs(file: str) -> str:
-    saved = SavedOutputs.load(file)
-    return f"saved outputs of {counted(len(saved), 'sample')}, {counted(saved.repetitions, 'repetition')}"
-
-
-def _suite(file: str) -> str:
-    job = job_of_suite(load_suite(file, calls_target=False), Overrides(calls=False))
-    plan = job.plan
-    tags: set[str | None] = set()
-
-    def note(_: int, sample: Sample) -> None:
-        tags.update(sample.tags or (None,))
-
-    for warning in survey(plan, note=note):
-        warn(warning)
-    rules = 0
-    if job.gate is not None:
-        rules = len(job.gate.rules)
-        names, cohorts = metric_spellings(plan.metrics), sorted(tags, key=str)
-        parts = [f"{metric.name}/{part}" for metric in plan.metrics for part in getattr(metric, "parts", ())]
-        aggregates = job.aggregator is not None
-        check_gate_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
-    return (
-        f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
-        f"{counted(len(plan.metrics), 'metric')}, "
-        f"{counted(rules, 'gate rule')}"
-    )
-
-
-def _report(file: str) -> str:
-    report = load_report(file)
-    counts = f"{counted(report.totals.samples, 'sample')}, {counted(report.totals.metrics, 'metric')}"
-    return f"report of run {report.run.id}, {counts}"
-
-
-def _rubric(file: str) -> str:
-    rubric = Rubric.load(file)
-    return f"rubric{_called(rubric.name)}, {count_criteria(len(rubric.criteria))}"
-
-
-def _rubric_dataset(file: str) -> str:
-    dataset = RubricDataset.load(file)
-    labelled = sum(item.ground_truth is not None or bool(item.annotations) for item in dataset.items)
-    counts = f"{counted(len(dataset.items), 'item')}, {labelled:,} labelled"
-    return f"rubric dataset{_called(dataset.name)}, {counts}; fingerprint {dataset.fingerprint}"
-
-
-def _votes(file: str) -> str:
-    votes = Votes.load(file)
-    labelled = sum(int(block.labelled.sum()) for block in votes.blocks)
-    counts = f"{counted(len(votes.ids), 'item')}, {counted(len(votes.judges), 'judge')}, {labelled:,} labelled"
-    return f"votes{_called(votes.name)}, {counts}"
-
-
-def _alignment(file: str) -> str:
-    result = MetricsResult.from_file(file)
-    counts = f"{counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
-    return f"result of alignment, {counts}, {counted(result.n_samples, 'pair')}"
-
-
-def _called(name: str | None) -> str:
-    return f" `{name}`" if name else ""
-
-
-def _run(file: str) -> str:
-    from deemster.store.run_file_check import check_run_file  # noqa: PLC0415 - only a run file needs it
-
-    runs = check_run_file(Path(file))
-    samples = sum(run.samples for run in runs)
-    return f"run file, {counted(len(runs), 'run')}, {counted(samples, 'sample')}"
-
-
-# As much of a line as is read to tell what a file is; a header with a long rubric is that long.
-_LONGEST = 4 * 2**20
-_SAMPLE = frozenset({"id", "input", "output"})
-_KEYS = (
-    ("votes", "judges"),
-    ("rubric-dataset", "items"),
-    ("rubric", "criteria"),
-    ("rubric", "sections"),
-    ("rubric", "rubric"),
-    ("outputs", "outputs"),
-    ("suite", "metrics"),
-    ("suite", "target"),
-)
-_CHECKS: dict[str, Callable[[str], str]] = {
-    "dataset": _dataset,
-    "outputs": _outputs,
-    "suite": _suite,
-    "report": _report,
-    "rubric": _rubric,
-    "rubric-dataset": _rubric_dataset,
-    "votes": _votes,
-    "alignment": _alignment,
-    "run": _run,
-}
+    click.echo(visible(f"{file}: {check_file(file, kind)}"))

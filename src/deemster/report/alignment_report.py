@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
 from deemster.alignment.result_models import (
@@ -41,8 +39,6 @@ from deemster.alignment.trust_verdict import (
 )
 from deemster.errors import counted
 from deemster.report._escaping import LIMIT
-from deemster.report.markdown_report import render_markdown
-from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
@@ -231,16 +227,6 @@ _RULE = (
     f"{ENOUGH_ITEMS} items or 20 clusters, with a criterion below {MODERATE} or without a kappa, with a significant "
     f"bias of medium size or more, or with a coverage below {format_percent(FULL_ENOUGH)}."
 )
-
-
-def alignment_markdown(result: MetricsResult) -> str:
-    """The result as Markdown: whether the judge can be trusted, then the numbers, the weakest criteria first."""
-    return render_markdown(alignment_sections(result))
-
-
-def alignment_console(result: MetricsResult, console: Console) -> None:
-    """Print the result as tables; what the Markdown says, it says too."""
-    print_sections(alignment_sections(result), console)
 
 
 def alignment_sections(result: MetricsResult) -> list[TextSection]:

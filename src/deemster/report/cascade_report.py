@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.number_format import format_percent
 from deemster.errors import counted
-from deemster.report.markdown_report import render_markdown
-from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
 
 # Rows of the table; of more thresholds evenly many are shown, and always the best and the chosen one.
 _ROWS = 21
-
-
-def cascade_markdown(result: CascadeCalibration) -> str:
-    """The calibration as Markdown."""
-    return render_markdown(cascade_sections(result))
-
-
-def cascade_console(result: CascadeCalibration, console: Console) -> None:
-    """Print the calibration as a table; what the Markdown says, it says too."""
-    print_sections(cascade_sections(result), console)
 
 
 def cascade_sections(result: CascadeCalibration) -> list[TextSection]:

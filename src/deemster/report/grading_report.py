@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from deemster.errors import counted
 from deemster.judges.grading_result import Grading
-from deemster.report.markdown_report import render_markdown
 from deemster.report.report_sections import criteria_table
-from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
 from deemster.results.grading_summary import GradingSummary, JudgeSummary
 
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
-
-
-def grading_markdown(grading: Grading, figures: GradingSummary) -> str:
-    """The grading as Markdown."""
-    return render_markdown(grading_sections(grading, figures))
-
-
-def grading_console(grading: Grading, figures: GradingSummary, console: Console) -> None:
-    """Print the grading as tables; what the Markdown says, it says too."""
-    print_sections(grading_sections(grading, figures), console)
 
 
 def grading_sections(grading: Grading, figures: GradingSummary) -> list[TextSection]:

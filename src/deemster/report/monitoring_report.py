@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from deemster.errors import counted
-from deemster.report.markdown_report import render_markdown
-from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_summary import Interval
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
 
 # Cells of the small chart of a rate.
 _CELLS = 20
-
-
-def monitoring_markdown(shown: PassRateHistory, *, name: str) -> str:
-    """The pass rate over time as Markdown."""
-    return render_markdown(monitoring_sections(shown, name=name))
-
-
-def monitoring_console(shown: PassRateHistory, console: Console, *, name: str) -> None:
-    """Print the pass rate over time as a table."""
-    print_sections(monitoring_sections(shown, name=name), console)
 
 
 def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:

@@ -12,8 +12,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from deemster.report._escaping import escape_terminal_line
-from deemster.report.report_document import Report
-from deemster.report.report_sections import report_sections
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 
 _NUMERIC = frozenset("0123456789.,-% ")
@@ -23,13 +21,13 @@ _GAP = 3
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "skipped": "dim"}
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print the report as tables; on a narrow terminal with fewer columns, never with half a number."""
-    print_sections(report_sections(report), console)
-
-
 def print_sections(parts: Sequence[TextSection], console: Console) -> None:
-    """Print sections one under the other, the first with the heading of the whole."""
+    """Print sections as text and tables; on a narrow terminal with fewer columns, never with half a number.
+
+    Args:
+        parts: The sections; the title of the first is the heading of the whole.
+        console: Where they are printed.
+    """
     for level, section in enumerate(parts):
         if level:
             console.print()
