@@ -289,7 +289,7 @@ def test_many_calls_against_a_flaky_server_all_end_and_are_counted():
     async def every(server):
         async with Gateway(roles(server, concurrency=32), clock=HandClock()) as gateway:
             found = await gateway.answers(requests)
-            return found, gateway.spent["judge"], gateway.limits()["judge"]
+            return found, gateway.spent["judge"], gateway.limiter_states()["judge"]
 
     def outcome(seed):
         with ModelServer(seed=seed, faults=faults) as server:
@@ -326,7 +326,7 @@ def test_a_key_reaches_nothing_that_is_written_or_shown(server, tmp_path, capfd,
         }
         async with Gateway(models, cache=cache, clock=HandClock()) as gateway:
             found = [(await gateway.answers([ask]))[0] for ask in [*asks, *others]]
-            return found, gateway.notes, gateway.limits(), repr(models), gateway.spent
+            return found, gateway.notes, gateway.limiter_states(), repr(models), gateway.spent
 
     server.play(["401", "ok", f"text=your key is {KEY}", 'message={"reasoning": "' + KEY + '"}', "reset", "307"])
     server.play([f'merge={{"model": "{KEY}"}}'])

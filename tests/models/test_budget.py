@@ -30,8 +30,8 @@ class Spender:
 
     async def complete(self, ask):
         share, takes_s, fails = self.plan[int(ask.messages[0].content)]
-        weight = request_size(ask, ask.max_tokens)
-        sent, received = int(weight.most * share), int(weight.completion * share)
+        size = request_size(ask, ask.max_tokens)
+        sent, received = int(size.most * share), int(size.completion * share)
         await asyncio.sleep(takes_s)
         if fails:
             self.used += sent + received
@@ -56,7 +56,7 @@ def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_to
     client, budget, replies = run(work())
     assert client.used <= tokens
     assert budget.spent.tokens <= tokens
-    assert budget.held == UsageBound()
+    assert budget.reserved == UsageBound()
     not_run = [reply for reply in replies if isinstance(reply, NoAnswer) and reply.cause == "not_run"]
     assert bool(not_run) == (budget.exhausted is not None)
     assert len(replies) == len(plan)
@@ -75,7 +75,7 @@ def test_money_never_passes_the_budget_whatever_is_under_way(plan, usd, concurre
 
     budget, _ = run(work())
     assert budget.spent.usd <= usd
-    assert budget.held == UsageBound()
+    assert budget.reserved == UsageBound()
 
 
 def test_calls_wait_for_those_under_way_instead_of_ending_the_run():
@@ -138,14 +138,14 @@ def test_cancelling_a_call_that_waits_gives_back_what_it_held():
         async with gateway(Remote(), settings={"concurrency": 1}, budget=budget) as opened:
             tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(3)]
             await asyncio.sleep(0.5)
-            held = budget.held.tokens
+            held = budget.reserved.tokens
             tasks[1].cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             return held, budget
 
     held, budget = run(work())
     assert held == 3 * 1_041
-    assert budget.held == UsageBound()
+    assert budget.reserved == UsageBound()
     assert budget.spent.tokens == 2 * 15
 
 
@@ -157,10 +157,10 @@ def test_cancelling_a_call_under_way_counts_it_at_the_most():
             await asyncio.sleep(0.5)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            return budget, opened.limits()["judge"]
+            return budget, opened.limiter_states()["judge"]
 
     budget, live = run(work())
-    assert budget.held == UsageBound()
+    assert budget.reserved == UsageBound()
     assert budget.spent.tokens == 1_041
     assert live.under_way == 0
 
@@ -174,7 +174,7 @@ def test_cancelling_one_that_waits_for_the_budget_wakes_the_next():
         await asyncio.sleep(0)
         large.cancel()
         await asyncio.gather(large, return_exceptions=True)
-        return await small, budget.held.tokens
+        return await small, budget.reserved.tokens
 
     assert run(work()) == (True, 1_050)
 

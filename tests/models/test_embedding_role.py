@@ -67,7 +67,7 @@ def test_memory_is_bounded(monkeypatch):
     client = FakeEmbedding(length)
     replies, opened = embedded(client, tuple("abcdefghijklmnopqrstuvwxyz"))
     assert replies[0].values.shape == (26, 2)
-    assert len(opened._desks["embedding"]._kept) <= 10
+    assert len(opened._open_roles["embedding"]._kept) <= 10
 
 
 def test_no_texts_make_no_call():

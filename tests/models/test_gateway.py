@@ -311,8 +311,9 @@ def test_an_answer_with_a_lone_surrogate_can_be_kept(tmp_path):
         cache = Cache(tmp_path / "c")
         async with gateway(FakeChat([Answer(text="a\ud800")], identity={"a": 1}), cache=cache) as opened:
             (reply,) = await opened.answers([question()])
+        kept = len(cache)
         cache.close()
-        return reply, len(cache)
+        return reply, kept
 
     reply, kept = run(work())
     assert reply.text == "a\ufffd"
@@ -404,7 +405,7 @@ def test_live_limits_are_given_by_role():
         async with gateway(Remote(), settings={"concurrency": 2}) as opened:
             tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(5)]
             await asyncio.sleep(0.5)
-            live = opened.limits()["judge"]
+            live = opened.limiter_states()["judge"]
             await asyncio.gather(*tasks)
             return live
 
@@ -433,7 +434,7 @@ def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counte
     # Every attempt here may have cost, so what was sent, what was reported and what the gateway added up agree.
     reported = sum(reply.usage.calls for reply in replies if reply.usage is not None)
     assert len(client.sent) == reported == (opened.spent["judge"] or Usage(calls=0)).calls
-    assert opened.limits()["judge"].under_way == 0
+    assert opened.limiter_states()["judge"].under_way == 0
 
 
 def test_a_fake_answers_from_a_table_and_remembers():
@@ -457,7 +458,12 @@ def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
             await asyncio.sleep(15.5)
             opened.halt("Interrupted.")
             replies = await asyncio.gather(*tasks, opened.answers([question("late")]))
-            return client.sent, [reply for (reply,) in replies], asyncio.get_running_loop().time(), opened.limits()
+            return (
+                client.sent,
+                [reply for (reply,) in replies],
+                asyncio.get_running_loop().time(),
+                opened.limiter_states(),
+            )
 
     sent, replies, end, limits = run(work())
     assert sent == [0.0, 15.0]

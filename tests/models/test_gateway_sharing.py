@@ -156,7 +156,7 @@ def test_only_vectors_that_somebody_pays_for_keep_a_batch_apart():
 
     async def work(client):
         async with gateway(client, role="embedding", kind="embedding") as opened:
-            return opened.pools(Scorer()), opened.pools(object())
+            return opened.may_batch(Scorer()), opened.may_batch(object())
 
     assert run(work(far())) == (False, True)
     assert run(work(FakeEmbedding())) == (True, True)

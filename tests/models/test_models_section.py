@@ -329,7 +329,7 @@ def test_a_class_in_place_of_a_client_is_told_as_such():
 
 def test_prices_in_plain_numbers_are_exact():
     role = Role(client=None, prices={"": Price(0.1, 3)})
-    assert role.price_table.find("m").of(3_000_000, 0) == Decimal("0.3")
+    assert role.price_table.find("m").cost(3_000_000, 0) == Decimal("0.3")
 
 
 @pytest.mark.parametrize("price", [Price(-1), Price(float("nan")), Price("1"), Price(True), {"input": 1}, 0.5])

@@ -28,7 +28,7 @@ def asked(client, count, **options):
     async def work():
         async with gateway(client, **options) as opened:
             replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
-            return [reply for (reply,) in replies], opened.limits()["judge"]
+            return [reply for (reply,) in replies], opened.limiter_states()["judge"]
 
     return run(work())
 
@@ -53,29 +53,29 @@ def test_a_429_halves_concurrency_once_a_burst_and_then_it_grows_by_one_a_round(
     async def work():
         limits = limiter(2, 64)
         for _ in range(62):
-            limits.answered()
+            limits.record_answer()
         marks = [await limits.enter() for _ in range(10)]
         for mark in marks:
-            limits.slowed(mark, wait_s=0.0)
-        halved = limits.live.concurrency
-        limits.answered()
+            limits.record_limit(mark, wait_s=0.0)
+        halved = limits.state.concurrency
+        limits.record_answer()
         return halved, limits._limit, limits
 
     halved, grown, limits = run(work())
     assert halved == 32
     assert grown == pytest.approx(32 + 1 / 32)
     for _ in range(33):
-        limits.answered()
-    assert limits.live.concurrency == 33
+        limits.record_answer()
+    assert limits.state.concurrency == 33
 
 
 def test_concurrency_never_falls_below_its_low_bound():
     async def work():
         limits = limiter(2, 8)
         for _ in range(10):
-            limits.slowed(await limits.enter(), wait_s=0.0)
+            limits.record_limit(await limits.enter(), wait_s=0.0)
             limits.leave()
-        return limits.live.concurrency
+        return limits.state.concurrency
 
     assert run(work()) == 2
 
@@ -135,9 +135,9 @@ def test_a_request_that_waits_holds_no_place():
         await limits.enter()
         waiting = asyncio.ensure_future(limits.enter())
         await asyncio.sleep(0)
-        before = limits.live
+        before = limits.state
         limits.leave()
-        between = limits.live
+        between = limits.state
         await waiting
         return before, between, asyncio.get_running_loop().time()
 
@@ -185,7 +185,7 @@ def test_cancelling_who_waits_leaves_the_limits_as_they_were(cancels, rpm):
             await asyncio.sleep(after)
             tasks[which].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        after = limits.live
+        after = limits.state
         await asyncio.wait_for(limits.enter(), 60.0)
         return after
 
@@ -202,7 +202,7 @@ def test_a_place_given_at_the_moment_of_cancelling_is_given_back():
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        return limits.live
+        return limits.state
 
     assert run(work()) == (1, 0, 0)
 
@@ -212,7 +212,7 @@ def test_tokens_that_were_not_used_are_given_back_and_unknown_ones_are_not():
         client = Remote(takes_s=0.0, usage=usage)
         async with gateway(client, settings={"tpm": 100_000}) as opened:
             await opened.answers([question("12345678", max_tokens=98)])
-            return opened._desks["judge"].caller.limiter._tokens.level
+            return opened._open_roles["judge"].caller.limiter._tokens.level
 
     assert run(level(Usage(prompt_tokens=10, completion_tokens=5))) == 10_000 - 15
     assert run(level(Usage())) == 10_000 - 100

@@ -120,7 +120,7 @@ def test_the_last_attempt_ends_with_the_call():
         settings = {"timeout_s": 60.0, "total_timeout_s": 100.0, "retries": 9}
         async with gateway(client, settings=settings) as opened:
             (reply,) = await opened.answers([question()])
-            return reply, opened._rules.elapsed_s()
+            return reply, opened._context.elapsed_s()
 
     reply, end = run(work())
     assert isinstance(reply, NoAnswer)
@@ -138,16 +138,16 @@ def test_an_attempt_that_may_have_cost_is_counted_and_one_that_was_turned_away_i
 def test_attempts_are_bounded_whatever_happens(kinds, retries):
     tries = Attempts(RetryPolicy(retries=retries, total_timeout_s=1e9), seed=1, key=b"k")
     for kind in [*kinds, *["transport"] * 10]:
-        if isinstance(tries.after(ModelFailure(kind, "x"), elapsed_s=0.0), GiveUp):
+        if isinstance(tries.next_step(ModelFailure(kind, "x"), elapsed_s=0.0), GiveUp):
             break
-    assert tries.made <= retries + (2 if retries else 1)
+    assert tries.count <= retries + (2 if retries else 1)
 
 
 @given(st.integers(0, 2**32), st.binary(max_size=8))
 def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     def waits():
         tries = Attempts(RetryPolicy(retries=8, total_timeout_s=1e9), seed=seed, key=key)
-        steps = [tries.after(ModelFailure("transport", "x"), elapsed_s=0.0) for _ in range(8)]
+        steps = [tries.next_step(ModelFailure("transport", "x"), elapsed_s=0.0) for _ in range(8)]
         assert all(isinstance(step, Retry) for step in steps)
         return [step.wait_s for step in steps]
 
@@ -155,7 +155,7 @@ def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     assert all(0 <= wait < bound for wait, bound in zip(waits(), bounds, strict=True))
     assert waits() == waits()
     other = Attempts(RetryPolicy(), seed=seed, key=key + b"!")
-    assert other.after(ModelFailure("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
+    assert other.next_step(ModelFailure("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
 
 
 def test_a_call_whose_time_is_over_before_its_turn_comes_is_not_sent_again():

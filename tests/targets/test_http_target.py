@@ -353,7 +353,7 @@ def test_an_endpoint_that_stopped_answering_is_left_alone_and_the_rest_is_not_ru
     answers = answered(asking, *[Invocation(str(number), {"q": "x"}, 0) for number in range(OPENS_AFTER + 5)])
     assert [answer is None for answer in answers] == [False] * OPENS_AFTER + [True] * 5
     assert len(server.requests) == OPENS_AFTER
-    assert "20 calls in a row failed" in asking.held_back
+    assert "20 calls in a row failed" in asking.open_circuit
 
 
 def test_a_halted_target_sends_nothing_further(server):

@@ -1,4 +1,4 @@
-"""The desk of a role that embeds: texts of all scripts together, in full batches, each distinct text once."""
+"""A role that embeds: texts of all scripts together, in full batches, each distinct text once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rows = npt.NDArray[np.float32]
 
 
 def read_vectors(raw: Any, texts: Sequence[str]) -> ClientResult[Rows]:
-    """What an embedding client gave, read: one finite vector a text, all of one dimension.
+    """Check what an embedding client returned: one finite vector a text, all of one dimension.
 
     Raises:
         ModelFailure: It is anything else.
@@ -63,7 +63,7 @@ def read_vectors(raw: Any, texts: Sequence[str]) -> ClientResult[Rows]:
 
 
 class _Batch:
-    """Texts that go in one request, and what came of it."""
+    """Texts that go in one request, and their vectors."""
 
     __slots__ = ("calls", "done", "lost", "model", "no_answers", "owners", "shares", "texts", "vectors")
 
@@ -90,11 +90,11 @@ class EmbeddingRole:
     Args:
         name: The role's name.
         caller: Makes its calls.
-        prefix: Stands before its texts in what is hashed.
+        prefix: Hashed with every text, so that models do not share vectors.
         is_cached: Whether its vectors are kept in the cache.
         may_call: Whether its model may be asked.
         recording: Its recording.
-        rules: What the gateway's desks share.
+        context: What the calls of the gateway share.
     """
 
     def __init__(
@@ -106,21 +106,21 @@ class EmbeddingRole:
         is_cached: bool,
         may_call: bool,
         recording: Recording | None,
-        rules: CallContext,
+        context: CallContext,
     ) -> None:
         self.caller = caller
         self.planned = PlannedCalls()
-        self._name, self._prefix, self._recording, self._rules = name, prefix, recording, rules
-        self._cache = rules.cache if is_cached else None
+        self._name, self._prefix, self._recording, self._context = name, prefix, recording, context
+        self._cache = context.cache if is_cached else None
         self._may_call = may_call
         self._size = caller.role.batch_size
-        # What a model of this process uses is nobody's bill, and a text's part of a batch would be made up.
-        self._counts = not caller.role.is_local
+        # A model of this process costs nothing, and a text's share of its batch would be a made-up number.
+        self._counts_usage = not caller.role.is_local
         self._kept: dict[str, Rows] = {}
         self._calls: dict[str, Call] = {}
         self._dimensions: int | None = None
         self._model: str | None = caller.role.model
-        self._flying: dict[str, _Batch] = {}
+        self._under_way: dict[str, _Batch] = {}
         self._open: _Batch | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -144,11 +144,13 @@ class EmbeddingRole:
                 if (call := self._calls.get(text)) is not None:
                     calls[text] = call
                 continue
-            batch = self._flying.get(text)
+            batch = self._under_way.get(text)
             if batch is None:
-                if not self._rules.dry_run and not self._may_call:
-                    return self._missing(text)
-                batch = self._joined(text, owner)
+                if not self._context.dry_run and not self._may_call:
+                    is_recorded = self.caller.role.client is None or self._recording is not None
+                    name = describe_text(self._name, text)
+                    return self._context.refuse_request(self._name, name, is_recorded=is_recorded)
+                batch = self._join_batch(text, owner)
             awaited[text] = batch
         batches = dict.fromkeys(awaited.values())
         for batch in batches:
@@ -159,7 +161,7 @@ class EmbeddingRole:
             if (no_answer := batch.no_answers.get(text)) is not None:
                 return msgspec.structs.replace(no_answer, usage=usage)
             vectors[text] = batch.vectors[text]
-            if self._counts:
+            if self._counts_usage:
                 calls[text] = batch.calls[text]
         model = next((batch.model for batch in batches), None) or self._model
         values = np.stack([vectors[text] for text in embed.texts])
@@ -167,38 +169,38 @@ class EmbeddingRole:
         return Vectors(values=values, usage=usage, model=model, calls=(*calls.values(), *lost))
 
     def _usage(self, batches: dict[_Batch, None], owner: object) -> Usage | None:
-        """What was used for one request: its part of the batches that hold texts it was the first to bring."""
-        if not self._counts:
+        """What one request used: its share of the batches that hold texts it was the first to ask for."""
+        if not self._counts_usage:
             return None
         if any(id(owner) in batch.shares for batch in batches):
             return added([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
         usage = cached(model=self._model)
-        self.caller.account.add(usage)
+        self.caller.usage.add(usage)
         return usage
 
     def _known(self, text: str) -> Rows | None:
         if (row := self._kept.get(text)) is not None:
             return row
         if self._recording is not None and (found := self._recording.vector(self._name, text)) is not None:
-            return self._remembered(text, found[0], found[1])
+            return self._remember(text, found[0], found[1])
         if self._cache is not None:
             stored = self._cache.vector(text_key(self._prefix, text))
             if stored is not None:
-                call = self._rules.found(stored.call, stored.usage)
-                if (row := self._remembered(text, stored.values(), stored.model, call)) is not None:
+                call = self._context.own_call(stored.call, stored.usage)
+                if (row := self._remember(text, stored.values(), stored.model, call)) is not None:
                     self._record(text, row, stored.model)
                     return row
         return None
 
     def _record(self, text: str, row: Rows, model: str | None) -> None:
-        if self._recording is not None and not self._rules.dry_run:
+        if self._recording is not None and not self._context.dry_run:
             try:
                 self._recording.keep_vector(self._name, text, row, model=model)
             except ConfigurationError as error:
-                self._rules.refuse(str(error))
+                self._context.report_issue(str(error))
 
-    def _remembered(self, text: str, row: Rows, model: str | None, call: Call | None = None) -> Rows | None:
-        """A vector, kept in memory; None where its dimension is not that of the others."""
+    def _remember(self, text: str, row: Rows, model: str | None, call: Call | None = None) -> Rows | None:
+        """Keep a vector in memory; None where its dimension is not that of the others."""
         if self._dimensions is None:
             self._dimensions = len(row)
         if len(row) != self._dimensions:
@@ -213,25 +215,25 @@ class EmbeddingRole:
             self._calls[text] = call
         return row
 
-    def _joined(self, text: str, owner: object) -> _Batch:
-        """The open batch with one text more; it leaves when it is full, or when this turn of the loop is over."""
+    def _join_batch(self, text: str, owner: object) -> _Batch:
+        """Add a text to the open batch. The batch is sent when it is full, or when this turn of the loop is over."""
         if self._open is None:
             self._open = _Batch()
-            asyncio.get_running_loop().call_soon(self._leave, self._open)
-        batch = self._flying[text] = self._open
+            asyncio.get_running_loop().call_soon(self._send_batch, self._open)
+        batch = self._under_way[text] = self._open
         batch.add(text, owner)
         if len(batch.texts) >= self._size:
-            self._leave(batch)
+            self._send_batch(batch)
         return batch
 
-    def _leave(self, batch: _Batch) -> None:
+    def _send_batch(self, batch: _Batch) -> None:
         if batch is self._open:
             self._open = None
-            task = asyncio.get_running_loop().create_task(self._embedded(batch))
+            task = asyncio.get_running_loop().create_task(self._embed_batch(batch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _embedded(self, batch: _Batch) -> None:
+    async def _embed_batch(self, batch: _Batch) -> None:
         spent: list[Usage] = []
         lost: list[Usage] = []
         try:
@@ -241,32 +243,33 @@ class EmbeddingRole:
             batch.shares = dict(zip(owners, divided(added(spent + lost), len(owners)), strict=True))
             batch.lost = dict(zip(owners, divided(added(lost), len(owners)), strict=True))
             for text in batch.texts:
-                del self._flying[text]
+                del self._under_way[text]
                 if text not in batch.vectors and text not in batch.no_answers:
                     batch.no_answers[text] = NoAnswer(cause="not_run", message="The request was cancelled.")
             if not batch.done.done():
                 batch.done.set_result(None)
 
     async def _fill(self, batch: _Batch, texts: list[str], spent: list[Usage], lost: list[Usage]) -> None:
-        """Embed some texts of a batch. Where they are refused for what they hold, find the one it is.
+        """Embed some texts of a batch. Where the model refuses them for what they hold, find the text at fault.
 
-        One text must not cost the others their vectors: they belong to other samples.
+        One bad text must not cost the others their vectors: they belong to other samples.
         """
-        weight = _weight(texts) if self.caller.weighs or self._rules.dry_run else RequestSize()
-        if self._rules.dry_run:
-            self._plan(weight)
+        size = _size_of(texts) if self.caller.needs_size or self._context.dry_run else RequestSize()
+        if self._context.dry_run:
+            price = self.caller.role.price_table.find(self.caller.role.model)
+            self.planned.add(size.prompt, 0, price)
             no_answer = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
             batch.no_answers.update(dict.fromkeys(texts, no_answer))
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
-        done = await self.caller.call(texts, key=key, weight=weight)
+        done = await self.caller.call(texts, key=key, size=size)
         if isinstance(done, CallAnswer):
             spent.append(done.usage)
             self._keep(batch, texts, done)
             return
         if done.no_answer.usage is not None:
             lost.append(done.no_answer.usage)
-        if len(texts) > 1 and _may_be_of_one(done, batch):
+        if len(texts) > 1 and _one_text_may_be_at_fault(done, batch):
             middle = len(texts) // 2
             await self._fill(batch, texts[:middle], spent, lost)
             await self._fill(batch, texts[middle:], spent, lost)
@@ -276,10 +279,10 @@ class EmbeddingRole:
     def _keep(self, batch: _Batch, texts: list[str], done: CallAnswer[Rows]) -> None:
         rows, model = done.value, done.usage.model
         batch.model = model
-        shares = divided(done.usage, len(texts)) if self._counts else [None] * len(texts)
+        shares = divided(done.usage, len(texts)) if self._counts_usage else [None] * len(texts)
         for text, row, share in zip(texts, rows, shares, strict=True):
-            call = None if share is None else self._rules.called(share)
-            kept = self._remembered(text, row.copy(), model, call)
+            call = None if share is None else self._context.new_call(share)
+            kept = self._remember(text, row.copy(), model, call)
             if call is not None:
                 batch.calls[text] = call
             if kept is None:
@@ -289,43 +292,25 @@ class EmbeddingRole:
             batch.vectors[text] = kept
             self._record(text, kept, model)
             if self._cache is not None:
-                stored = store_vector(kept, model, call=call, run=self._rules.run)
+                stored = store_vector(kept, model, call=call, run=self._context.run)
                 self._cache.keep(text_key(self._prefix, text), stored)
 
-    def _missing(self, text: str) -> NoAnswer:
-        if self.caller.role.client is None or self._recording is not None:
-            message = f"There is no recording of the request {describe_text(self._name, text)}. Record it first."
-        else:
-            name = describe_text(self._name, text)
-            message = f"`{self._name}` needs the network, and this run is offline: the request {name}."
-        self._rules.refuse(message)
-        return NoAnswer(cause="not_run", message=message)
-
-    def _plan(self, weight: RequestSize) -> None:
-        self.planned.calls += 1
-        self.planned.prompt_tokens += weight.prompt
-        price = self.caller.role.price_table.find(self.caller.role.model)
-        if price is None or self.planned.cost_usd is None:
-            self.planned.cost_usd = None
-        else:
-            self.planned.cost_usd += price.of(weight.prompt, 0)
-
     async def close(self) -> None:
-        """Let go of what is under way."""
+        """Cancel the requests under way."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _may_be_of_one(done: CallFailure, batch: _Batch) -> bool:
-    """Whether one text may have spoilt the request for the others: refused for what it holds, or oddly embedded."""
+def _one_text_may_be_at_fault(done: CallFailure, batch: _Batch) -> bool:
+    """Whether one text may have made the request fail for the others: by what it holds, or by its vector."""
     failure = done.failure
     if failure is None:
         return False
     return failure.status in REQUEST_FAULTS or (failure.kind == "shape" and len(batch.owners) > 1)
 
 
-def _weight(texts: Sequence[str]) -> RequestSize:
+def _size_of(texts: Sequence[str]) -> RequestSize:
     sizes = [len(text.encode()) for text in texts]
     return RequestSize(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))

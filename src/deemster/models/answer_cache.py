@@ -6,6 +6,7 @@ import base64
 import binascii
 import os
 import re
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +20,13 @@ from deemster.records import Answer, Call, Usage
 
 _FLOATS = "<f4"
 _IN_MEMORY = 16 << 20
+_INDEX = """
+PRAGMA journal_mode = OFF;
+CREATE TABLE line (key BLOB PRIMARY KEY, start INTEGER, length INTEGER) WITHOUT ROWID;
+BEGIN;
+"""
+_FIND = "SELECT start, length FROM line WHERE key = ?"
+_NOTE = "INSERT OR REPLACE INTO line VALUES (?, ?, ?)"
 # A line is `{"key":"64 hex digits","check":"8 hex digits","value":...}`; the check is the CRC-32 of key and value.
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{64})","check":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
 _encode = msgspec.json.Encoder().encode
@@ -72,8 +80,9 @@ class Cache:
     def __init__(self, path: str | Path | None) -> None:
         self.path = Path("(temporary)" if path is None else path)
         self.notes: list[str] = []
-        # The start and the length of each key's line.
-        self._lines: dict[bytes, tuple[int, int]] = {}
+        # SQLite moves its temporary database to a file as it grows; a dict of a million keys takes 200 MB.
+        self._lines = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._lines.executescript(_INDEX)
         self._is_writable = True
         self._ends_torn = False
         self._appends = path is not None
@@ -91,10 +100,11 @@ class Cache:
             raise ConfigurationError(Issue(message, str(path))) from None
 
     def __len__(self) -> int:
-        return len(self._lines)
+        (count,) = self._lines.execute("SELECT count(*) FROM line").fetchone()
+        return int(count)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._lines
+        return self._lines.execute(_FIND, (key,)).fetchone() is not None
 
     def answer(self, key: bytes) -> Answer | None:
         """The answer kept under a key, or None."""
@@ -115,7 +125,7 @@ class Cache:
             key: The hash of the request.
             value: The answer or vector, with what it used and which call of which run it was.
         """
-        if not self._is_writable or key in self._lines:
+        if not self._is_writable:
             return
         try:
             line = _build_line(key, _encode(value))
@@ -126,19 +136,18 @@ class Cache:
             if not self._appends:
                 self._file.seek(0, os.SEEK_END)
             written = self._file.write(data)
-            end = self._file.tell()
-        except OSError as error:
-            self._stop(error.strerror or str(error))
-            return
-        self._ends_torn = written != len(data)
-        if self._ends_torn:
-            self._stop("the disk took only a part of a line")
-        else:
-            self._lines[key] = end - len(line), len(line)
+            self._ends_torn = written != len(data)
+            if self._ends_torn:
+                self._stop("the disk took only a part of a line")
+            else:
+                self._lines.execute(_NOTE, (key, self._file.tell() - len(line), len(line)))
+        except (OSError, sqlite3.Error) as error:
+            self._stop(getattr(error, "strerror", None) or str(error))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        self._lines.close()
 
     def _stop(self, reason: str) -> None:
         self._is_writable = False
@@ -150,7 +159,7 @@ class Cache:
         with self.path.open("rb") as file:
             for line in file:
                 if (parsed := _parse_line(line)) is not None:
-                    self._lines[parsed[0]] = start, len(line)
+                    self._lines.execute(_NOTE, (parsed[0], start, len(line)))
                 elif line.strip() and line.endswith(b"\n"):
                     unreadable += 1
                 start += len(line)
@@ -163,16 +172,17 @@ class Cache:
         return False
 
     def _load(self, key: bytes, decode: Any) -> Any:
-        if (place := self._lines.get(key)) is None:
+        if (place := self._lines.execute(_FIND, (key,)).fetchone()) is None:
             return None
-        self._file.seek(place[0])
-        parsed = _parse_line(self._file.read(place[1]))
+        start, length = place
+        self._file.seek(start)
+        parsed = _parse_line(self._file.read(length))
         if parsed is not None and parsed[0] == key:
             try:
                 return decode(parsed[1])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
-        del self._lines[key]
+        self._lines.execute("DELETE FROM line WHERE key = ?", (key,))
         self.notes.append(f"{self.path}: the answer {key.hex()[:12]} is damaged and is asked for again.")
         return None
 

@@ -1,4 +1,4 @@
-"""What a run may spend."""
+"""The budget of a run: money and tokens that its calls may spend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTHING = Decimal(0)
 
 
 class UsageBound(NamedTuple):
-    """The most a call may use."""
+    """An amount of tokens and money: the most a call may use, or what it did use."""
 
     tokens: int = 0
     usd: Decimal = _NOTHING
@@ -30,7 +30,7 @@ class Budget:
 
     Attributes:
         spent: What settled calls used.
-        held: What calls under way may use at most.
+        reserved: The most that calls under way may use.
         exhausted: Why no call is made any more, or None.
     """
 
@@ -38,26 +38,26 @@ class Budget:
         self, *, usd: Decimal | None = None, tokens: int | None = None, spent: UsageBound | None = None
     ) -> None:
         self.usd, self.tokens = usd, tokens
-        self.spent, self.held = spent or UsageBound(), UsageBound()
+        self.spent, self.reserved = spent or UsageBound(), UsageBound()
         self.exhausted: str | None = None
         self._under_way = 0
         self._waiting: deque[tuple[asyncio.Future[bool], UsageBound]] = deque()
 
-    async def reserve(self, most: UsageBound) -> bool:
-        """Set the most a call may use aside; False where the budget is exhausted.
+    async def reserve(self, bound: UsageBound) -> bool:
+        """Set aside the most a call may use; False where the budget is exhausted.
 
         Args:
-            most: The most it may use.
+            bound: The most it may use.
         """
-        if not self._waiting and (self.exhausted is not None or self._fits(most) or not self._under_way):
-            return self._decided(most)
+        if not self._waiting and (self.exhausted is not None or self._fits(bound) or not self._under_way):
+            return self._try_reserve(bound)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((future, most))
+        self._waiting.append((future, bound))
         try:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.result():
-                self.settle(most, UsageBound())
+                self.settle(bound, UsageBound())
             else:
                 future.cancel()
                 self._serve()
@@ -71,44 +71,44 @@ class Budget:
         """
         self.spent = UsageBound(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
 
-    def settle(self, most: UsageBound, used: UsageBound) -> None:
+    def settle(self, bound: UsageBound, used: UsageBound) -> None:
         """Replace what a call reserved by what it used.
 
         Args:
-            most: What it reserved.
+            bound: What it reserved.
             used: What it used.
         """
         self._under_way -= 1
-        self.held = UsageBound(self.held.tokens - most.tokens, self.held.usd - most.usd)
+        self.reserved = UsageBound(self.reserved.tokens - bound.tokens, self.reserved.usd - bound.usd)
         self.charge(used)
         self._serve()
 
     def _serve(self) -> None:
         while self._waiting:
-            future, most = self._waiting[0]
+            future, bound = self._waiting[0]
             if not future.done():
-                if self.exhausted is None and self._under_way and not self._fits(most):
+                if self.exhausted is None and self._under_way and not self._fits(bound):
                     return
-                future.set_result(self._decided(most))
+                future.set_result(self._try_reserve(bound))
             self._waiting.popleft()
 
-    def _decided(self, most: UsageBound) -> bool:
-        if self.exhausted is None and not self._fits(most):
-            self.exhausted = self._reason(most)
+    def _try_reserve(self, bound: UsageBound) -> bool:
+        if self.exhausted is None and not self._fits(bound):
+            self.exhausted = self._reason(bound)
         if self.exhausted is not None:
             return False
         self._under_way += 1
-        self.held = UsageBound(self.held.tokens + most.tokens, self.held.usd + most.usd)
+        self.reserved = UsageBound(self.reserved.tokens + bound.tokens, self.reserved.usd + bound.usd)
         return True
 
-    def _fits(self, most: UsageBound) -> bool:
-        return (self.usd is None or self.spent.usd + self.held.usd + most.usd <= self.usd) and (
-            self.tokens is None or self.spent.tokens + self.held.tokens + most.tokens <= self.tokens
+    def _fits(self, bound: UsageBound) -> bool:
+        return (self.usd is None or self.spent.usd + self.reserved.usd + bound.usd <= self.usd) and (
+            self.tokens is None or self.spent.tokens + self.reserved.tokens + bound.tokens <= self.tokens
         )
 
-    def _reason(self, most: UsageBound) -> str:
-        if self.tokens is not None and self.spent.tokens + most.tokens > self.tokens:
+    def _reason(self, bound: UsageBound) -> str:
+        if self.tokens is not None and self.spent.tokens + bound.tokens > self.tokens:
             spent = f"{self.spent.tokens:,} of {self.tokens:,} tokens are spent"
-            return f"The budget is exhausted: {spent}, and the next call may take {most.tokens:,}."
+            return f"The budget is exhausted: {spent}, and the next call may take {bound.tokens:,}."
         spent = f"{self.spent.usd:.6f} of {self.usd:f} USD are spent"
-        return f"The budget is exhausted: {spent}, and the next call may cost {most.usd:.6f}."
+        return f"The budget is exhausted: {spent}, and the next call may cost {bound.usd:.6f}."

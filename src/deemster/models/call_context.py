@@ -1,20 +1,24 @@
-"""What every desk of a gateway shares."""
+"""What the calls of one gateway share: clock, cache, budget, stop, and the usage counted so far."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
 from deemster.errors import Issue
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
-from deemster.records import Call, Usage
+from deemster.models.clock import Clock
+from deemster.models.price import Price
+from deemster.records import Call, NoAnswer, Usage
 from deemster.records.usage import added, tokens_of
 
-_MOST_FAULTS = 1000
+_MOST_ISSUES = 1000
 _NOTHING = Decimal(0)
 
 
@@ -33,12 +37,22 @@ class PlannedCalls(msgspec.Struct, kw_only=True):
     completion_tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
 
+    def add(self, prompt_tokens: int, completion_tokens: int, price: Price | None) -> None:
+        """Count one more call."""
+        self.calls += 1
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+        if price is None or self.cost_usd is None:
+            self.cost_usd = None
+        else:
+            self.cost_usd += price.cost(prompt_tokens, completion_tokens)
+
 
 class UsageTotal:
     """The usage of one role, added up as it comes."""
 
     def __init__(self) -> None:
-        # In one piece, for whoever shows how far a run is may look from another thread.
+        # One tuple, because the thread that shows progress reads it while the loop adds to it.
         self._counted: tuple[Usage | None, list[Usage]] = (None, [])
 
     def add(self, usage: Usage | None) -> None:
@@ -58,84 +72,101 @@ class UsageTotal:
 
 
 class CallContext:
-    """What every desk of a gateway shares.
+    """What the calls of one gateway, or of one HTTP target, share. It belongs to the running event loop.
 
     Args:
+        clock: Tells time and waits. Where it measures no time, the event loop's clock paces retries and limits.
         cache: Answers kept on disk.
         budget: What may be spent.
-        elapsed_s: The clock.
-        sleep: Waits on that clock.
-        measures: Whether the clock's spans are real, so that latencies can be reported.
         seed: For jitter.
         offline: Whether only models that reach no network may be asked.
         dry_run: Whether requests are counted and not sent.
         on_stop: Called once with the reason when no further request makes sense.
-        run: The run that its calls belong to; None for one that nobody resumes.
+        run: The run that its calls belong to; None for one that is never resumed.
         paid: The calls of that run that its budget counts already.
 
     Attributes:
-        scratch: Answers kept while the gateway is open, for roles whose answers no file keeps.
+        elapsed_s: Measures spans.
+        measures_time: Whether those spans are real, so that latencies can be reported.
+        sleep: Waits.
+        run_cache: Answers kept while the gateway is open, for roles whose answers no file keeps.
         issues: Requests that could not be made because of how the run is set up.
         halted: Why nothing further is sent, or None.
     """
 
     def __init__(
         self,
+        clock: Clock,
         *,
-        cache: Cache | None,
-        budget: Budget | None,
-        elapsed_s: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        measures: bool,
-        seed: int,
-        offline: bool,
-        dry_run: bool,
-        on_stop: Callable[[str], None] | None,
+        cache: Cache | None = None,
+        budget: Budget | None = None,
+        seed: int = 0,
+        offline: bool = False,
+        dry_run: bool = False,
+        on_stop: Callable[[str], None] | None = None,
         run: str | None = None,
         paid: Iterable[int] = (),
     ) -> None:
-        # Calls are told apart across the processes that a run may take; no report shows their numbers.
-        self._first = self._next = secrets.randbits(62) + 1
+        # The processes of one run must not number their calls alike. No report shows the numbers.
+        self._first = self._last = secrets.randbits(62) + 1
         self.run = run or f"{self._first:016x}"
         self._paid = set(paid)
-        self.scratch = Cache(None)
+        self.run_cache = Cache(None)
         self.cache, self.budget = cache, budget
-        self.elapsed_s, self.sleep, self.measures = elapsed_s, sleep, measures
+        elapsed_s: Callable[[], Any] = clock.elapsed_s
+        self.measures_time = elapsed_s() is not None
+        self.elapsed_s: Callable[[], float] = elapsed_s if self.measures_time else asyncio.get_running_loop().time
+        self.sleep: Callable[[float], Awaitable[None]] = clock.sleep
         self.seed, self.offline, self.dry_run = seed, offline, dry_run
         self.issues: list[Issue] = []
         self.halted: str | None = None
         self._on_stop = on_stop
 
-    def called(self, usage: Usage) -> Call:
+    def new_call(self, usage: Usage) -> Call:
         """A call that was just made."""
-        self._next += 1
-        return Call(self._next, usage)
+        self._last += 1
+        return Call(self._last, usage)
 
-    def found(self, kept: Call | None, usage: Usage | None) -> Call | None:
-        """The call behind what a file keeps, where this run made it; None where another did.
+    def own_call(self, stored: Call | None, usage: Usage | None) -> Call | None:
+        """The call behind a stored answer, where this run made it; None where another run did.
 
         Args:
-            kept: The call as the file keeps it.
+            stored: The call as the file keeps it.
             usage: What it used.
         """
-        if kept is None or kept.run != self.run or usage is None:
+        if stored is None or stored.run != self.run or usage is None:
             return None
-        if self.budget is not None and not self._first < kept.id <= self._next and kept.id not in self._paid:
-            # An earlier process of this run was killed before what it had paid for was counted.
-            self._paid.add(kept.id)
+        if self.budget is not None and not self._first < stored.id <= self._last and stored.id not in self._paid:
+            # An earlier process of this run was killed before the budget counted what it had paid for.
+            self._paid.add(stored.id)
             self.budget.charge(UsageBound(tokens_of(usage, 0), usage.cost_usd or _NOTHING))
-        return Call(kept.id, usage)
+        return Call(stored.id, usage)
 
-    def refuse(self, message: str) -> None:
+    def report_issue(self, message: str) -> None:
         """Note a request that cannot be made, and ask the run to stop.
 
         Args:
-            message: Which one, why, and what to do.
+            message: Which request, why, and what to do.
         """
         issue = Issue(message)
-        if issue not in self.issues and len(self.issues) < _MOST_FAULTS:
+        if issue not in self.issues and len(self.issues) < _MOST_ISSUES:
             self.issues.append(issue)
         self.stop(message)
+
+    def refuse_request(self, role: str, request: str, *, is_recorded: bool) -> NoAnswer:
+        """Report a request that no file answers and no model may answer.
+
+        Args:
+            role: The role that is asked.
+            request: How messages name the request.
+            is_recorded: Whether a recording should have answered.
+        """
+        if is_recorded:
+            message = f"There is no recording of the request {request}. Record it first."
+        else:
+            message = f"`{role}` needs the network, and this run is offline: the request {request}."
+        self.report_issue(message)
+        return NoAnswer(cause="not_run", message=message)
 
     def stop(self, reason: str) -> None:
         """Ask the run to stop, once."""

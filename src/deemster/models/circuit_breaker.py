@@ -1,4 +1,4 @@
-"""Not asking an endpoint that does not answer."""
+"""The circuit breaker: stops calls to an endpoint that no longer answers, and probes it from time to time."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ PROBES_EVERY_S = 30.0
 
 
 class CircuitBreaker:
-    """Opens after so many calls in a row have failed, and then lets one probe through from time to time.
+    """Opens after 20 calls in a row have failed. While it is open, it lets one probe through every 30 seconds.
 
-    A call fails once, after its last attempt. A 429 says that the endpoint is alive, and a request that is refused for
-    what it holds says nothing about the endpoint: neither counts, and neither closes it.
+    A call fails once, after its last attempt. A 429 shows that the endpoint is alive. A request that the endpoint
+    refuses for what the request holds says nothing about the endpoint. Neither counts, and neither closes the breaker.
 
     Args:
-        endpoint: How messages call it.
+        endpoint: Its name in messages.
 
     Attributes:
         failures: How many calls in a row have failed.
-        opened: Why it opened, the last time it did; None where it never has.
+        open_reason: Why it opened the last time; None where it never has.
     """
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         self.failures = 0
-        self.opened: str | None = None
+        self.open_reason: str | None = None
         self._next_probe: float | None = None
         self._is_probing = False
-        self._last = ""
+        self._last_failure = ""
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are held back."""
+        """Whether calls are stopped."""
         return self._next_probe is not None
 
     @property
     def message(self) -> str:
-        """Why calls are held back."""
+        """Why calls are stopped."""
         failed = f"{counted(self.failures, 'call')} in a row failed"
-        return f"{self.endpoint} is not asked: {failed}, the last with: {self._last}"
+        return f"{self.endpoint} is not asked: {failed}, the last with: {self._last_failure}"
 
-    def admits(self, now: float) -> bool:
-        """Whether a call may go through; where it is open, this call is the probe."""
+    def allows(self, now: float) -> bool:
+        """Whether a call may go through. Where the breaker is open, this call is the probe."""
         if self._next_probe is None:
             return True
         if self._is_probing or now < self._next_probe:
@@ -50,23 +50,23 @@ class CircuitBreaker:
         self._is_probing = True
         return True
 
-    def succeeded(self) -> None:
-        """A call was answered."""
+    def record_success(self) -> None:
+        """Close the breaker: a call was answered."""
         self.failures = 0
         self._next_probe = None
         self._is_probing = False
 
-    def failed(self, message: str, now: float) -> None:
-        """A call failed for good."""
+    def record_failure(self, message: str, now: float) -> None:
+        """Count a call whose last attempt failed."""
         self.failures += 1
-        self._last = message
+        self._last_failure = message
         self._is_probing = False
         if self.failures >= OPENS_AFTER:
-            self.opened = self.message
+            self.open_reason = self.message
             self._next_probe = now + PROBES_EVERY_S
 
-    def undecided(self, now: float) -> None:
-        """A call ended in a way that says nothing about the endpoint."""
+    def end_probe(self, now: float) -> None:
+        """End a probe that says nothing about the endpoint, and wait for the next one."""
         self._is_probing = False
         if self._next_probe is not None:
             self._next_probe = now + PROBES_EVERY_S

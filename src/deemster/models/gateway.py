@@ -1,4 +1,4 @@
-"""The one door to models: every request of every script goes through it."""
+"""The gateway: every request of every script to a model goes through it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deemster.records import Ask, NoAnswer, Reply, Request, Usage
 
 
 class Gateway:
-    """Answers rounds of requests: finds, deduplicates, batches, limits, retries, counts.
+    """Answers rounds of requests: from cache or model, deduplicated, batched, limited, retried and counted.
 
     Use it as ``async with Gateway(...) as gateway``.
 
@@ -68,23 +68,18 @@ class Gateway:
         self._clock: Clock = clock or SystemClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
         self._run, self._paid = run, paid
-        self._desks: dict[str, ChatRole | EmbeddingRole] = {}
+        self._open_roles: dict[str, ChatRole | EmbeddingRole] = {}
         self._recordings: dict[str, Recording] = {}
         self._circuits: dict[str, CircuitBreaker] = {}
-        self._rules: CallContext | None = None
+        self._context: CallContext | None = None
         if budget is not None and budget.usd is not None and not dry_run:
             self._require_prices()
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        elapsed_s: Callable[[], Any] = self._clock.elapsed_s
-        measures = elapsed_s() is not None
-        self._rules = CallContext(
+        self._context = CallContext(
+            self._clock,
             cache=self._cache,
             budget=self._budget,
-            elapsed_s=elapsed_s if measures else loop.time,
-            sleep=self._clock.sleep,
-            measures=measures,
             seed=self._seed,
             offline=self._offline,
             dry_run=self._dry_run,
@@ -100,18 +95,18 @@ class Gateway:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for desk in self._desks.values():
-            if isinstance(desk, EmbeddingRole):
-                await desk.close()
-            desk.caller.close()
+        for opened in self._open_roles.values():
+            if isinstance(opened, EmbeddingRole):
+                await opened.close()
+            opened.caller.close()
         for recording in self._recordings.values():
             try:
                 recording.close()
-            except ConfigurationError as failure:
-                if self._rules is not None:
-                    self._rules.refuse(str(failure))
-        if self._rules is not None:
-            self._rules.scratch.close()
+            except ConfigurationError as error_on_close:
+                if self._context is not None:
+                    self._context.report_issue(str(error_on_close))
+        if self._context is not None:
+            self._context.run_cache.close()
         closed: set[int] = set()
         for role in self._roles.values():
             close = getattr(role.client, "close", None)
@@ -142,16 +137,16 @@ class Gateway:
         Args:
             reason: Why, for a person.
         """
-        if self._rules is not None and self._rules.halted is None:
-            self._rules.halted = reason
-            for desk in self._desks.values():
-                desk.caller.limiter.open()
+        if self._context is not None and self._context.halted is None:
+            self._context.halted = reason
+            for role in self._open_roles.values():
+                role.caller.limiter.let_all_pass()
 
-    def pools(self, scorer: Any) -> bool:
+    def may_batch(self, scorer: Any) -> bool:
         """Whether a scorer that can mark a batch with one script may do so.
 
-        One that asks for vectors which somebody pays for may not: each mark should carry what its own texts used, and
-        texts of all scripts go together in any case.
+        A scorer whose vectors cost money may not: each mark should carry what its own texts used. The gateway batches
+        texts of all scripts in any case.
 
         Args:
             scorer: A scorer.
@@ -162,7 +157,7 @@ class Gateway:
     @property
     def spent(self) -> dict[str, Usage | None]:
         """What each role that was asked has used so far; None where no call brought anything. Safe in any thread."""
-        return {name: desk.caller.account.total for name, desk in tuple(self._desks.items())}
+        return {name: role.caller.usage.total for name, role in tuple(self._open_roles.items())}
 
     @property
     def planned(self) -> dict[str, PlannedCalls]:
@@ -170,7 +165,7 @@ class Gateway:
 
         A script goes no further than its first round without an answer, so what later rounds would ask is not in it.
         """
-        return {name: desk.planned for name, desk in self._desks.items()}
+        return {name: role.planned for name, role in self._open_roles.items()}
 
     @property
     def budget(self) -> Budget | None:
@@ -183,87 +178,79 @@ class Gateway:
         return None if self._budget is None else self._budget.exhausted
 
     @property
-    def held_back(self) -> str | None:
-        """Why calls were not made although the budget allowed them: an endpoint that did not answer; or None."""
-        return next((circuit.opened for circuit in self._circuits.values() if circuit.opened is not None), None)
+    def open_circuit(self) -> str | None:
+        """Why the circuit breaker stopped calls to an endpoint; None where it stopped none."""
+        return next(
+            (circuit.open_reason for circuit in self._circuits.values() if circuit.open_reason is not None), None
+        )
 
     @property
     def configuration_error(self) -> ConfigurationError | None:
         """The requests that could not be made because of how the run is set up, such as those not recorded; or None.
 
-        Whoever runs the scripts raises it when the run is over: a script would take it for a failure of its own.
+        The engine raises it when the run is over: a script would take it for a failure of its own.
         """
-        issues = [] if self._rules is None else self._rules.issues
+        issues = [] if self._context is None else self._context.issues
         return ConfigurationError(issues) if issues else None
 
     @property
     def notes(self) -> list[str]:
         """What a person should know about the cache and the recordings."""
-        every = [] if self._cache is None else list(self._cache.notes)
-        return every + [note for recording in self._recordings.values() for note in recording.notes]
+        notes = [] if self._cache is None else list(self._cache.notes)
+        return notes + [note for recording in self._recordings.values() for note in recording.notes]
 
-    def limits(self) -> Mapping[str, LimiterState]:
-        """The limits of the moment, of the roles that were asked. Safe in any thread."""
-        return {name: desk.caller.limiter.live for name, desk in tuple(self._desks.items())}
+    def limiter_states(self) -> Mapping[str, LimiterState]:
+        """What the rate limiter of each role that was asked allows at the moment. Safe in any thread."""
+        return {name: role.caller.limiter.state for name, role in tuple(self._open_roles.items())}
 
     def _reply(self, request: Request) -> Awaitable[Reply]:
-        desk = self._desks.get(request.role) or self._desk(request.role)
+        role = self._open_roles.get(request.role) or self._open_role(request.role)
         if isinstance(request, Ask):
-            if isinstance(desk, ChatRole):
-                return desk.reply(request)
-        elif isinstance(desk, EmbeddingRole):
-            return desk.reply(request)
-        return self._misdirected(request)
+            if isinstance(role, ChatRole):
+                return role.reply(request)
+        elif isinstance(role, EmbeddingRole):
+            return role.reply(request)
+        return self._refuse_role(request)
 
-    async def _misdirected(self, request: Request) -> NoAnswer:
-        if self._rules is None:
+    async def _refuse_role(self, request: Request) -> NoAnswer:
+        if self._context is None:
             raise RuntimeError("The gateway is not open: use `async with Gateway(...) as gateway`.")
         message = missing_role_message(request.role, self._roles, embeds=not isinstance(request, Ask))
-        self._rules.refuse(message)
+        self._context.report_issue(message)
         return NoAnswer(cause="not_run", message=message)
 
-    def _desk(self, name: str) -> ChatRole | EmbeddingRole | None:
-        """The desk of a role, made when it is first asked: a model may read its weights to say what it is."""
-        if name not in self._desks and name in self._roles and self._rules is not None:
-            self._desks[name] = self._made(name, self._roles[name], self._rules)
-        return self._desks.get(name)
+    def _open_role(self, name: str) -> ChatRole | EmbeddingRole | None:
+        """Open a role when it is first asked: a model may have to read its weights to say what it is."""
+        if name not in self._open_roles and name in self._roles and self._context is not None:
+            self._open_roles[name] = self._build_role(name, self._roles[name], self._context)
+        return self._open_roles.get(name)
 
-    def _made(self, name: str, role: Role, rules: CallContext) -> ChatRole | EmbeddingRole:
+    def _build_role(self, name: str, role: Role, context: CallContext) -> ChatRole | EmbeddingRole:
         recording = None if role.recording is None else self._recordings[role.recording]
         identity = role.identity
         endpoint = str((identity or {}).get("base_url") or f"`{name}`")
         circuit = self._circuits.setdefault(endpoint, CircuitBreaker(endpoint))
         try:
-            # Without an identity, nobody knows what else changes the answer.
             prefix = identity_prefix({"role": name} if identity is None else identity)
         except (TypeError, ValueError):
-            rules.refuse(f"The `identity` of the client of `models.{name}` holds what is not JSON.")
+            context.report_issue(f"The `identity` of the client of `models.{name}` holds what is not JSON.")
             identity, prefix = None, identity_prefix({"role": name})
-        may_call = role.client is not None and (role.is_local or not rules.offline)
+        shared: dict[str, Any] = {
+            "prefix": prefix,
+            "may_call": role.client is not None and (role.is_local or not context.offline),
+            "recording": recording,
+            "context": context,
+        }
         if role.kind == "chat":
-            method = getattr(role.client, "complete", None) or _nothing
-            return ChatRole(
-                name,
-                ModelCaller(role, method, read_answer, circuit=circuit, rules=rules),
-                prefix=prefix,
-                is_cached=identity is not None,
-                may_call=may_call,
-                recording=recording,
-                rules=rules,
-            )
-        method = getattr(role.client, "embed_many", None) or _nothing
-        return EmbeddingRole(
-            name,
-            ModelCaller(role, method, read_vectors, circuit=circuit, rules=rules),
-            prefix=prefix,
-            is_cached=identity is not None and not role.is_local,
-            may_call=may_call,
-            recording=recording,
-            rules=rules,
-        )
+            method = getattr(role.client, "complete", None) or _no_method
+            chat = ModelCaller(role, method, read_answer, circuit=circuit, context=context)
+            return ChatRole(name, chat, is_cached=identity is not None, **shared)
+        method = getattr(role.client, "embed_many", None) or _no_method
+        embedding = ModelCaller(role, method, read_vectors, circuit=circuit, context=context)
+        return EmbeddingRole(name, embedding, is_cached=identity is not None and not role.is_local, **shared)
 
     def _secrets(self) -> Secrets:
-        """Those of every role: an answer of one may quote another's."""
+        """The secrets of every role: an answer of one may quote another's."""
         return reduce(add, (role.secrets for role in self._roles.values()), NO_SECRETS)
 
     def _require_prices(self) -> None:
@@ -278,5 +265,5 @@ class Gateway:
             )
 
 
-async def _nothing(_: Any) -> None:
-    """Stands in for the method of a client that is not there; it is never called."""
+async def _no_method(_: Any) -> None:
+    """Stands in for the method of a missing client; the gateway never calls it."""

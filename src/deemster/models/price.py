@@ -17,10 +17,10 @@ class Price(NamedTuple):
     input: Decimal
     output: Decimal = Decimal(0)
 
-    def of(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
-        """What so many tokens cost.
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
+        """What a number of tokens costs.
 
-        >>> Price(Decimal("0.15"), Decimal("0.60")).of(1_000, 500)
+        >>> Price(Decimal("0.15"), Decimal("0.60")).cost(1_000, 500)
         Decimal('0.00045')
         """
         return (self.input * prompt_tokens + self.output * completion_tokens) / _MILLION
@@ -32,7 +32,7 @@ def exact_price(price: Price) -> Price:
     Raises:
         ValueError: It is no price, or a part of it is no amount of at least 0.
 
-    >>> exact_price(Price(0.15, 2)).of(1_000_000, 0)
+    >>> exact_price(Price(0.15, 2)).cost(1_000_000, 0)
     Decimal('0.15')
     """
     if not isinstance(price, Price):
@@ -71,7 +71,7 @@ class PriceTable:
             self._found[model] = next((price for prefix, price in self._table if name.startswith(prefix)), None)
         return self._found[model]
 
-    def dearest(self) -> Price | None:
+    def highest(self) -> Price | None:
         """The highest price of each kind, for what a call may cost at most; None for an empty table."""
         if not self._table:
             return None
@@ -96,4 +96,4 @@ class PriceTable:
             if price != FREE:
                 return None
             sent = received = 0
-        return price.of(sent, received)
+        return price.cost(sent, received)

@@ -1,4 +1,4 @@
-"""How many requests of a role may be under way, and how many a minute may bring."""
+"""The rate limiter: adaptive concurrency, requests a minute and tokens a minute of one role."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _EPSILON = 1e-9
 
 
 class TokenBucket:
-    """An allowance that refills evenly and never lets more than its minute's worth pass in any minute.
+    """A token bucket that never lets more than its minute's allowance pass in any minute.
 
-    What it holds when full is a small part of the minute's worth, and it refills by the rest. A piece larger than that
-    waits for a full bucket and leaves a debt.
+    A full bucket holds a small part of the allowance, and the rest flows in evenly. An amount larger than a full bucket
+    waits until the bucket is full, and leaves a debt.
 
     Args:
         per_minute: The allowance.
@@ -30,7 +30,7 @@ class TokenBucket:
         self._at = now
 
     def wait_s(self, amount: float, now: float) -> float:
-        """How long until so much may pass."""
+        """How long until an amount may pass."""
         if now > self._at:
             self.level = min(self.burst, self.level + (now - self._at) * self.rate)
             self._at = now
@@ -38,7 +38,7 @@ class TokenBucket:
         return 0.0 if missing <= _EPSILON * self.burst else missing / self.rate
 
     def take(self, amount: float) -> None:
-        """Let so much pass; less than nothing gives back what was taken too much."""
+        """Take an amount; a negative one gives back what was taken too much."""
         self.level = min(self.burst, self.level - amount)
 
 
@@ -55,12 +55,12 @@ def tokens_bucket(per_minute: int, now: float) -> TokenBucket:
 
 
 class LimiterState(NamedTuple):
-    """What the limits of a role allow at the moment.
+    """What the rate limiter of a role allows at the moment.
 
     Attributes:
         concurrency: How many requests may be under way.
-        under_way: How many are.
-        waiting: How many wait, holding nothing.
+        under_way: How many are under way.
+        waiting: How many wait for leave.
     """
 
     concurrency: int
@@ -69,10 +69,10 @@ class LimiterState(NamedTuple):
 
 
 class RateLimiter:
-    """Lets requests of one role pass: adaptive concurrency, requests and tokens a minute.
+    """Limits the requests of one role: adaptive concurrency, requests and tokens a minute.
 
-    Concurrency starts at its low bound and grows by one with every answer, which doubles it each round, until the first
-    429; a 429 halves it, and from then on it grows by one a round. One burst of 429 halves it once.
+    Concurrency starts at its low bound. Until the first 429 it grows by one with every answer, which doubles it each
+    round. A 429 halves it, and from then on it grows by one a round. One burst of 429 halves it once.
 
     Args:
         low: The least concurrency, and the first.
@@ -99,18 +99,18 @@ class RateLimiter:
         self._is_slow_start = True
         self._reductions = 0
         self._under_way = 0
-        self._is_open = False
+        self._lets_all_pass = False
         self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
         self._held_until = float("-inf")
-        self._alarm: asyncio.Task[None] | None = None
-        self._alarm_at = float("inf")
+        self._waker: asyncio.Task[None] | None = None
+        self._wakes_at = float("inf")
         now = elapsed_s()
         self._requests = None if rpm is None else requests_bucket(rpm, now)
         self._tokens = None if tpm is None else tokens_bucket(tpm, now)
 
     @property
-    def live(self) -> LimiterState:
-        """The figures of the moment; safe in any thread."""
+    def state(self) -> LimiterState:
+        """What it allows at the moment. Safe in any thread."""
         return LimiterState(
             int(self._limit), self._under_way, sum(not future.done() for future, _ in tuple(self._waiting))
         )
@@ -121,17 +121,20 @@ class RateLimiter:
         return self._tokens is not None
 
     @property
-    def moment(self) -> int:
-        """A mark of the moment, for `slowed`."""
+    def reductions(self) -> int:
+        """How often concurrency was halved, for `record_limit`."""
         return self._reductions
 
-    def admits(self, tokens: float = 0.0) -> bool:
-        """Whether a request may be sent at once; then it has entered.
+    def try_enter(self, tokens: float = 0.0) -> bool:
+        """Enter a request if it may be sent at once.
 
         Args:
             tokens: How many it takes, by estimate.
+
+        Returns:
+            Whether it entered.
         """
-        if self._is_open or (not self._waiting and self._wait_s(tokens) == 0.0):
+        if self._lets_all_pass or (not self._waiting and self._wait_s(tokens) == 0.0):
             self._take(tokens)
             return True
         return False
@@ -141,12 +144,12 @@ class RateLimiter:
 
         Args:
             tokens: How many it takes, by estimate.
-            first: Whether this is a call's first attempt; a later one goes before all that have not begun.
+            first: Whether this is a call's first attempt. A later attempt goes before all calls that have not begun.
 
         Returns:
-            The mark of the moment, for `slowed`.
+            How often concurrency was halved before, for `record_limit`.
         """
-        if self.admits(tokens):
+        if self.try_enter(tokens):
             return self._reductions
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if first:
@@ -168,10 +171,10 @@ class RateLimiter:
         return self._reductions
 
     def leave(self, unused: float = 0.0) -> None:
-        """Give a place back.
+        """End a request that had entered.
 
         Args:
-            unused: Tokens that were taken and not used; less than nothing where it took more.
+            unused: Tokens that were taken and not used; negative where it used more.
         """
         self._under_way -= 1
         if self._tokens is not None and unused:
@@ -179,13 +182,13 @@ class RateLimiter:
         if self._waiting:
             self._serve()
 
-    def answered(self) -> None:
-        """A request was answered: allow more."""
+    def record_answer(self) -> None:
+        """Allow more, because a request was answered."""
         if self._limit < self._high:
             self._limit = min(self._high, self._limit + (1.0 if self._is_slow_start else 1.0 / self._limit))
 
-    def slowed(self, entered: int, *, wait_s: float) -> None:
-        """A request met a 429: allow fewer, and none before the provider's time is over.
+    def record_limit(self, entered: int, *, wait_s: float) -> None:
+        """Allow fewer after a 429, and none before the wait that the provider asks for is over.
 
         Args:
             entered: What `enter` returned for it.
@@ -197,9 +200,9 @@ class RateLimiter:
             self._is_slow_start = False
             self._limit = max(float(self._low), self._limit / 2)
 
-    def open(self) -> None:
-        """Let everyone pass who waits or comes: they will find that nothing is sent any more."""
-        self._is_open = True
+    def let_all_pass(self) -> None:
+        """Let all requests pass. The caller has halted, and each request finds that nothing is sent any more."""
+        self._lets_all_pass = True
         while self._waiting:
             future, tokens = self._waiting.popleft()
             if not future.done():
@@ -207,12 +210,12 @@ class RateLimiter:
                 future.set_result(None)
 
     def close(self) -> None:
-        """Stop waking who waits."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Wake no more requests that wait."""
+        if self._waker is not None:
+            self._waker.cancel()
 
     def _wait_s(self, tokens: float) -> float:
-        """How long until one more request may pass; below 0 where a place must become free first."""
+        """How long until one more request may pass; negative where another must end first."""
         if self._under_way >= int(self._limit):
             return -1.0
         if self._requests is None and self._tokens is None and self._held_until == float("-inf"):
@@ -249,15 +252,15 @@ class RateLimiter:
 
     def _wake_after(self, wait_s: float) -> None:
         at = self._elapsed_s() + wait_s
-        if self._alarm is not None and not self._alarm.done():
-            if at >= self._alarm_at - _EPSILON:
+        if self._waker is not None and not self._waker.done():
+            if at >= self._wakes_at - _EPSILON:
                 return
-            # Somebody who need not wait so long has come to the front, or tokens were given back.
-            self._alarm.cancel()
-        self._alarm_at = at
-        self._alarm = asyncio.get_running_loop().create_task(self._ring(wait_s))
+            # A request that waits less long is at the front, or tokens were given back.
+            self._waker.cancel()
+        self._wakes_at = at
+        self._waker = asyncio.get_running_loop().create_task(self._wake(wait_s))
 
-    async def _ring(self, wait_s: float) -> None:
+    async def _wake(self, wait_s: float) -> None:
         await self._sleep(wait_s)
-        self._alarm = None
+        self._waker = None
         self._serve()

@@ -1,4 +1,4 @@
-"""Whether an attempt is made again, and when."""
+"""The retry policy: whether a failed attempt is repeated, and after which backoff."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CAUSES: Mapping[FailureKind, Cause] = {
 
 
 class Retry(NamedTuple):
-    """Ask again after a wait."""
+    """Try again after a wait."""
 
     wait_s: float
 
 
 class GiveUp(NamedTuple):
-    """Ask no more."""
+    """Try no more."""
 
     cause: Cause
     message: str
@@ -58,53 +58,50 @@ class Attempts:
         key: Tells calls apart, so that the jitter does not depend on which call fails first.
     """
 
-    __slots__ = ("_key", "_policy", "_seed", "_shapes", "made")
+    __slots__ = ("_key", "_policy", "_seed", "_wrong_shapes", "count")
 
     def __init__(self, policy: RetryPolicy, *, seed: int, key: bytes) -> None:
         self._policy, self._seed, self._key = policy, seed, key
-        self._shapes = 0
-        self.made = 0
+        self._wrong_shapes = 0
+        self.count = 0
 
-    def after(self, failure: ModelFailure, *, elapsed_s: float) -> Retry | GiveUp:
+    def next_step(self, failure: ModelFailure, *, elapsed_s: float) -> Retry | GiveUp:
         """What follows a failed attempt.
 
-        A reply of the wrong shape is asked for again once, whatever `retries` above 0 says; of the other attempts there
+        A reply of the wrong shape is asked for again once, whatever `retries` above 0 says. Of the other attempts there
         are at most `retries` + 1.
 
         Args:
-            failure: What the attempt came to.
+            failure: How the attempt failed.
             elapsed_s: Time since the first attempt began.
         """
         policy = self._policy
-        self.made += 1
+        self.count += 1
         if failure.kind == "shape":
-            self._shapes += 1
-            allowed = self._shapes == 1 and policy.retries > 0
+            self._wrong_shapes += 1
+            may_retry = self._wrong_shapes == 1 and policy.retries > 0
         else:
-            allowed = failure.kind != "refused" and self.made - self._shapes <= policy.retries
-        asked_s = failure.retry_after_s or 0.0
-        if failure.kind in ("limited", "transport") and asked_s > policy.max_retry_after_s:
+            may_retry = failure.kind != "refused" and self.count - self._wrong_shapes <= policy.retries
+        retry_after_s = failure.retry_after_s or 0.0
+        if failure.kind in ("limited", "transport") and retry_after_s > policy.max_retry_after_s:
             limit = f"the longest wait is {policy.max_retry_after_s:g} s"
-            return GiveUp("rate_limited", f"{failure.message} It asks to wait {asked_s:g} s; {limit}.")
-        if not allowed:
-            return self._enough(failure)
-        wait_s = max(self._jitter_s(), asked_s)
+            return GiveUp("rate_limited", f"{failure.message} It asks to wait {retry_after_s:g} s; {limit}.")
+        if not may_retry:
+            return self.give_up(failure)
+        wait_s = max(self._backoff_s(), retry_after_s)
         if elapsed_s + wait_s >= policy.total_timeout_s:
-            return self._enough(failure, f"; a further wait of {wait_s:.1f} s passes {policy.total_timeout_s:g} s")
+            return self.give_up(failure, f"; a further wait of {wait_s:.1f} s passes {policy.total_timeout_s:g} s")
         return Retry(wait_s)
 
-    def left_s(self, elapsed_s: float) -> float:
+    def attempt_timeout_s(self, elapsed_s: float) -> float:
         """How long the next attempt may take."""
         return min(self._policy.timeout_s, max(self._policy.total_timeout_s - elapsed_s, 0.0))
 
-    def given_up(self, failure: ModelFailure) -> GiveUp:
-        """The end of a call whose further attempts make no sense."""
-        return self._enough(failure)
+    def give_up(self, failure: ModelFailure, reason: str = "") -> GiveUp:
+        """The end of a call after its last failure."""
+        return GiveUp(CAUSES[failure.kind], f"{failure.message} ({counted(self.count, 'attempt')}{reason})")
 
-    def _enough(self, failure: ModelFailure, why: str = "") -> GiveUp:
-        return GiveUp(CAUSES[failure.kind], f"{failure.message} ({counted(self.made, 'attempt')}{why})")
-
-    def _jitter_s(self) -> float:
+    def _backoff_s(self) -> float:
         # Full jitter: any time up to the bound, so that calls that failed together do not come back together.
-        draw = random.Random(f"{self._seed}:{self._key.hex()}:{self.made}").random()  # noqa: S311 - spreads load, hides nothing
-        return draw * min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self.made - 1, 30))
+        draw = random.Random(f"{self._seed}:{self._key.hex()}:{self.count}").random()  # noqa: S311 - spreads load, hides nothing
+        return draw * min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self.count - 1, 30))

@@ -242,7 +242,7 @@ class GradingWork:
     @property
     def _halted(self) -> str | None:
         """Why something was not asked: somebody or the budget stopped it, or a server was given up."""
-        return self.stop.reason or (None if self._gateway is None else self._gateway.held_back)
+        return self.stop.reason or (None if self._gateway is None else self._gateway.open_circuit)
 
     async def _tell_regularly(self) -> None:
         while self._progress is not None:
@@ -251,7 +251,7 @@ class GradingWork:
 
     def _tell(self) -> None:
         if self._progress is not None and self._gateway is not None:
-            asked = (self._gateway.spent, self._gateway.limits())
+            asked = (self._gateway.spent, self._gateway.limiter_states())
             self._progress(Progress(self._done, len(self._dataset), self._failed, *asked, self.before))
 
 

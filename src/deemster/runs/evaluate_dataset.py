@@ -217,7 +217,7 @@ async def run_job(
             spent=before.spent,
         )
         writer.settle()
-        stopped = stop.reason or counter.held_back or getattr(job.plan.target, "held_back", None)
+        stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
         sameness = ConstantJudgeWatch(job.plan)
         # A run that was resumed with changes is told by the samples that are kept of it.
@@ -298,7 +298,7 @@ async def execute_job(
                 stop=stop,
                 ask=gateway.answers,
                 works=works,
-                pools=gateway.pools,
+                pools=gateway.may_batch,
                 hold=hold,
             )
         finally:

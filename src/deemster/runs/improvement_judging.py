@@ -205,11 +205,11 @@ class ImprovementJudging:
 
     @property
     def _halted(self) -> str:
-        return (self._gateway.exhausted or self._gateway.held_back or "models could not be asked").rstrip(".")
+        return (self._gateway.exhausted or self._gateway.open_circuit or "models could not be asked").rstrip(".")
 
     def _tell(self, done: int, total: int) -> None:
         if self._progress is not None:
-            self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limits()))
+            self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limiter_states()))
 
     async def proposed(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> LoggedProposal:
         """What the writer proposes; asked once.

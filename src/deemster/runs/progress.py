@@ -70,7 +70,7 @@ class Counter:
     def tell(self) -> None:
         """Tell how far the run is."""
         if self.progress is not None:
-            asked = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limits())
+            asked = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limiter_states())
             self.progress(Progress(self.done, self.total, self.unscored, *asked, self._before))
 
     @property
@@ -92,9 +92,9 @@ class Counter:
         )
 
     @property
-    def held_back(self) -> str | None:
+    def open_circuit(self) -> str | None:
         """Why models were not asked any more, where that was not asked for; or None."""
-        return None if self.gateway is None else self.gateway.held_back
+        return None if self.gateway is None else self.gateway.open_circuit
 
     async def tell_regularly(self) -> None:
         """Tell also while nothing finishes: a slow model is when people want to know."""

@@ -122,7 +122,7 @@ class _ScoringWork:
         count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in self._executions())
         if not count:
             return None
-        why = stop.reason or self._counter.held_back
+        why = stop.reason or self._counter.open_circuit
         told = "" if why is None else f" ({why.rstrip('.')})"
         return f"{count} of {self._run.row.done} outputs are not marked{told}"
 

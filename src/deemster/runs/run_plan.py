@@ -20,7 +20,7 @@ class LiveTarget(Protocol):
     It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
     ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
     call; ``async close()``, awaited once after its last; ``halt(reason)``, called when the run is asked to stop; and
-    ``held_back``, why it was not called although it was asked to be, or None.
+    ``open_circuit``, why it was not called although it was asked to be, or None.
     """
 
     @property

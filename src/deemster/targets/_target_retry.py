@@ -72,7 +72,7 @@ class TargetRetry:
                 return with_latency(answer, began, self._clock.elapsed_s())
             if self._policy.retries == 0:
                 return answer
-            step = tries.after(ModelFailure("transport", answer.message), elapsed_s=0.0)
+            step = tries.next_step(ModelFailure("transport", answer.message), elapsed_s=0.0)
             if isinstance(step, GiveUp):
                 return TargetFailure(step.message)
             if self._halted:

@@ -7,8 +7,8 @@ import hashlib
 import re
 import urllib.parse
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,9 +31,10 @@ LONGEST = 16 * 2**20
 _RESERVED = ("host", "content-length", "transfer-encoding", "connection")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _encode = msgspec.json.Encoder().encode
+_OpenCaller: TypeAlias = tuple[ModelCaller[Output], CallContext]
 
 
-class Request(NamedTuple):
+class TargetRequest(NamedTuple):
     """What is sent for one sample."""
 
     body: bytes | None
@@ -131,8 +132,8 @@ class HttpTarget:
         self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
         self._circuit = CircuitBreaker(self._endpoint.url)
         self._clock: Clock = SystemClock()
-        # The limits wait in the event loop they were made in.
-        self._callers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
+        # A rate limiter belongs to the event loop it was made in.
+        self._callers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _OpenCaller] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"HttpTarget({self._endpoint.url!r})"
@@ -143,9 +144,9 @@ class HttpTarget:
         return self._endpoint.is_local
 
     @property
-    def held_back(self) -> str | None:
-        """Why samples were not sent: the endpoint had stopped answering; or None."""
-        return self._circuit.opened
+    def open_circuit(self) -> str | None:
+        """Why the circuit breaker stopped requests; None where it did not."""
+        return self._circuit.open_reason
 
     async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
@@ -156,11 +157,11 @@ class HttpTarget:
         if clock is not None:
             self._clock = clock
         self._circuit = CircuitBreaker(self._endpoint.url)
-        self._drop()
+        self._close_caller()
 
     async def close(self) -> None:
         """Give back the connections of this event loop."""
-        self._drop()
+        self._close_caller()
         await self._endpoint.close()
 
     def halt(self, reason: str) -> None:
@@ -169,9 +170,9 @@ class HttpTarget:
         Args:
             reason: Why, for a person.
         """
-        for line in list(self._callers.values()):
-            line.rules.halted = reason
-            line.caller.limiter.open()
+        for caller, context in list(self._callers.values()):
+            context.halted = reason
+            caller.limiter.let_all_pass()
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
         """What the endpoint answers; a failure where it does not; None where it was not asked at all."""
@@ -182,42 +183,44 @@ class HttpTarget:
         except UnicodeEncodeError:
             return TargetFailure("The input holds a lone surrogate, which no request can carry.")
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
-        answered = await self._line().caller.call(request, key=key)
+        answered = await self._open_caller()[0].call(request, key=key)
         if isinstance(answered, CallFailure):
             no_answer = answered.no_answer
             return None if no_answer.cause == "not_run" else TargetFailure(no_answer.message or "")
         return _timed(answered.value, answered.usage.latency_ms)
 
-    def _request(self, invocation: Invocation) -> Request:
+    def _request(self, invocation: Invocation) -> TargetRequest:
         query = None
         if not self._is_fixed:
             query = [(name, _parameter(fill(invocation))) for name, fill in self._queries]
         if self._fill is None:
-            return Request(None, query)
+            return TargetRequest(None, query)
         body = self._fill(invocation)
-        return Request(body.encode() if isinstance(body, str) else _encode(body), query)
+        return TargetRequest(body.encode() if isinstance(body, str) else _encode(body), query)
 
-    async def _send(self, request: Request) -> HttpResponse:
+    async def _send(self, request: TargetRequest) -> HttpResponse:
         return await self._endpoint.send(request.body, query=request.query, longest=LONGEST)
 
-    def _read(self, response: HttpResponse, _: Request) -> ClientResult[Output]:
+    def _read(self, response: HttpResponse, _: TargetRequest) -> ClientResult[Output]:
         if response.status >= 300:
             raise self._endpoint.refusal(response)
         return ClientResult(parse_reply(response.body, self._paths, self._endpoint), None, None)
 
-    def _drop(self) -> None:
-        line = self._callers.pop(asyncio.get_running_loop(), None)
-        if line is not None:
-            line.close()
+    def _close_caller(self) -> None:
+        opened = self._callers.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            opened[0].close()
+            opened[1].run_cache.close()
 
-    def _line(self) -> _Line:
+    def _open_caller(self) -> _OpenCaller:
+        """The caller of the running event loop, and what its calls share."""
         loop = asyncio.get_running_loop()
-        line = self._callers.get(loop)
-        if line is None:
-            rules = _rules(self._clock, loop)
-            caller = ModelCaller(self._role, self._send, self._read, circuit=self._circuit, rules=rules)
-            line = self._callers[loop] = _Line(caller, rules)
-        return line
+        opened = self._callers.get(loop)
+        if opened is None:
+            context = CallContext(self._clock)
+            caller = ModelCaller(self._role, self._send, self._read, circuit=self._circuit, context=context)
+            opened = self._callers[loop] = caller, context
+        return opened
 
     def _identity(self, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
         shown = {name: "hidden" if is_secret_name(name) else value for name, value in sorted(headers.items())}
@@ -232,19 +235,6 @@ class HttpTarget:
         clean = self.secrets.removed(msgspec.json.encode(identity).decode())
         plain: dict[str, Any] = msgspec.json.decode(clean)
         return {name: value for name, value in plain.items() if value not in (None, {})}
-
-
-class _Line:
-    """The way to the endpoint in one event loop."""
-
-    __slots__ = ("caller", "rules")
-
-    def __init__(self, caller: ModelCaller[Output], rules: CallContext) -> None:
-        self.caller, self.rules = caller, rules
-
-    def close(self) -> None:
-        self.caller.close()
-        self.rules.scratch.close()
 
 
 def method_issues(method: Any, body: Any) -> Iterator[tuple[str, str]]:
@@ -295,22 +285,6 @@ def _parameter(value: Any) -> str:
     # What cannot be encoded would be left out of the address without a word.
     text.encode()
     return text
-
-
-def _rules(clock: Clock, loop: asyncio.AbstractEventLoop) -> CallContext:
-    elapsed_s: Callable[[], Any] = clock.elapsed_s
-    measures = elapsed_s() is not None
-    return CallContext(
-        cache=None,
-        budget=None,
-        elapsed_s=elapsed_s if measures else loop.time,
-        sleep=clock.sleep,
-        measures=measures,
-        seed=0,
-        offline=False,
-        dry_run=False,
-        on_stop=None,
-    )
 
 
 def _timed(output: Output, latency_ms: float | None) -> Output:
