@@ -1,4 +1,8 @@
+from __future__ import annotations
+
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +12,8 @@ from scipy.special import ndtr, ndtri
 
 from deemster.stats import (
     acceleration,
-    bca_interval,
     bootstrap,
     clustered_mean,
-    corrected_interval,
     percentile_interval,
 )
 
@@ -185,56 +187,32 @@ def test_misuse_is_refused_with_a_reason(call, message):
         call()
 
 
-stacks = st.integers(1, 4).flatmap(
-    lambda rows: st.lists(
-        st.lists(st.one_of(st.none(), st.integers(-5, 5)), min_size=8, max_size=8), min_size=rows, max_size=rows
-    )
-)
+FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
 
 
-@given(stacks, st.floats(0.5, 0.99))
-def test_a_stack_of_replicates_gives_what_each_row_gives(rows, confidence):
-    replicates = np.array(rows, dtype=float)
-    estimates = np.zeros(len(rows))
-    jackknife = np.arange(len(rows) * 5.0).reshape(-1, 5) ** 2
-    whole = percentile_interval(replicates, confidence), bca_interval(estimates, replicates, jackknife, confidence)
-    for place, row in enumerate(replicates):
-        single = percentile_interval(row, confidence), bca_interval(0.0, row, jackknife[place], confidence)
-        for one, every in zip(single, whole, strict=True):
-            for part, parts in zip(one, every, strict=True):
-                assert np.array_equal(part, parts[place], equal_nan=True)
+FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(0.01, 0.99))
-def test_percentile_ends_are_numpys_linear_quantiles(values, confidence):
-    ends = percentile_interval(values, confidence)
-    expected = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    assert [float(ends.lower), float(ends.upper)] == pytest.approx(expected, rel=1e-9, abs=1e-6)
+def ends(result):
+    return [result.interval.lower, result.interval.upper]
 
 
-def test_undefined_replicates_are_left_out():
-    ends = percentile_interval([1.0, math.nan, 3.0, math.inf], 0.5)
-    assert (float(ends.lower), float(ends.upper), int(ends.defined)) == (1.5, 2.5, 2)
+def near(name, expected=None):
+    entry = FIXTURES[name]
+    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
 
 
-@given(st.lists(st.integers(0, 6), min_size=2, max_size=12))
-def test_equal_units_may_be_left_out_together(values):
-    kinds, counts = np.unique(values, return_counts=True)
-    together = float(acceleration(kinds, weights=counts))
-    assert together == pytest.approx(float(acceleration(values)), abs=1e-12)
+def test_the_spatial_data_have_efrons_bca_interval():
+    data, expected = FIXTURES["bca_spatial"]["input"], FIXTURES["bca_spatial"]["expected"]
+    table = [[1, x, x * x] for x in data]
 
+    def variance(sums):
+        return sums[:, 2] / sums[:, 0] - (sums[:, 1] / sums[:, 0]) ** 2
 
-def test_rounding_is_no_acceleration():
-    assert float(acceleration([0.1 + 0.2, 0.3, 0.3])) == 0.0
-
-
-def test_a_correction_beyond_its_pole_falls_back():
-    ends = corrected_interval(0.0, np.linspace(-1, 1, 101), 0.9, 0.95)
-    assert bool(ends.fallback)
-    assert [float(ends.lower), float(ends.upper)] == pytest.approx([-0.95, 0.95])
-
-
-def test_rounding_does_not_break_ties():
-    ends = bca_interval(0.3, [0.1 + 0.2] * 10, [0.3, 0.3], 0.9)
-    assert not ends.fallback
-    assert float(ends.lower) == pytest.approx(0.3)
+    result = bootstrap(variance, table=table, method="bca", confidence=0.9, n_resamples=100_000, seed=3)
+    assert result.value == near("bca_spatial", expected["theta"])
+    assert ends(result) == pytest.approx(expected["bca90_100k_scipy"], abs=expected["bca90_tol"])
+    left_out = [[x for place, x in enumerate(data) if place != out] for out in range(len(data))]
+    means = [sum(rest) / len(rest) for rest in left_out]
+    jackknife = [sum((x - mean) ** 2 for x in rest) / len(rest) for rest, mean in zip(left_out, means, strict=True)]
+    assert float(acceleration(jackknife)) == near("bca_spatial", expected["acceleration"])

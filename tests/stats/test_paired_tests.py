@@ -1,13 +1,20 @@
+from __future__ import annotations
+
 import itertools
+import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.stats import mcnemar, sign_flip
+from deemster.stats import (
+    mcnemar,
+    sign_flip,
+)
 
 
 def enumerated(sums, alternative):
@@ -140,3 +147,29 @@ def test_many_differences_of_few_sizes_are_drawn_as_binomial_numbers():
     spread = math.sqrt(float(np.square(sizes).sum()))
     normal = math.erfc(abs(float((sizes * signs).sum())) / spread / math.sqrt(2))
     assert result.p_value == pytest.approx(normal, abs=0.01)
+
+
+FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
+
+
+FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
+
+
+def near(name, expected=None):
+    entry = FIXTURES[name]
+    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
+
+
+@pytest.mark.parametrize("name", ["mcnemar_86_150", "mcnemar_1_7"])
+def test_mcnemar_gives_the_published_p_values(name):
+    (_, b), (c, _) = FIXTURES[name]["input"]
+    result = mcnemar(b, c)
+    parts = {
+        "exact": result.p_value,
+        "midp": result.mid_p,
+        "chi2": result.chi2,
+        "p": result.chi2_p,
+        "chi2_cc": result.corrected_chi2,
+        "p_cc": result.corrected_p,
+    }
+    assert parts == near(name)

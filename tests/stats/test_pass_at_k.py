@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.stats import (
+    pass_at_k,
+)
+
+
+@given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_at_k_is_the_share_of_draws_with_a_success(case):
+    n, correct, k = case
+    expected = 1 - math.comb(n - correct, k) / math.comb(n, k)
+    assert pass_at_k(correct, attempts=n, k=k).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_pass_at_k_averages_over_tasks():
+    result = pass_at_k([0, 5, 10], attempts=[10, 10, 10], k=1)
+    assert result.value == pytest.approx(0.5)
+    assert result.n == 3
+    assert (result.interval.lower, result.interval.upper) == (0.0, 1.0)
+    assert pass_at_k([], attempts=[], k=1).value is None
+
+
+FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
+
+
+FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
+
+
+def near(name, expected=None):
+    entry = FIXTURES[name]
+    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
+
+
+def test_pass_at_k_gives_chens_numbers():
+    found = [pass_at_k(3, attempts=10, k=k).value for k in FIXTURES["pass_at_k"]["input"]]
+    assert found == near("pass_at_k")
