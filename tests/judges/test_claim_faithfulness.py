@@ -79,7 +79,7 @@ def test_more_claims_than_allowed_are_too_large_and_not_cut():
     assert len(rounds) == 1
 
 
-def test_a_silent_claim_leaves_the_whole_unscored():
+def test_a_claim_without_a_verdict_leaves_the_mark_unscored():
     mark, _ = judged([said(claims=CLAIMS[:2])], [found("supported"), DOWN])
     assert mark.cause == "model_failed"
 
@@ -117,7 +117,7 @@ def test_what_the_output_retrieved_counts_whatever_the_sample_holds():
     assert mark.score == 1.0
 
 
-def test_an_empty_retrieval_is_told_to_the_judge():
+def test_the_prompt_says_that_nothing_was_retrieved():
     _, rounds = judged([said(claims=["a"])], [found("open")], output=Output("a", retrieved=[]))
     assert "no passage was retrieved" in rounds[1][0].messages[1].content
 

@@ -182,7 +182,7 @@ def test_usage_and_cost_add_up_by_vote_criterion_and_item():
     assert (item.cost_usd, item.usage.prompt_tokens, item.usage.calls) == (4, 800, 8)
 
 
-def test_an_answer_from_the_cache_costs_nothing_and_an_unpriced_one_nobody_knows_what():
+def test_a_cached_answer_costs_nothing_and_an_unpriced_one_has_no_cost():
     hit = Usage(calls=0, cached_calls=1, prompt_tokens=100, cost_usd=0)
     assert graded(says(GOOD, usage=hit)).cost_usd == 0
     assert graded(says(GOOD, usage=Usage(prompt_tokens=100))).cost_usd is None
@@ -207,7 +207,7 @@ def test_every_cause_of_a_failure_has_its_category(cause):
         ("no_usage", "UNMET"),
     ],
 )
-def test_a_failure_abstains_unless_nobody_knows_its_cause_then_it_is_the_worst_case(cause, verdict):
+def test_a_failed_vote_abstains_and_one_of_unknown_cause_is_the_worst_case(cause, verdict):
     said = {"facts": each("MET", NoAnswer(cause=cause, message="No."))}
     item = graded(said, judges="ab", rubric=only(FACTS))
     assert finals(item) == [verdict]
@@ -394,7 +394,7 @@ def test_repeats_are_asked_apart_and_become_one_vote_before_the_panel_votes():
     assert len({ask.messages for ask in asked}) == len({(ask.role, ask.seed) for ask in asked}) == 6
 
 
-def test_asked_once_a_judge_is_asked_cold():
+def test_a_judge_that_is_asked_once_gets_temperature_0():
     asked = next(grader().script(case()))
     assert {(ask.temperature, ask.sample, ask.role) for ask in asked} == {(0.0, 0, "a")}
 
@@ -473,8 +473,8 @@ def test_a_criterion_with_a_check_and_no_metric_is_refused():
         next(script)
 
 
-def test_an_item_nobody_was_asked_about_is_a_failure_and_no_judgement():
-    item = grader("ab", repeats=2).unasked(case(), "The budget is exhausted.")
+def test_an_item_without_any_question_has_failed_votes_and_no_score():
+    item = grader("ab", repeats=2).grade_unasked(case(), "The budget is exhausted.")
     votes = [vote for criterion in item.criteria for vote in criterion.votes]
     assert len(votes) == 16
     assert {vote.failure.cause for vote in votes} == {"not_run"}
@@ -512,12 +512,12 @@ def test_an_item_nobody_was_asked_about_is_a_failure_and_no_judgement():
         (None, {"system_prompt": {"binry": "x"}}, "Did you mean `binary`"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(judges, options, message):
+def test_a_setting_out_of_range_is_refused(judges, options, message):
     with pytest.raises(ConfigurationError, match=message):
         CriterionGrader([Judge("a", "a")] if judges is None else judges, **options)
 
 
-def test_all_faults_of_a_grader_are_told_at_once():
+def test_all_issues_of_a_grader_are_listed_at_once():
     with pytest.raises(ConfigurationError) as error:
         CriterionGrader([], calls="x", aggregation="y", abstention="z", repeats=0)
     assert len(error.value.issues) == 5
@@ -527,7 +527,7 @@ def test_all_faults_of_a_grader_are_told_at_once():
     "given",
     [("", "m"), ("a", ""), ("check:x", "m"), ("a", "m", 0), ("a", "m", float("inf")), ("a", "m", True), (1, "m")],
 )
-def test_a_judge_that_makes_no_sense_is_refused(given):
+def test_a_judge_with_a_bad_id_model_or_weight_is_refused(given):
     with pytest.raises(ConfigurationError):
         Judge(*given)
 
@@ -578,7 +578,7 @@ RULES = st.fixed_dictionaries(
 
 
 @given(RULES, st.data())
-def test_verdicts_and_scores_are_those_that_the_votes_come_to(rules, data):
+def test_verdicts_and_scores_follow_from_the_votes(rules, data):
     judges = [Judge("a", "a", 2.0), Judge("b", "b"), Judge("c", "c", 0.5)]
     panel = CriterionGrader(judges, length_penalty=LengthPenalty(free_budget=1, max_cap=9), **rules)
     items = dataset({"submission": "one two three", "id": "x"}, {"submission": "four", "id": "y"})

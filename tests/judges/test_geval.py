@@ -64,7 +64,7 @@ def test_a_readable_second_reply_counts():
     assert mark.score == 1.0
 
 
-def test_silence_is_unscored_with_its_cause():
+def test_a_judge_without_an_answer_is_unscored_with_its_cause():
     mark, _ = judged(GEval(steps=STEPS), [DOWN])
     assert mark == Unscored("model_failed", "The server answered 500.")
 
@@ -178,7 +178,7 @@ def test_the_request_for_steps_is_the_same_for_every_sample_and_every_seat():
     assert first == other
 
 
-def test_criteria_stay_whole_whatever_lines_they_hold():
+def test_criteria_with_a_divider_line_are_not_split():
     ((ask,),) = [next(GEval(criteria="First.\n=====\nSecond {{rubric}}.").script(SAMPLE, OUTPUT))]
     assert ask.messages[1].content.endswith("First.\n=====\nSecond {{rubric}}.")
 
@@ -190,7 +190,7 @@ def test_steps_that_cannot_be_read_are_asked_for_again_and_then_unscored(steps):
     assert [ask.again for (ask,) in rounds] == [0, 1]
 
 
-def test_silence_about_the_steps_is_unscored():
+def test_no_answer_to_the_request_for_steps_is_unscored():
     assert judged(GEval(criteria="c"), [DOWN])[0].cause == "model_failed"
 
 
@@ -252,7 +252,7 @@ def test_examples_stand_in_blocks_of_their_own_before_the_case_with_the_right_re
     assert again(metric) == metric
 
 
-def test_what_is_put_in_is_never_expanded():
+def test_places_within_a_value_are_not_filled():
     metric = GEval(steps=["Look at {{actual_output}}."], info="{{nonce}}")
     (ask,) = next(metric.script(SAMPLE, Output("{{steps}} {{case}}")))
     system, user = (message.content for message in ask.messages)

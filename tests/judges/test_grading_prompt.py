@@ -103,7 +103,7 @@ def test_an_abstention_stays_last_and_is_offered_where_the_author_gave_none():
         assert options_of(asks["tone", "a", 0])[-1] == NA
 
 
-def test_without_it_the_choice_is_forced():
+def test_without_auto_na_no_abstention_is_offered():
     asks = asked(case(), auto_na=False)
     assert sorted(options_of(asks["tone", "a", 0])) == ["cold", "curt", "warm"]
     assert asks["tone", "a", 0].schema["properties"]["option"]["maximum"] == 3
@@ -257,7 +257,7 @@ def test_an_example_is_never_the_item_itself_its_copy_or_of_its_cluster():
                 assert sorted(shown_examples(ask)) in (["2", "3"], [])
 
 
-def test_one_passed_over_is_replaced_by_the_next():
+def test_an_excluded_example_is_replaced_by_the_next():
     few = FewShot(split(), n=3)
     plain = shown_examples(asked(case("New."), few_shot=few)["facts", "a", 0])
     gone = plain[0]
@@ -401,7 +401,7 @@ def test_the_same_question_is_asked_the_same_way_again():
 
 
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
-def test_where_options_are_shuffled_text_changes_their_order_alone(calls):
+def test_other_text_changes_the_order_of_shuffled_options_and_nothing_else(calls):
     def outside(payload):
         asks = next(grader("ab", calls=calls).script(case(payload)))
         return [structure(ask)[0] for ask in asks], [options_of(ask) for ask in asks]

@@ -87,7 +87,7 @@ def test_numbers_of_several_digits_are_followed_token_by_token():
         (['{"verdict":"', [("CANNOT_ASSESS", 0.9), ("MET", 0.1)], '"}'], 2),
     ],
 )
-def test_what_cannot_be_told_is_none(parts, code):
+def test_a_verdict_without_a_readable_probability_has_none(parts, code):
     assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code) is None
     assert (
         VerdictProbabilities(Answer(text='{"verdict":"MET"}')).probabilities(CriterionView(0, BINARY, ()), code) is None
@@ -259,12 +259,12 @@ def test_settings_tell_a_cascade_from_a_panel():
     assert panel.judges == cascade.judges
     assert panel.settings != cascade.settings
     assert json.loads(json.dumps(cascade.settings))["cascade"]["unsure_below"] == 0.8
-    assert cascade.requests(case().rubric) == 8
-    assert CriterionGrader(Cascade(CHEAP, ONE, by="consistency")).requests(case().rubric) == 24
+    assert cascade.count_requests(case().rubric) == 8
+    assert CriterionGrader(Cascade(CHEAP, ONE, by="consistency")).count_requests(case().rubric) == 24
 
 
-def test_an_item_that_nobody_was_asked_about_lacks_the_votes_of_the_cheap_judge_alone():
-    item = CriterionGrader(Cascade(CHEAP, ONE, by="consistency", repeats=2)).unasked(case(), "stopped")
+def test_an_item_without_any_question_has_failed_votes_of_the_cheap_judge_only():
+    item = CriterionGrader(Cascade(CHEAP, ONE, by="consistency", repeats=2)).grade_unasked(case(), "stopped")
     assert [vote.judge for vote in item.criteria[0].votes] == ["cheap", "cheap"]
     assert item.score is None
 
@@ -282,13 +282,13 @@ def test_an_item_that_nobody_was_asked_about_lacks_the_votes_of_the_cheap_judge_
         ({"repeats": 0}, "from 1 to 100"),
     ],
 )
-def test_a_cascade_that_makes_no_sense_is_refused(given, message):
+def test_a_cascade_with_a_setting_out_of_range_is_refused(given, message):
     with pytest.raises(ConfigurationError) as error:
         Cascade(**{"cheap": CHEAP, "strong": (ONE,), **given})
     assert message in str(error.value)
 
 
-def test_a_cascade_is_refused_where_its_answers_would_all_be_one():
+def test_a_cascade_by_consistency_at_temperature_0_is_refused():
     with pytest.raises(ConfigurationError, match="needs a `temperature` above 0"):
         CriterionGrader(Cascade(CHEAP, ONE, by="consistency"), temperature=0)
 

@@ -35,7 +35,7 @@ def test_ties_go_to_the_worse_quality(values, how, up, down):
     assert combine_values(values[::-1], how) == up
 
 
-def test_weights_weigh():
+def test_a_weighted_mean_follows_the_weights():
     assert combine_values([0.0, 1.0, 1.0], "weighted", weights=[2, 1, 1]) == 0.5
     assert combine_values([0.2, 1.0], "weighted", weights=[1, 0]) == 0.2
     assert combine_values([0.0, 1.0], "weighted", weights=[0, 0]) == 0.5
@@ -72,7 +72,7 @@ def panel(size, **options):
 
 
 @pytest.mark.parametrize(("size", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
-def test_a_quorum_is_more_than_half_unless_told(size, needed):
+def test_a_quorum_is_more_than_half_by_default(size, needed):
     for speaking in range(size + 1):
         replies = [scored(0.6)] * speaking + [DOWN] * (size - speaking)
         mark, _ = play(panel(size).script(SAMPLE, OUTPUT), replies)
@@ -82,7 +82,7 @@ def test_a_quorum_is_more_than_half_unless_told(size, needed):
             assert f"{speaking} of {size} members" in mark.message
 
 
-def test_a_quorum_can_be_told():
+def test_a_given_quorum_replaces_the_majority():
     assert play(panel(5, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), DOWN, DOWN, DOWN, DOWN])[0].score == 0.6
     assert play(panel(3, quorum=3).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), DOWN])[0].cause == "no_quorum"
 
@@ -92,7 +92,7 @@ def test_a_panel_that_the_budget_cut_short_was_not_run():
     assert mark.cause == "not_run"
 
 
-def test_a_member_that_cannot_be_read_twice_is_silent():
+def test_a_member_whose_reply_is_unreadable_twice_has_no_vote():
     script = panel(3).script(SAMPLE, OUTPUT)
     mark, rounds = play(script, [scored(0.6), said("no"), scored(0.8)], [scored(7)])
     assert mark.score == pytest.approx(0.7)
@@ -103,14 +103,14 @@ def test_a_member_that_cannot_be_read_twice_is_silent():
 @pytest.mark.parametrize(
     ("combine", "score", "agreement"), [("majority", 0.2, 0.5), ("median", 0.2, 0.5), ("mean", 0.55, 0.0)]
 )
-def test_a_panel_combines_as_told(combine, score, agreement):
+def test_a_panel_combines_votes_by_its_rule(combine, score, agreement):
     replies = [scored(0.2), scored(0.2), scored(0.9), scored(0.9)]
     mark, _ = play(panel(4, combine=combine).script(SAMPLE, OUTPUT), replies)
     assert mark.score == pytest.approx(score)
     assert (mark.details["combine"], mark.details["agreement"]) == (combine, agreement)
 
 
-def test_weights_of_silent_members_do_not_count():
+def test_weights_of_members_without_a_vote_do_not_count():
     judge = panel(3, combine="weighted", weights={"m0": 1, "m1": 3, "m2": 100})
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [scored(0.0), scored(1.0), DOWN])
     assert mark.score == 0.75

@@ -86,7 +86,7 @@ def test_an_unreadable_reply_is_asked_for_once_more():
     assert [ask.again for (ask,) in rounds] == [0, 1]
 
 
-def test_a_reason_without_end_is_cut_to_what_a_report_takes():
+def test_an_overlong_reason_is_truncated_to_what_a_report_takes():
     script = LlmAsJudge().script(SAMPLE, OUTPUT)
     mark, _ = play(script, [said(reason="e" * 90_000, score=0.5)])
     assert mark.score == 0.5
@@ -101,7 +101,7 @@ def test_a_second_unreadable_reply_is_unscored_and_never_a_number():
 
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
-def test_a_silent_judge_leaves_the_pair_unscored_with_its_cause(cause):
+def test_a_judge_without_an_answer_leaves_the_pair_unscored_with_its_cause(cause):
     mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [NoAnswer(cause=cause, message="No.")])
     assert mark == Unscored(cause, "No.")
     assert len(rounds) == 1
@@ -206,7 +206,7 @@ def test_an_option_out_of_range_is_refused(options, message):
         LlmAsJudge(**options)
 
 
-def test_a_panel_keeps_every_vote_the_silent_ones_too():
+def test_a_panel_keeps_every_vote_also_those_that_failed():
     judge = LlmAsJudge(models=["a", "b", "c"])
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [scored(0.4, "one"), DOWN, scored(0.8, "three", model="m-3")])
     assert isinstance(mark, MetricScore)

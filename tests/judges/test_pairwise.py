@@ -84,7 +84,7 @@ def test_two_equal_texts_tie_and_nobody_is_asked():
 
 
 @pytest.mark.parametrize("replies", [[won("A"), DOWN], [DOWN, won("B")]])
-def test_half_a_comparison_says_nothing(replies):
+def test_a_comparison_without_an_answer_in_one_order_is_unscored(replies):
     mark, _ = play(Pairwise().script(SAMPLE, OUTPUT), replies)
     assert mark.cause == "model_failed"
 
@@ -106,7 +106,7 @@ def test_a_panel_compares_in_both_orders_each():
     assert mark.details["agreement"] == pytest.approx(2 / 3)
 
 
-def test_a_member_silent_in_one_order_is_left_out():
+def test_a_member_without_an_answer_in_one_order_is_left_out():
     judge = Pairwise(models=["a", "b", "c"])
     silent = NoAnswer(cause="rate_limited", message="Later.")
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [won("A"), won("A"), won("B"), won("B"), silent, won("A")])
@@ -130,7 +130,7 @@ def test_learned_weights_renew_the_preference_too():
     assert "judge_score" not in settled[0].details
 
 
-def test_what_better_means_can_be_told():
+def test_criteria_say_what_better_means():
     (ask, _) = next(Pairwise(criteria="it is shorter.").script(SAMPLE, OUTPUT))
     assert ask.messages[1].content.endswith("Better means: it is shorter.")
     for criteria in ("", " ", 7):

@@ -15,7 +15,7 @@ JUDGES = [LlmAsJudge(), LlmAsJudge(logprobs=True), RefusalQuality(), Pairwise()]
 NAMES = ["llm-as-judge", "llm-as-judge-tenths", "refusal-quality", "pairwise"]
 
 
-def test_what_is_put_in_is_never_expanded_again():
+def test_places_within_a_value_are_not_filled():
     values = {"a": "{{b}}", "b": "{{a}}", "c": r"\1 \g<0> {{a}}"}
     assert fill_template("{{a}}|{{b}}|{{c}}|{{d}}", values) == r"{{b}}|{{a}}|\1 \g<0> {{a}}|{{d}}"
 

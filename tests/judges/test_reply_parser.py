@@ -185,7 +185,7 @@ def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
 
 
 @pytest.mark.parametrize("written", ["true", "null", '"0.9"', "7", '["a"]'])
-def test_what_is_no_score_is_told_as_the_judge_wrote_it(written):
+def test_a_message_quotes_a_bad_score_as_the_judge_wrote_it(written):
     entries = parse_json_object(f'{{"score": {written}}}')
     with pytest.raises(UnreadableReplyError) as raised:
         number_entry(entries, "score", low=0, high=1)

@@ -199,7 +199,7 @@ def _print_planned_calls(dataset: RubricDataset, grader: CriterionGrader, access
 
     print_planned_calls(run_sync(_plan_calls(dataset, grader, access)))
     if grader.cascade is not None:
-        most = sum(map(grader.requests, dataset.rubrics))
+        most = sum(map(grader.count_requests, dataset.rubrics))
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
 
 

@@ -60,7 +60,7 @@ class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
         """The greatest score."""
         return self.rubric[-1].range[1]
 
-    def placed(self, value: float) -> float:
+    def normalize(self, value: float) -> float:
         """A value of the rubric brought to [0, 1]: 0 for the least, 1 for the greatest."""
         return (value - self.low) / (self.high - self.low)
 
@@ -68,7 +68,7 @@ class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
         """The value of the rubric that a score in [0, 1] stands for."""
         return self.low + score * (self.high - self.low)
 
-    def native(self, score: float) -> int:
+    def nearest_integer(self, score: float) -> int:
         """The whole number of the rubric nearest to a score in [0, 1]; of two equally near ones the higher."""
         # Division may leave a half slightly too small; the slack makes up for it.
         return math.floor(self.value(score) + 0.5 + _SLACK)

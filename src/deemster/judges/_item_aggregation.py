@@ -101,7 +101,7 @@ class ItemAggregator:
             error=error,
         )
 
-    def stands(self, place: int, votes: Sequence[Vote]) -> bool:
+    def cheap_verdict_stands(self, place: int, votes: Sequence[Vote]) -> bool:
         """Whether the verdict of a cascade's cheap judge on a criterion stands.
 
         Args:
@@ -112,13 +112,13 @@ class ItemAggregator:
             return False
         own = [vote for vote in votes if vote.judge == self._cascade.cheap.id]
         code = self._merge_repeats(place, [vote.code for vote in own])
-        return self._cascade.stands(self._rubric.criteria[place], own, code)
+        return self._cascade.is_confident(self._rubric.criteria[place], own, code)
 
     def _decide(self, place: int, votes: Sequence[Vote], codes: Sequence[int]) -> _Result:
         """The verdict of a panel; of a cascade that of the cheap judge, or of the others if it does not stand."""
         if self._cascade is None:
             return self._result(place, tuple(codes))
-        if self.stands(place, votes) or all(code == MISSING for code in codes[1:]):
+        if self.cheap_verdict_stands(place, votes) or all(code == MISSING for code in codes[1:]):
             return self._result(place, (codes[0], *(MISSING for _ in codes[1:])))
         return self._result(place, (MISSING, *codes[1:]))
 

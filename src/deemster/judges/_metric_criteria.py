@@ -32,7 +32,7 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
     metric = checks.get(criterion)
     if check is None or metric is None:
         raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and none was given for it.")
-    sample, output = case.pair
+    sample, output = case.sample_and_output
     replies_sent: list[Reply] = []
     if hasattr(metric, "script"):
         mark = yield from _record_replies(metric.script(sample, output), replies_sent)

@@ -204,7 +204,7 @@ class CriterionGrader:
             yield Issue(f"`cascade` is a `Cascade` or None, not {show_value(self.cascade)[:60]}.")
         elif self.judges != self.cascade.judges:
             yield Issue("`judges` are not those of the cascade; give the cascade as `judges`.")
-        elif self.temperature == 0 and self.cascade.asks > 1:
+        elif self.temperature == 0 and self.cascade.cheap_repeats > 1:
             yield Issue("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
 
     def _prompt_issues(self) -> Iterator[Issue]:
@@ -278,14 +278,14 @@ class CriterionGrader:
         return (RUBRIC,) if self.calls == "per_item" else tuple(kind for kind in KINDS if kind != RUBRIC)
 
     @cached_property
-    def _selection(self) -> ExampleSelector | None:
+    def _selector(self) -> ExampleSelector | None:
         return None if self.few_shot is None else ExampleSelector(self.few_shot, auto_na=self.auto_na)
 
     @cached_property
     def _aggregators(self) -> dict[Rubric, ItemAggregator]:
         return {}
 
-    def requests(self, rubric: Rubric) -> int:
+    def count_requests(self, rubric: Rubric) -> int:
         """How many requests an item of a rubric takes, where every reply can be read."""
         judged = sum(criterion.check is None for criterion in rubric.criteria)
         each = min(judged, 1) if self.calls == "per_item" else judged
@@ -293,7 +293,7 @@ class CriterionGrader:
 
     def _repeats(self, number: int) -> int:
         """How often a judge is asked, by its place among the judges."""
-        return self.repeats if number or self.cascade is None else self.cascade.asks
+        return self.repeats if number or self.cascade is None else self.cascade.cheap_repeats
 
     def script(
         self, case: GradingCase, *, checks: Mapping[Criterion, Any] | None = None, known: Sequence[Sequence[Vote]] = ()
@@ -321,7 +321,7 @@ class CriterionGrader:
             yield from self._collect_votes(case, places, range(len(self.judges)), votes, tries)
         else:
             yield from self._collect_votes(case, places, (0,), votes, tries)
-            unsure = [place for place in places if not aggregator.stands(place, votes[place])]
+            unsure = [place for place in places if not aggregator.cheap_verdict_stands(place, votes[place])]
             yield from self._collect_votes(case, unsure, range(1, len(self.judges)), votes, tries)
         return aggregator.grade_item(case.id, votes, penalty=penalty)
 
@@ -343,7 +343,7 @@ class CriterionGrader:
             for place in places:
                 votes[place].sort(key=lambda vote: (order[vote.judge], vote.repeat))
 
-    def unasked(self, case: GradingCase, message: str) -> ItemGrading:
+    def grade_unasked(self, case: GradingCase, message: str) -> ItemGrading:
         """The grading of an item that no judge was asked about.
 
         Args:
@@ -382,13 +382,15 @@ class CriterionGrader:
                     yield self._question(case, views, examples, number, seat)
 
     def _examples(self, case: GradingCase, group: Sequence[int], judge: str) -> list[FewShotExample]:
-        if self._selection is None:
+        if self._selector is None:
             return []
         if self.calls == "per_item":
             judged = [place for place, criterion in enumerate(case.rubric.criteria) if criterion.check is None]
-            whole = self._selection.of_rubric(case, judge)
-            return whole if len(group) == len(judged) else [each.about(map(judged.index, group)) for each in whole]
-        return self._selection.of_criterion(case, case.rubric.criteria[group[0]], judge)
+            examples = self._selector.choose_for_rubric(case, judge)
+            if len(group) == len(judged):
+                return examples
+            return [example.restrict_to(map(judged.index, group)) for example in examples]
+        return self._selector.choose_for_criterion(case, case.rubric.criteria[group[0]], judge)
 
     def _seats(self, number: int) -> list[Seat]:
         """The seats of a judge, by its place among the judges: as many as it is asked times."""
@@ -413,11 +415,11 @@ class CriterionGrader:
             schema=schema,
             temperature=judge_temperature(self.temperature, repeats=self._repeats(number)),
             max_tokens=self.max_tokens or MAX_TOKENS + PER_CRITERION * (len(views) - 1),
-            logprobs=ALTERNATIVES if self._weighs(number) else 0,
+            logprobs=ALTERNATIVES if self._wants_logprobs(number) else 0,
         )
         return Question(ask, seat, views, per_item)
 
-    def _weighs(self, number: int) -> bool:
+    def _wants_logprobs(self, number: int) -> bool:
         """Whether a judge is asked how likely its verdicts are."""
         return self.probabilities or (number == 0 and self.cascade is not None and self.cascade.by == "probability")
 

@@ -100,7 +100,7 @@ class FewShotExample(NamedTuple):
     codes: tuple[int, ...]
     reasons: tuple[str | None, ...]
 
-    def about(self, places: Iterable[int]) -> FewShotExample:
+    def restrict_to(self, places: Iterable[int]) -> FewShotExample:
         """The same example with the labels of some of the criteria."""
         kept = tuple(places)
         return FewShotExample(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
@@ -120,7 +120,7 @@ class ExampleSelector:
         self._queues: dict[tuple[Criterion, str], list[list[_Ranked]]] = {}
         self._wholes: dict[tuple[Rubric, str], tuple[list[_Ranked], list[_Ranked]]] = {}
 
-    def of_criterion(self, case: GradingCase, criterion: Criterion, judge: str) -> list[FewShotExample]:
+    def choose_for_criterion(self, case: GradingCase, criterion: Criterion, judge: str) -> list[FewShotExample]:
         """The examples for one criterion, in the order they are shown.
 
         Args:
@@ -144,7 +144,7 @@ class ExampleSelector:
             queues = left
         return [each.shown for each in sorted(chosen[: self._settings.n], key=_by_rank)]
 
-    def of_rubric(self, case: GradingCase, judge: str) -> list[FewShotExample]:
+    def choose_for_rubric(self, case: GradingCase, judge: str) -> list[FewShotExample]:
         """The examples for all criteria that judges answer; each is chosen for the labels that it adds to those before.
 
         Args:

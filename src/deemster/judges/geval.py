@@ -95,7 +95,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
 
     def defaults(self) -> dict[str, Any]:
         """The values of options that were not given: a preset has its own pass mark and polarity."""
-        given = self.given
+        given = self.chosen_preset
         return {
             "name": self.default_name(),
             "threshold": self.pass_mark if given is None else given.threshold,
@@ -108,7 +108,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         return self.preset or self.alias
 
     @property
-    def given(self) -> Preset | None:
+    def chosen_preset(self) -> Preset | None:
         """The preset, if one was given."""
         return None if self.preset is None else load_preset(self.preset)
 
@@ -173,7 +173,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     @property
     def quality(self) -> JudgedQuality:
         """What is judged, with the preset's part in it."""
-        given = self.given
+        given = self.chosen_preset
         steps = self.steps
         if steps is None and self.criteria is None and given is not None:
             steps = given.steps
@@ -270,7 +270,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         if self.combine != "dawid-skene":
             return list(marks)
         quality = self.quality
-        weighed = reweigh_marks([_unit_votes(mark, quality) for mark in marks], label=quality.native)
+        weighed = reweigh_marks([_unit_votes(mark, quality) for mark in marks], label=quality.nearest_integer)
         return [self._resettled(mark, other, quality) for mark, other in zip(marks, weighed, strict=True)]
 
     def _resettled(self, mark: Mark, weighed: Mark, quality: JudgedQuality) -> Mark:
@@ -298,12 +298,12 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         return (yield from ask_model(ask, parse_steps))
 
     def _marked(self, value: float, details: Mapping[str, Any], quality: JudgedQuality) -> MetricScore:
-        score = quality.placed(value)
-        native = quality.native(score)
+        score = quality.normalize(value)
+        native = quality.nearest_integer(score)
         if self.strict:
             best, worst = (quality.high, quality.low) if quality.higher_is_better else (quality.low, quality.high)
             native = best if native == best else worst
-            score = quality.placed(native)
+            score = quality.normalize(native)
         return MetricScore(
             score,
             {"rubric_value": value, "rubric_range": [quality.low, quality.high], **details},
@@ -340,7 +340,7 @@ def _unit_votes(mark: Mark, quality: JudgedQuality) -> Mark:
     if not isinstance(mark, MetricScore):
         return mark
     votes = [
-        {**vote, "score": quality.placed(vote["score"])} if "score" in vote else vote
+        {**vote, "score": quality.normalize(vote["score"])} if "score" in vote else vote
         for vote in mark.details.get("votes", ())
     ]
     return msgspec.structs.replace(mark, details={**mark.details, "votes": votes})

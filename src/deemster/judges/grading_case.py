@@ -37,7 +37,7 @@ class GradingCase(NamedTuple):
     metadata: Mapping[str, Any] = {}
 
     @property
-    def pair(self) -> tuple[Sample, Output]:
+    def sample_and_output(self) -> tuple[Sample, Output]:
         """The case as a metric reads it: the prompt is the question, the reference the expected output."""
         question = {} if self.prompt is None else {"question": self.prompt}
         return Sample(self.id, question, self.reference, self.metadata), Output(self.output)

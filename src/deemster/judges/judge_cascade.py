@@ -81,7 +81,7 @@ class Cascade(msgspec.Struct, frozen=True):
         return (self.cheap, *self.strong)
 
     @property
-    def asks(self) -> int:
+    def cheap_repeats(self) -> int:
         """How often the cheap judge is asked."""
         return self.repeats or 1
 
@@ -93,10 +93,10 @@ class Cascade(msgspec.Struct, frozen=True):
             "strong": [judge.id for judge in self.strong],
             "unsure_below": self.unsure_below,
             "by": self.by,
-            "repeats": self.asks,
+            "repeats": self.cheap_repeats,
         }
 
-    def stands(self, criterion: Criterion, votes: Sequence[Vote], code: int) -> bool:
+    def is_confident(self, criterion: Criterion, votes: Sequence[Vote], code: int) -> bool:
         """Whether the cheap judge's verdict on a criterion stands.
 
         Args:

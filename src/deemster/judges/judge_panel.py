@@ -292,7 +292,7 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
         return _seats(tuple(self.models), self.samples, weights)
 
     @property
-    def needed(self) -> int:
+    def required_votes(self) -> int:
         """How many seats must answer: more than half, unless `quorum` says otherwise."""
         return self.quorum if self.quorum is not None else len(self.models) * self.samples // 2 + 1
 
@@ -345,7 +345,7 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
         """
         if len(votes) == 1 and votes[0].value is not None:
             return votes[0].value, {}
-        answered = require_quorum(votes, needed=self.needed)
+        answered = require_quorum(votes, needed=self.required_votes)
         values = [vote.value for vote in answered if vote.value is not None]
         weights = None if self.weights is None else [vote.weight for vote in answered]
         # `settle` learns the weights of dawid-skene from all marks of a run; until then they are equal.

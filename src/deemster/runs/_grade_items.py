@@ -122,7 +122,7 @@ class GradingWork:
         """
         self._gateway = gateway
         rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
-        each = max((self._grader.requests(rubric) for rubric in rubrics.values()), default=1)
+        each = max((self._grader.count_requests(rubric) for rubric in rubrics.values()), default=1)
         workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
         async with worker_pool(self.stop) as pool:
             telling = pool.serve(self._tell_regularly())
@@ -148,7 +148,7 @@ class GradingWork:
             item = self._pages.whole(position)
         else:
             case = make_case(self._dataset, position)
-            item = self._grader.unasked(case, self.stop.reason or "The grading was stopped.")
+            item = self._grader.grade_unasked(case, self.stop.reason or "The grading was stopped.")
         self._count(position, item)
 
     async def _keep(self, position: int, item: ItemGrading) -> None:

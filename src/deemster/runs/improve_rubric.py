@@ -367,7 +367,7 @@ async def forecast(
     sizes = sorted(
         (seen + settings.rounds * (known + seen) for known, seen in zip(learnt, decided, strict=True)), reverse=True
     )
-    each = settings.grader.requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
+    each = settings.grader.count_requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
     targets = min(settings.criteria, len(places))
     return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
 

@@ -16,7 +16,7 @@ from deemster.judges.judge_script import NoAnswerError
 from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
-from deemster.records.shared_call_cost import reply_calls
+from deemster.records.shared_call_cost import CallPayments, reply_calls
 from deemster.records.usage import added, tokens_of
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -108,7 +108,7 @@ class ImprovementJudging:
     ) -> None:
         self.rubric, self.halves, self.settings = rubric, halves, settings
         self._gateway, self._trail, self._progress = gateway, trail, progress
-        self._paid: set[int] = set()
+        self._payments = CallPayments()
 
     @property
     def usage(self) -> Usage | None:
@@ -181,8 +181,7 @@ class ImprovementJudging:
         found: list[Usage] = []
         for reply in heard:
             for call in reply_calls([reply]):
-                usage = reply.usage if call.id in self._paid else call.usage
-                self._paid.update([call.id] if call.id else [])
+                usage = call.usage if self._payments.pay(call.id) else reply.usage
                 found += [] if usage is None else [usage]
         return found
 
