@@ -198,7 +198,7 @@ def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
     assert result.exit_code == 0
     assert "run-2" not in result.stdout
     assert result.stderr.startswith("warning: The run 'run-2' is damaged")
-    assert called("runs", "show", "run-2").exit_code == 2
+    assert called("runs", "show", "run-2").exit_code == 3
     assert called("runs", "rm", "run-2", "--yes").stderr == "removed 1 run\n"
     assert called("runs").stderr == ""
 

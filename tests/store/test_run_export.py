@@ -118,7 +118,7 @@ def test_an_unknown_run_and_a_place_that_cannot_be_written_are_one_line(other, t
 def test_a_sample_too_long_for_a_line_is_said_before_anything_is_written(other, tmp_path):
     run = facts(samples=1)
     other.begin(run, [sample(0, input={"text": "x" * (17 << 20)})], cards=TWO).release()
-    with pytest.raises(StoreError, match="The sample `s0` is longer than the 16 MiB"):
+    with pytest.raises(StoreError, match="The sample at position 0 is longer than the 16 MiB"):
         export_runs(other, [run.id], tmp_path / "run.jsonl")
     assert not (tmp_path / "run.jsonl").exists()
 

@@ -19,12 +19,12 @@ from tests.store.make_runs import begun, execution, written
 HERE = str(Path(__file__).parent)
 
 
-def refused(act):
+def refused(act, *, code=ExitCode.BAD_INPUT):
     """The one line of a refusal."""
     with pytest.raises(StoreError) as caught:
         act()
     assert "\n" not in str(caught.value)
-    assert caught.value.exit_code is ExitCode.BAD_INPUT
+    assert caught.value.exit_code is code
     return str(caught.value)
 
 
@@ -89,7 +89,8 @@ def test_a_newer_schema_is_refused(tmp_path, version, said):
     open_store(path).close()
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute(f"PRAGMA user_version = {version}")
-    assert said in refused(lambda: open_store(path))
+    code = ExitCode.INCOMPLETE if said == "damaged" else ExitCode.BAD_INPUT
+    assert said in refused(lambda: open_store(path), code=code)
 
 
 def test_a_newer_schema_in_postgres_is_refused(postgres_url):
@@ -119,7 +120,7 @@ def test_a_store_that_may_only_be_read_is_said(tmp_path):
         name = begun(store)
         with store.pool.connection() as rows:
             rows.read("PRAGMA query_only = 1")
-        said = refused(lambda: store.amend(name, status="mixed"))
+        said = refused(lambda: store.amend(name, status="mixed"), code=ExitCode.INCOMPLETE)
     assert said.startswith(f"{tmp_path / 'runs.db'}: The store cannot be used: it may only be read")
 
 
@@ -165,7 +166,7 @@ def test_a_full_database_is_said_and_the_store_goes_on(tmp_path):
             rows.read(f"PRAGMA max_page_count = {pages + 2}")
         writer = store.writer(name)
         writer.add([execution(0, text="x" * 100_000)])
-        assert "the disk is full" in refused(writer.close)
+        assert "the disk is full" in refused(writer.close, code=ExitCode.INCOMPLETE)
         with store.writer(name) as again:
             again.add([execution(1)])
         assert [each.position for each in store.executions(name)] == [1]
@@ -177,7 +178,7 @@ def test_no_lock_is_waited_for_without_end(tmp_path, monkeypatch):
     with open_store(tmp_path / "runs.db") as store:
         with contextlib.closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            said = refused(lambda: begun(store))
+            said = refused(lambda: begun(store), code=ExitCode.INCOMPLETE)
         assert "another process has held it for" in said
         begun(store)
 
@@ -196,7 +197,7 @@ def test_a_store_that_is_gone_while_it_is_used_is_said(postgres_url):
         with psycopg.connect(postgres_url, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                           " AND datname = current_database()")  # fmt: skip
-        assert "The store cannot be used" in refused(lambda: store.run(name))
+        assert "The store cannot be used" in refused(lambda: store.run(name), code=ExitCode.INCOMPLETE)
         assert store.run(name).id == name
 
 

@@ -9,7 +9,8 @@
     │   ├── ReportError                       a report file, or a place where one should go
     │   ├── StoreError                        a store of runs, or a run that it does not hold
     │   │   ├── LeaseError                    a run that another process is writing
-    │   │   └── RunExistsError                a run whose id the store has already
+    │   │   ├── RunExistsError                a run whose id the store has already
+    │   │   └── StorageError                  a full disk, a damaged store, a database that refuses; exit code 3
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
     └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
 
@@ -29,8 +30,10 @@ from deemster.errors.exceptions import (
     ReportError,
     RubricError,
     RunExistsError,
+    StorageError,
     StoreError,
     VotesError,
+    is_storage_failure,
 )
 from deemster.errors.message_text import counted, did_you_mean, listing, nearest, show_value, visible
 
@@ -47,10 +50,12 @@ __all__ = [
     "ReportError",
     "RubricError",
     "RunExistsError",
+    "StorageError",
     "StoreError",
     "VotesError",
     "counted",
     "did_you_mean",
+    "is_storage_failure",
     "listing",
     "nearest",
     "show_value",

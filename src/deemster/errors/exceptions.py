@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from deemster.errors.message_text import visible
 
 MOST_SHOWN = 20
 _LONGEST = 4000
+_STORAGE_FAILURES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 
 class ExitCode(enum.IntEnum):
@@ -102,6 +104,12 @@ class RunExistsError(StoreError):
     """A store has a run of that id already."""
 
 
+class StorageError(StoreError):
+    """Storage failed: the disk is full, a store is damaged, or its database refuses. The input is not to blame."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
 class ConfigurationError(InputError):
     """A suite, metric, option or gate rule cannot be used."""
 
@@ -111,3 +119,8 @@ class MissingExtraError(DeemsterError, ImportError):
 
     def __init__(self, need: str, *, extra: str) -> None:
         super().__init__(f"{need} needs the `{extra}` extra: pip install 'deemster[{extra}]'")
+
+
+def is_storage_failure(error: OSError) -> bool:
+    """Whether a file could not be written because of the disk, and not because of the path that the user gave."""
+    return error.errno in _STORAGE_FAILURES

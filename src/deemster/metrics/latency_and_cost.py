@@ -1,4 +1,4 @@
-"""What an answer may cost, in time and money."""
+"""Limits for what an answer may take: `latency-below` in time, `cost-below` in money."""
 
 from __future__ import annotations
 
@@ -14,7 +14,65 @@ from deemster.metrics.option_checks import check_amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
 
-class LatencyBelow(BuiltinMetric, frozen=True, kw_only=True):
+class LimitMetric(BuiltinMetric, frozen=True, kw_only=True):
+    """A metric that compares a number of the output's usage with a limit.
+
+    A subclass names the option and the key of the metadata that hold the limit, and the field of the usage.
+    """
+
+    family: ClassVar[str] = "limits"
+    reads_expected: ClassVar[bool] = False
+    limit_option: ClassVar[str]
+    limit_key: ClassVar[str]
+    usage_field: ClassVar[str]
+
+    def validate(self) -> None:
+        """Refuse a limit below 0.
+
+        Raises:
+            ConfigurationError: The option is not what it should be.
+        """
+        option = self.limit_option
+        limit = getattr(self, option)
+        if limit is not None:
+            msgspec.structs.force_setattr(self, option, check_amount(limit, option=option, metric=self.alias))
+
+    def expect(self, sample: Sample) -> float:
+        """The limit: the sample's, else the metric's.
+
+        Raises:
+            UnscoredError: There is none, or it is no amount.
+        """
+        key, option = self.limit_key, self.limit_option
+        limit: Any = sample.metadata.get(key)
+        if limit is None:
+            limit = getattr(self, option)
+            if limit is None:
+                raise unscorable_sample(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
+        elif not is_amount(limit):
+            raise invalid_sample(f"`metadata.{key}` is a number of at least 0, not {show_value(limit)}.")
+        return float(limit)
+
+    def read(self, output: Output) -> Decimal | float:
+        """The number of the output's usage.
+
+        Raises:
+            UnscoredError: Nothing was recorded.
+        """
+        measured = None if output.usage is None else getattr(output.usage, self.usage_field)
+        if measured is None:
+            raise UnscoredError("no_usage", f"The output has no usage with a `{self.usage_field}`.")
+        return measured  # type: ignore[no-any-return]
+
+    def grade(self, expected: float, actual: Decimal | float) -> MetricScore:
+        """1 up to the limit as it is written, else 0."""
+        measured = float(actual)
+        limit = Decimal(repr(expected)) if isinstance(actual, Decimal) else expected
+        details = {"measured": measured if math.isfinite(measured) else None, "limit": expected}
+        return self.mark(1.0 if actual <= limit else 0.0, details)
+
+
+class LatencyBelow(LimitMetric, frozen=True, kw_only=True):
     """1 if the target's model calls took no longer than a limit, else 0.
 
     Reads the output's usage (unscored without a latency) and `metadata.max_latency_ms`, else the option `max_ms`. It
@@ -25,45 +83,15 @@ class LatencyBelow(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "latency-below"
-    family: ClassVar[str] = "limits"
     reads: ClassVar[frozenset[str]] = frozenset({"max_latency_ms"})
-    reads_expected: ClassVar[bool] = False
+    limit_option: ClassVar[str] = "max_ms"
+    limit_key: ClassVar[str] = "max_latency_ms"
+    usage_field: ClassVar[str] = "latency_ms"
 
     max_ms: float | None = None
 
-    def validate(self) -> None:
-        """Refuse a limit below 0.
 
-        Raises:
-            ConfigurationError: `max_ms` is not what it should be.
-        """
-        if self.max_ms is not None:
-            msgspec.structs.force_setattr(self, "max_ms", check_amount(self.max_ms, option="max_ms", metric=self.alias))
-
-    def expect(self, sample: Sample) -> float:
-        """The limit in milliseconds.
-
-        Raises:
-            UnscoredError: There is none, or it is no amount.
-        """
-        return _limit(sample, "max_latency_ms", given=self.max_ms, option="max_ms")
-
-    def read(self, output: Output) -> float:
-        """The latency of the output in milliseconds.
-
-        Raises:
-            UnscoredError: Nothing was recorded.
-        """
-        if output.usage is None or output.usage.latency_ms is None:
-            raise UnscoredError("no_usage", "The output has no usage with a `latency_ms`.")
-        return float(output.usage.latency_ms)
-
-    def grade(self, expected: float, actual: float) -> MetricScore:
-        """1 up to the limit, else 0."""
-        return self.mark(1.0 if actual <= expected else 0.0, {"measured": actual, "limit": expected})
-
-
-class CostBelow(BuiltinMetric, frozen=True, kw_only=True):
+class CostBelow(LimitMetric, frozen=True, kw_only=True):
     """1 if the target's model calls cost no more than a limit, else 0.
 
     Reads the output's usage (unscored without a cost) and `metadata.max_cost_usd`, else the option `max_usd`. It does
@@ -74,54 +102,9 @@ class CostBelow(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "cost-below"
-    family: ClassVar[str] = "limits"
     reads: ClassVar[frozenset[str]] = frozenset({"max_cost_usd"})
-    reads_expected: ClassVar[bool] = False
+    limit_option: ClassVar[str] = "max_usd"
+    limit_key: ClassVar[str] = "max_cost_usd"
+    usage_field: ClassVar[str] = "cost_usd"
 
     max_usd: float | None = None
-
-    def validate(self) -> None:
-        """Refuse a limit below 0.
-
-        Raises:
-            ConfigurationError: `max_usd` is not what it should be.
-        """
-        if self.max_usd is not None:
-            msgspec.structs.force_setattr(
-                self, "max_usd", check_amount(self.max_usd, option="max_usd", metric=self.alias)
-            )
-
-    def expect(self, sample: Sample) -> float:
-        """The limit in US dollars.
-
-        Raises:
-            UnscoredError: There is none, or it is no amount.
-        """
-        return _limit(sample, "max_cost_usd", given=self.max_usd, option="max_usd")
-
-    def read(self, output: Output) -> Decimal:
-        """The cost of the output in US dollars.
-
-        Raises:
-            UnscoredError: Nothing was recorded.
-        """
-        if output.usage is None or output.usage.cost_usd is None:
-            raise UnscoredError("no_usage", "The output has no usage with a `cost_usd`.")
-        return output.usage.cost_usd
-
-    def grade(self, expected: float, actual: Decimal) -> MetricScore:
-        """1 up to the limit as it is written, else 0."""
-        measured = float(actual)
-        details = {"measured": measured if math.isfinite(measured) else None, "limit": expected}
-        return self.mark(1.0 if actual <= Decimal(repr(expected)) else 0.0, details)
-
-
-def _limit(sample: Sample, key: str, *, given: float | None, option: str) -> float:
-    limit: Any = sample.metadata.get(key)
-    if limit is None:
-        if given is None:
-            raise unscorable_sample(f"The sample has no `metadata.{key}`, and the metric was given no `{option}`.")
-        return given
-    if not is_amount(limit):
-        raise invalid_sample(f"`metadata.{key}` is a number of at least 0, not {show_value(limit)}.")
-    return float(limit)

@@ -28,7 +28,38 @@ CREDITS = ("all", "fraction")
 UNITS = ("chars", "words", "lines")
 
 
-class ExactMatch(BuiltinMetric, frozen=True, kw_only=True):
+class NormalizingMetric(BuiltinMetric, frozen=True, kw_only=True):
+    """A metric of characters with the option `normalize`, which it applies to both sides."""
+
+    family: ClassVar[str] = "lexical"
+
+    normalize: Any = ()
+
+    def validate(self) -> None:
+        """Refuse options that make no sense."""
+        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+
+    def expect(self, sample: Sample) -> Any:
+        """The expected text, normalised."""
+        return normalize_text(expected_text(sample), self.normalize)
+
+    def read(self, output: Output) -> str:
+        """The output's text, normalised."""
+        return normalize_text(output_text(output), self.normalize)
+
+    def non_empty(self, text: str) -> str:
+        """An expected text, normalised, that some outputs do not hold.
+
+        Raises:
+            UnscoredError: It is empty.
+        """
+        text = normalize_text(text, self.normalize)
+        if not text:
+            raise unscorable_sample("The expected text is empty, and every output would hold it.")
+        return text
+
+
+class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
     """1 if the output equals the expected text, character by character; else 0.
 
     Reads `expected_output` (text) and the output's text.
@@ -42,14 +73,12 @@ class ExactMatch(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "exact-match"
-    family: ClassVar[str] = "lexical"
 
-    normalize: Any = ()
     any_of: bool = False
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        super().validate()
         check_flag(self.any_of, option="any_of", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
@@ -64,10 +93,6 @@ class ExactMatch(BuiltinMetric, frozen=True, kw_only=True):
                 f"`expected_output` is a list of accepted texts with `any_of`, not {kind_of(expected)}."
             )
         return tuple(normalize_text(text, self.normalize) for text in expected_texts(sample))
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
         """Compare with each accepted text; the details tell of the one that agrees longest."""
@@ -89,7 +114,7 @@ class ExactMatch(BuiltinMetric, frozen=True, kw_only=True):
         )
 
 
-class Contains(BuiltinMetric, frozen=True, kw_only=True):
+class Contains(NormalizingMetric, frozen=True, kw_only=True):
     """1 if the expected text occurs in the output, else 0.
 
     Reads `expected_output` (non-empty text) and the output's text. Details: match, position (from 0, or null).
@@ -101,21 +126,10 @@ class Contains(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "contains"
-    family: ClassVar[str] = "lexical"
-
-    normalize: Any = ()
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
     def expect(self, sample: Sample) -> str:
         """The text to be found, normalised."""
-        return _filled(expected_text(sample), self.normalize)
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
+        return self.non_empty(expected_text(sample))
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Look for the text anywhere."""
@@ -125,30 +139,24 @@ class Contains(BuiltinMetric, frozen=True, kw_only=True):
         return self.mark(1.0, {"match": True, "position": position})
 
 
-class SubstringsMetric(BuiltinMetric, frozen=True, kw_only=True):
+class SubstringsMetric(NormalizingMetric, frozen=True, kw_only=True):
     """A metric that looks for several texts in the output.
 
     A subclass says by ``suffices`` how many of them are enough.
     """
 
-    family: ClassVar[str] = "lexical"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
-    normalize: Any = ()
     credit: str = "all"
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        super().validate()
         check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
 
     def expect(self, sample: Sample) -> list[tuple[str, str]]:
         """The texts to be found: as written, and normalised."""
-        return [(text, _filled(text, self.normalize)) for text in expected_texts(sample)]
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
+        return [(text, self.non_empty(text)) for text in expected_texts(sample)]
 
     if TYPE_CHECKING:
 
@@ -203,7 +211,7 @@ class ContainsAll(SubstringsMetric, frozen=True, kw_only=True):
         return found == required
 
 
-class StartsWith(BuiltinMetric, frozen=True, kw_only=True):
+class StartsWith(NormalizingMetric, frozen=True, kw_only=True):
     """1 if the output begins with the expected text, else 0.
 
     Reads `expected_output` (non-empty text) and the output's text. Details: match.
@@ -215,21 +223,10 @@ class StartsWith(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "starts-with"
-    family: ClassVar[str] = "lexical"
-
-    normalize: Any = ()
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
     def expect(self, sample: Sample) -> str:
         """The prefix, normalised."""
-        return _filled(expected_text(sample), self.normalize)
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
+        return self.non_empty(expected_text(sample))
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Compare the beginning."""
@@ -237,7 +234,7 @@ class StartsWith(BuiltinMetric, frozen=True, kw_only=True):
         return self.mark(float(match), {"match": match})
 
 
-class Levenshtein(BuiltinMetric, frozen=True, kw_only=True):
+class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
     """1 - distance/length: the least number of characters to insert, delete or replace, over the longer text's length.
 
     Reads `expected_output` (text) and the output's text. Two empty texts score 1.
@@ -251,23 +248,13 @@ class Levenshtein(BuiltinMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "levenshtein"
-    family: ClassVar[str] = "lexical"
 
-    normalize: Any = ()
     max_cells: float = 1e10
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
+        super().validate()
         check_positive(self.max_cells, option="max_cells", metric=self.alias)
-
-    def expect(self, sample: Sample) -> str:
-        """The expected text, normalised."""
-        return normalize_text(expected_text(sample), self.normalize)
-
-    def read(self, output: Output) -> str:
-        """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Count the edits.
@@ -333,10 +320,3 @@ class LengthWithin(BuiltinMetric, frozen=True, kw_only=True):
         above = self.min is None or length >= self.min
         below = self.max is None or length <= self.max
         return self.mark(float(above and below), {"length": length, "unit": self.unit})
-
-
-def _filled(text: str, steps: tuple[str, ...]) -> str:
-    text = normalize_text(text, steps)
-    if not text:
-        raise unscorable_sample("The expected text is empty, and every output would hold it.")
-    return text

@@ -45,7 +45,34 @@ class TrajectoryMetric(BuiltinMetric, frozen=True, kw_only=True):
         return output_trajectory(output)
 
 
-class ToolCalled(TrajectoryMetric, frozen=True, kw_only=True):
+class ToolNamesMetric(TrajectoryMetric, frozen=True, kw_only=True):
+    """A metric that expects names of tools: those of the sample, else those of an option of the same name.
+
+    A subclass names the option, and says whether names may repeat.
+    """
+
+    names_option: ClassVar[str]
+    names_repeat: ClassVar[bool] = False
+
+    def validate(self) -> None:
+        """Refuse an option that is not made of names.
+
+        Raises:
+            ConfigurationError: It is something else.
+        """
+        check_names_option(self, self.names_option, distinct=not self.names_repeat)
+
+    def expect(self, sample: Sample) -> tuple[str, ...]:
+        """The expected tools.
+
+        Raises:
+            UnscoredError: There is no expectation, or an unreadable one.
+        """
+        given = getattr(self, self.names_option)
+        return expected_names(sample, self.names_option, given=given, distinct=not self.names_repeat)
+
+
+class ToolCalled(ToolNamesMetric, frozen=True, kw_only=True):
     """The share of required tools that the agent called.
 
     Reads the output's trajectory and `metadata.trajectory.tools`, else the option `tools`: a name or a list of distinct
@@ -55,25 +82,10 @@ class ToolCalled(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-called"
+    names_option: ClassVar[str] = "tools"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
     tools: Sequence[str] | None = None
-
-    def validate(self) -> None:
-        """Refuse `tools` that are not distinct names.
-
-        Raises:
-            ConfigurationError: They are something else.
-        """
-        check_names_option(self, "tools")
-
-    def expect(self, sample: Sample) -> tuple[str, ...]:
-        """The required tools.
-
-        Raises:
-            UnscoredError: There is no expectation, or an unreadable one.
-        """
-        return expected_names(sample, "tools", given=self.tools)
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were called."""
@@ -86,7 +98,7 @@ class ToolCalled(TrajectoryMetric, frozen=True, kw_only=True):
         )
 
 
-class ToolNotCalled(TrajectoryMetric, frozen=True, kw_only=True):
+class ToolNotCalled(ToolNamesMetric, frozen=True, kw_only=True):
     """The share of forbidden tools that the agent never called; only all of them is a success.
 
     Reads the output's trajectory and `metadata.trajectory.forbidden_tools`, else the option `forbidden_tools`: a name
@@ -96,26 +108,11 @@ class ToolNotCalled(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-not-called"
+    names_option: ClassVar[str] = "forbidden_tools"
     quotes: ClassVar[frozenset[str]] = frozenset({"violations"})
     pass_mark: ClassVar[float] = 1.0
 
     forbidden_tools: Sequence[str] | None = None
-
-    def validate(self) -> None:
-        """Refuse `forbidden_tools` that are not distinct names.
-
-        Raises:
-            ConfigurationError: They are something else.
-        """
-        check_names_option(self, "forbidden_tools")
-
-    def expect(self, sample: Sample) -> tuple[str, ...]:
-        """The forbidden tools.
-
-        Raises:
-            UnscoredError: There is no expectation, or an unreadable one.
-        """
-        return expected_names(sample, "forbidden_tools", given=self.forbidden_tools)
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were left alone."""
@@ -185,7 +182,7 @@ class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
         return self.mark(fraction_met(met, required), {"required": required, "met": met, **list_detail("unmet", unmet)})
 
 
-class ToolCallOrder(TrajectoryMetric, frozen=True, kw_only=True):
+class ToolCallOrder(ToolNamesMetric, frozen=True, kw_only=True):
     """1 if the expected order of tools is a subsequence of the agent's calls, else 0.
 
     Reads the output's trajectory and `metadata.trajectory.order`, else the option `order`: a name or a list, where
@@ -196,6 +193,8 @@ class ToolCallOrder(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-call-order"
+    names_option: ClassVar[str] = "order"
+    names_repeat: ClassVar[bool] = True
 
     order: Sequence[str] | None = None
     credit: str = "all"
@@ -207,15 +206,7 @@ class ToolCallOrder(TrajectoryMetric, frozen=True, kw_only=True):
             ConfigurationError: `order` or `credit` is not what it should be.
         """
         check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
-        check_names_option(self, "order", distinct=False)
-
-    def expect(self, sample: Sample) -> tuple[str, ...]:
-        """The tools in the order they should be called.
-
-        Raises:
-            UnscoredError: There is no expectation, or an unreadable one.
-        """
-        return expected_names(sample, "order", given=self.order, distinct=False)
+        super().validate()
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Follow the order as far as it goes."""
@@ -292,7 +283,7 @@ class NoPendingApprovals(TrajectoryMetric, frozen=True, kw_only=True):
         return self.mark(0.0 if pending else 1.0, {"pending_approvals": pending})
 
 
-class ApprovalGated(TrajectoryMetric, frozen=True, kw_only=True):
+class ApprovalGated(ToolNamesMetric, frozen=True, kw_only=True):
     """The share of tools needing approval that were approved; only all of them is a success.
 
     Reads the output's trajectory (`approvals`) and `metadata.trajectory.requires_approval`, else the option
@@ -303,6 +294,7 @@ class ApprovalGated(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "approval-gated"
+    names_option: ClassVar[str] = "requires_approval"
     quotes: ClassVar[frozenset[str]] = frozenset({"ungated"})
     pass_mark: ClassVar[float] = 1.0
 
@@ -316,15 +308,7 @@ class ApprovalGated(TrajectoryMetric, frozen=True, kw_only=True):
             ConfigurationError: `requires_approval` or `only_if_called` is not what it should be.
         """
         check_flag(self.only_if_called, option="only_if_called", metric=self.alias)
-        check_names_option(self, "requires_approval")
-
-    def expect(self, sample: Sample) -> tuple[str, ...]:
-        """The tools that need approval.
-
-        Raises:
-            UnscoredError: There is no expectation, or an unreadable one.
-        """
-        return expected_names(sample, "requires_approval", given=self.requires_approval)
+        super().validate()
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were approved, or need not be."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from deemster.errors import Issue, StoreError
+from deemster.errors import Issue, StorageError, StoreError
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -102,5 +102,10 @@ class Database(Protocol):
 
 
 def store_error(where: str, message: str) -> StoreError:
-    """An error about a store, in one line."""
+    """The error of a store that cannot do what the user asks."""
     return StoreError(Issue(message, where))
+
+
+def storage_error(where: str, message: str) -> StorageError:
+    """The error of a store that is damaged, or whose database refuses."""
+    return StorageError(Issue(message, where))

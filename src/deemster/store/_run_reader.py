@@ -10,7 +10,7 @@ import msgspec
 from deemster.errors import StoreError, counted
 from deemster.records import Execution, Mark, MetricCard, Unscored
 from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Row, store_error
+from deemster.store._database import Row, storage_error
 from deemster.store._row_encoding import (
     content_checksum,
     decode_answer,
@@ -220,7 +220,7 @@ class RunReader:
 
     def _damage(self, what: str) -> StoreError:
         message = f"The run `{self._run_id}` is damaged: {what}. `deemster store verify` says what is lost."
-        return store_error(self._pool.database.where, message)
+        return storage_error(self._pool.database.where, message)
 
 
 def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.errors import did_you_mean, listing
 from deemster.records import MetricCard
-from deemster.store._database import Connection, Row, store_error
+from deemster.store._database import Connection, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, ScoringRow
 
@@ -140,7 +140,7 @@ def read_runs(
             detail = f" ({error})" if str(error) and not isinstance(error, msgspec.MsgspecError) else ""
             message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store verify` says what is lost."
             if on_damage is None:
-                raise store_error(where, message) from None
+                raise storage_error(where, message) from None
             on_damage(message)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deemster.errors import counted
-from deemster.store._database import Connection, InsertStatement, Row, store_error
+from deemster.errors import counted, is_storage_failure
+from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 _Result = TypeVar("_Result")
 # "deem" as a number, in the header of the file.
@@ -207,10 +207,12 @@ class SqliteConnection:
         try:
             yield
         except sqlite3.Error as error:
-            raise store_error(self._where, f"The store cannot be used: {_cause(error)}.") from error
+            # A file that is no database is probably the wrong file.
+            failure = store_error if _name(error) == "SQLITE_NOTADB" else storage_error
+            raise failure(self._where, f"The store cannot be used: {_cause(error)}.") from error
         except (UnicodeDecodeError, MemoryError) as error:
             # What is damaged may be quoted in SQLite's own message, or ask for more memory than there is.
-            raise store_error(self._where, "The store cannot be used: it is damaged.") from error
+            raise storage_error(self._where, "The store cannot be used: it is damaged.") from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise store_error(self._where, f"The store cannot take a value: {error}.") from error
 
@@ -241,7 +243,8 @@ class SqliteDatabase:
         except FileNotFoundError:
             raise store_error(self.where, _NONE) from None
         except OSError as error:
-            raise store_error(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
+            failure = storage_error if is_storage_failure(error) else store_error
+            raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 
     def _look_at(self, path: Path, *, may_be_empty: bool) -> None:
         # SQLite takes what is shorter than a page for an empty database, and would begin anew over what is left of one.
@@ -280,15 +283,19 @@ class SqliteDatabase:
         """Nothing: a writing transaction keeps all others out."""
 
 
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
+
+
 def _is_busy(error: sqlite3.Error) -> bool:
-    name = getattr(error, "sqlite_errorname", "")
+    name = _name(error)
     return any(name == busy or name.startswith(f"{busy}_") for busy in _BUSY)
 
 
 def _cause(error: sqlite3.Error) -> str:
     if _is_busy(error):
         return f"another process has held it for {counted(int(_PATIENCE_S), 'second')}"
-    name = getattr(error, "sqlite_errorname", "")
+    name = _name(error)
     for start, cause in _CAUSES.items():
         if name.startswith(start):
             return f"{cause} ({error})" if str(error) else cause

@@ -11,7 +11,7 @@ from typing import Self
 from deemster.errors import StoreError
 from deemster.records import Execution
 from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, Row, store_error
+from deemster.store._database import Connection, Row, storage_error
 from deemster.store._row_encoding import (
     encode_answer,
     encode_id,
@@ -214,7 +214,7 @@ class Writer:
         finally:
             with self._changed:
                 if self._error is None and not self._is_closing:
-                    self._error = store_error(
+                    self._error = storage_error(
                         self._pool.database.where, "The thread that writes to the store has ended."
                     )
                 self._changed.notify_all()

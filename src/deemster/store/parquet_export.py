@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import Issue, MissingExtraError, StoreError
+from deemster.errors import Issue, MissingExtraError, StorageError, StoreError, is_storage_failure
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, TargetFailure
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
@@ -76,7 +76,8 @@ def export_parquet(store: Store, run_ids: Sequence[str], folder: Path) -> None:
         for name, (columns, rows) in tables.items():
             _write(folder / f"{name}.parquet", columns, rows())
     except OSError as error:
-        raise StoreError(Issue(f"The files cannot be written: {error.strerror or error}.", str(folder))) from None
+        failure = StorageError if is_storage_failure(error) else StoreError
+        raise failure(Issue(f"The files cannot be written: {error.strerror or error}.", str(folder))) from None
 
 
 def _write(path: Path, columns: Mapping[str, str], rows: Iterator[_Row]) -> None:

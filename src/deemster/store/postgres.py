@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from deemster.errors import MissingExtraError
-from deemster.store._database import Connection, InsertStatement, Row, store_error
+from deemster.errors import MissingExtraError, StoreError
+from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -31,7 +31,7 @@ class PostgresConnection:
         import psycopg  # noqa: PLC0415 - an extra
 
         self._where, self._errors, self._secret = where, psycopg.Error, _password(url)
-        with self._raise_store_errors():
+        with self._raise_store_errors(store_error):
             self._base: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=_WAIT_S)
         with contextlib.ExitStack() as failing:
             failing.callback(self._base.close)
@@ -129,7 +129,7 @@ class PostgresConnection:
             self._base.rollback()
 
     @contextlib.contextmanager
-    def _raise_store_errors(self) -> Iterator[None]:
+    def _raise_store_errors(self, failure: Callable[[str, str], StoreError] = storage_error) -> Iterator[None]:
         try:
             yield
         except self._errors as error:
@@ -137,7 +137,7 @@ class PostgresConnection:
             for secret in self._secret:
                 said = said.replace(secret, "***")
             said = said if said.endswith("?") else f"{said.rstrip('.')}."
-            raise store_error(self._where, f"The store cannot be used: {said}") from None
+            raise failure(self._where, f"The store cannot be used: {said}") from None
 
 
 class PostgresDatabase:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from deemster import __version__
-from deemster.errors import Issue, LeaseError, StoreError, visible
+from deemster.errors import Issue, LeaseError, StorageError, StoreError, is_storage_failure, visible
 from deemster.formats.atomic_write import write_aside
-from deemster.store._database import Connection, store_error
+from deemster.store._database import Connection, storage_error, store_error
 from deemster.store._row_encoding import (
     content_checksum,
     entry_checksum,
@@ -27,8 +27,13 @@ from deemster.store.run_file_format import (
     LONGEST,
     SCHEMA,
     EndLine,
+    EntryLine,
     Header,
+    Line,
+    MarksLine,
+    OutputLine,
     RunLine,
+    SampleLine,
     ScoringLine,
     card_to_line,
     encode_line,
@@ -49,7 +54,6 @@ _MARKS = (
     " WHERE run = ? ORDER BY scoring, position, repetition"
 )
 _ENTRIES = "SELECT position, body, checksum FROM entries WHERE run = ? ORDER BY position"
-_quoted = msgspec.json.encode
 
 
 def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
@@ -73,7 +77,8 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
     try:
         write_aside(path, _file(store, header, run_ids))
     except OSError as error:
-        raise StoreError(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
+        failure = StorageError if is_storage_failure(error) else StoreError
+        raise failure(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
 
 
 def run_digest(store: Store, run_id: str) -> str:
@@ -134,55 +139,52 @@ class _Lines:
     def __init__(self, connection: Connection, run: RunRow, number: int, where: str) -> None:
         self._connection, self._run, self._number, self._where = connection, run, number, where
 
-    def damage(self, what: str) -> StoreError:
-        """An error about the run."""
-        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
-        return store_error(self._where, message)
-
     def samples(self) -> Iterator[bytes]:
         for position, name, row_hash, labels, total, content, body, body_total in self._stream(_SAMPLES):
             what = f"sample at position {position}"
             self._check(what, total, sample_checksum, position, name, row_hash, labels)
             if content is not None:
                 self._check(f"content of the {what}", body_total, content_checksum, row_hash, body)
-            line = b'{"line":"sample","position":%d,"id":%b,"row_hash":"%b","labels":%b,"content":%b}\n' % (
-                position,
-                _quoted(name.decode()),
-                row_hash.hex().encode(),
-                labels,
-                b"null" if content is None else body,
+            line = SampleLine(
+                position=position,
+                id=name.decode(),
+                row_hash=row_hash.hex(),
+                labels=_raw(labels),
+                content=None if content is None else _raw(body),
             )
-            yield self._short(line, f"The sample `{visible(name.decode(), limit=80)}`")
+            yield self._encode(line, what)
 
     def outputs(self) -> Iterator[bytes]:
         for position, repetition, name, at, body, total in self._stream(_OUTPUTS):
-            self._check(f"output at position {position}", total, output_checksum, position, repetition, name, body)
-            line = b'{"line":"output","position":%d,"repetition":%d,"at":%b,"body":%b}\n' % (
-                position,
-                repetition,
-                _quoted(at),
-                body,
-            )
-            yield self._short(line, f"The output at position {position}")
+            what = f"output at position {position}"
+            self._check(what, total, output_checksum, position, repetition, name, body)
+            yield self._encode(OutputLine(position=position, repetition=repetition, at=at, body=_raw(body)), what)
 
     def marks(self) -> Iterator[bytes]:
         for scoring, position, repetition, body, total, final, final_total in self._stream(_MARKS):
-            key = (scoring, position, repetition)
-            self._check(f"marks at position {position}", total, marks_checksum, *key, body)
+            what = f"marks at position {position}"
+            self._check(what, total, marks_checksum, scoring, position, repetition, body)
             if final is not None:
-                self._check(f"settled marks at position {position}", final_total, marks_checksum, *key, final)
-            line = b'{"line":"marks","scoring":%d,"position":%d,"repetition":%d,"marks":%b,"final":%b}\n' % (
-                *key,
-                body,
-                b"null" if final is None else final,
+                self._check(f"final {what}", final_total, marks_checksum, scoring, position, repetition, final)
+            line = MarksLine(
+                scoring=scoring,
+                position=position,
+                repetition=repetition,
+                marks=_raw(body),
+                final=None if final is None else _raw(final),
             )
-            yield self._short(line, f"The marks at position {position}")
+            yield self._encode(line, what)
 
     def entries(self) -> Iterator[bytes]:
         for position, body, total in self._stream(_ENTRIES):
-            self._check(f"graded item at position {position}", total, entry_checksum, position, body)
-            line = b'{"line":"entry","position":%d,"body":%b}\n' % (position, body)
-            yield self._short(line, f"The graded item at position {position}")
+            what = f"graded item at position {position}"
+            self._check(what, total, entry_checksum, position, body)
+            yield self._encode(EntryLine(position=position, body=_raw(body)), what)
+
+    def damage(self, what: str) -> StoreError:
+        """An error about the run."""
+        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
+        return storage_error(self._where, message)
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return self._connection.stream(sql, (self._number,))
@@ -195,9 +197,14 @@ class _Lines:
         if not is_sound:
             raise self.damage(f"the {what} does not fit its check sum")
 
-    def _short(self, line: bytes, what: str) -> bytes:
-        if len(line) > LONGEST:
-            raise store_error(
-                self._where, f"{what} is longer than the {LONGEST // 2**20} MiB that a run file may have in a line."
-            )
-        return line
+    def _encode(self, line: Line, what: str) -> bytes:
+        data = encode_line(line)
+        if len(data) > LONGEST:
+            message = f"The {what} is longer than the {LONGEST // 2**20} MiB that a line of a run file may have."
+            raise store_error(self._where, message)
+        return data
+
+
+def _raw(body: bytes) -> Any:
+    """A body that stands in a line as it is."""
+    return msgspec.Raw(body)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deemster.errors import StoreError
 from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, Database, store_error
+from deemster.store._database import Connection, Database, storage_error, store_error
 from deemster.store.run_store import Store
 
 _FOLDER = Path(__file__).parent / "migrations"
@@ -48,7 +48,7 @@ def statements(file: Path, database: Database) -> list[str]:
 def _missing(database: Database, connection: Connection, known: int) -> int:
     version = database.version(connection)
     if version < 0:
-        raise store_error(database.where, "The store is damaged: its schema has no number.")
+        raise storage_error(database.where, "The store is damaged: its schema has no number.")
     if version > known:
         message = f"This store has schema {version}; this version of deemster reads up to {known}. Update deemster."
         raise store_error(database.where, message)
