@@ -22,6 +22,7 @@ from deemster.results import aggregator_section as declared
 from deemster.results import gate_rules as rules
 from deemster.results.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
+from deemster.targets.saved_output_format import OutputsFile
 
 HERE = Path(__file__).parent
 
@@ -63,28 +64,6 @@ class GradingFile(msgspec.Struct, forbid_unknown_fields=True):
     figures: GradingSummary
     alignment: MetricsResult | None
     items: list[GradedItem]
-
-
-class OutputEntry(msgspec.Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """What a target said to one sample; one of `output`, `outputs` and `error`."""
-
-    id_: str | None = None
-    output: str | None = None
-    actual_output: str | None = None
-    outputs: list[str] | None = None
-    error: str | None = None
-    repetition: int = 0
-    retrieved: Any = None
-    trajectory: Trajectory | None = None
-    usage: Usage | None = None
-    model: str | None = None
-
-
-class OutputsFile(msgspec.Struct, forbid_unknown_fields=True):
-    """Saved outputs."""
-
-    outputs: dict[str, str | list[str] | OutputEntry] | list[OutputEntry]
-    schema_version: Literal["deemster.outputs.v1"] = "deemster.outputs.v1"
 
 
 class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -203,6 +182,11 @@ def _written(kind: type) -> str:
         parts["SuiteFile"]["properties"]["models"] = {"type": "object", "additionalProperties": role}
         parts["SuiteFile"]["anyOf"] = [{"required": ["metrics"]}, {"required": ["group"]}]
     if kind is OutputsFile:
+        _, records = msgspec.json.schema_components([Trajectory, Usage], ref_template="#/$defs/{name}")
+        parts |= records
+        for name in ("SavedOutput", "OutputEntry"):
+            for key, record in (("trajectory", "Trajectory"), ("usage", "Usage")):
+                parts[name]["properties"][key] = {"anyOf": [{"$ref": f"#/$defs/{record}"}, {"type": "null"}]}
         # Names and shorthand that are read beside the canonical ones.
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]

@@ -22,7 +22,12 @@ def is_json_key(key: Any) -> bool:
 
 
 def value_issues(
-    value: Any, path: Path, *, depth: int = ROW_DEPTH, shown: Callable[[Path], str] | None = None
+    value: Any,
+    path: Path,
+    *,
+    depth: int = ROW_DEPTH,
+    shown: Callable[[Path], str] | None = None,
+    surrogates: bool = False,
 ) -> Iterator[tuple[Path, str]]:
     """What in a value is not JSON, each with the path to it.
 
@@ -31,6 +36,7 @@ def value_issues(
         path: Where it stands.
         depth: How deep maps and lists may nest.
         shown: How messages name a path.
+        surrogates: Whether text may hold lone surrogates.
     """
 
     def name(at: Path = path) -> str:
@@ -41,14 +47,14 @@ def value_issues(
     elif isinstance(value, dict):
         for key, entry in value.items():
             if is_json_key(key):
-                yield from value_issues(entry, (*path, key), depth=depth, shown=shown)
+                yield from value_issues(entry, (*path, key), depth=depth, shown=shown, surrogates=surrogates)
             else:
                 yield path, f"{name()} has the key {key!r}; keys are text."
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from value_issues(entry, (*path, index), depth=depth, shown=shown)
+            yield from value_issues(entry, (*path, index), depth=depth, shown=shown, surrogates=surrogates)
     elif type(value) is str:
-        if SURROGATE.search(value):
+        if not surrogates and SURROGATE.search(value):
             yield path, f"{name()} holds a lone surrogate, which is no character."
     elif type(value) is float and not math.isfinite(value):
         yield path, f"{name()} is {value}, which is not a finite number."

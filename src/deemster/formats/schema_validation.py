@@ -66,7 +66,7 @@ class Located(Protocol):
         """The place of a part, as `file:line`."""
 
 
-def any_shape(*shapes: Any, title: str | None = None) -> Meta:
+def any_shape(*shapes: Any, title: str | None = None, noun: str | None = None) -> Meta:
     """Declares a field that holds one of several structs, which msgspec cannot tell apart.
 
     The field is `Annotated[Any, any_shape(One, Other)]`. The typed decoder takes anything for it, so its reader decodes
@@ -75,16 +75,14 @@ def any_shape(*shapes: Any, title: str | None = None) -> Meta:
     Args:
         shapes: Structs and other types.
         title: What the field should be, in words.
+        noun: What the field is called where it has no key.
     """
-    branches = []
+    branches: list[Any] = []
     for shape in shapes:
-        if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-            _STRUCTS[shape.__name__] = shape
-            branches.append({"$ref": _REFERENCE.format(name=shape.__name__)})
-        else:
-            schema = msgspec.json.schema(shape)
-            branches += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
-    return Meta(title=title, extra_json_schema={"anyOf": branches})
+        (schema,), _ = msgspec.json.schema_components([shape], ref_template=_REFERENCE)
+        branches += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+        _STRUCTS.update((struct.__name__, struct) for struct in _structs([shape]))
+    return Meta(title=title, description=noun, extra_json_schema={"anyOf": branches})
 
 
 def json_schema(shape: Any) -> dict[str, Any]:
@@ -210,6 +208,7 @@ def check_shape(
     path: Path = (),
     items: str | None = None,
     is_item: bool = False,
+    surrogates: bool = False,
 ) -> list[Issue]:
     """Everything that is wrong with the shape of a value, by line; an empty list where nothing is.
 
@@ -220,8 +219,9 @@ def check_shape(
         path: Where the value stands in the document.
         items: The key of the list whose entries are samples or items; issues inside one carry its id.
         is_item: Whether the value itself is a sample or an item.
+        surrogates: Whether text may hold lone surrogates.
     """
-    checker = _Checker(shape, path, items=items, is_item=is_item)
+    checker = _Checker(shape, path, items=items, is_item=is_item, surrogates=surrogates)
     found = checker.findings(value)
 
     def place(at: Path) -> str | None:
@@ -236,7 +236,8 @@ def check_shape(
 class _Checker:
     """Finds what is wrong with one value, as pairs of a path and a message."""
 
-    def __init__(self, shape: Any, path: Path, *, items: str | None, is_item: bool) -> None:
+    def __init__(self, shape: Any, path: Path, *, items: str | None, is_item: bool, surrogates: bool) -> None:
+        self._surrogates = surrogates
         self._shape = shape
         self._path = path
         self._items = items
@@ -246,7 +247,7 @@ class _Checker:
     def findings(self, value: Any) -> list[tuple[Path, str]]:
         # An item stands two levels deep in its file.
         most = DEPTH - 2 if self._is_item else DEPTH
-        found = [(path, message) for path, message in value_issues(value, self._path, depth=most, shown=self._shown)]
+        found = list(value_issues(value, self._path, depth=most, shown=self._shown, surrogates=self._surrogates))
         unreadable = {path for path, _ in found}
         clean = _without(value, self._path, unreadable, most) if found else value
         for error in self._validator.iter_errors(clean):
@@ -264,13 +265,17 @@ class _Checker:
             if not self.is_inside_item(path):
                 return None
             start = len(self._path)
-            held = value[self._items][path[start + 1]]
+            held, key = value[self._items], path[start + 1]
+            if isinstance(held, dict):
+                return str(key)
+            held = held[key]
         name = held.get("id") if isinstance(held, dict) else None
         return name if isinstance(name, str) else None
 
     def _shown(self, path: Path) -> str:
         """A path as messages name it: from its item on, where it lies inside of one."""
-        inner = path[len(self._path) + 2 :] if self.is_inside_item(path) else path
+        start = len(self._path)
+        inner = path[start + 2 :] if self.is_inside_item(path) else path[start:] if self._is_item else path
         return pointer(inner) if inner else ""
 
     def _explain(self, error: Any) -> Iterator[tuple[Path, str]]:
@@ -415,7 +420,7 @@ def _compiled(shape: Any) -> tuple[dict[str, Any], Any]:
     return schema, jsonschema_rs.validator_for(schema, offline=True)
 
 
-def _structs(shapes: list[Any]) -> Iterator[type]:
+def _structs(shapes: list[Any]) -> Iterator[type[msgspec.Struct]]:
     """Every struct inside some types.
 
     Raises:

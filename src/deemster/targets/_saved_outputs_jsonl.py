@@ -14,9 +14,17 @@ import numpy as np
 from deemster.errors import Issue, OutputsError
 from deemster.formats.document import DEPTH, Reading, in_order
 from deemster.formats.jsonl_lines import Lines
+from deemster.formats.schema_validation import check_shape
 from deemster.formats.strict_json import json_document, quotes
 from deemster.records import Output
-from deemster.targets._parse_saved_output import KEYS, MOST_REPETITIONS, Answer, EntryError, entry_answers, root_issues
+from deemster.targets.saved_output_format import (
+    MOST_REPETITIONS,
+    Answer,
+    OutputEntry,
+    OutputsFile,
+    entry_issues,
+    read_entry,
+)
 
 ENOUGH = 10_000
 _encode = msgspec.json.Encoder().encode
@@ -126,9 +134,10 @@ class RecordedLines:
 
     def _entry(self, line: bytes) -> tuple[str, list[tuple[int, Answer]]]:
         try:
-            return entry_answers(json_document(line.decode(), self._lines.reading).value, name=None)
+            found = read_entry(json_document(line.decode(), self._lines.reading).value, name=None)
         except ValueError:
-            return self._lines.lost()  # type: ignore[no-any-return]
+            found = None
+        return found or self._lines.lost()
 
 
 def _is_in(values: Any, known: Any) -> Any:
@@ -213,17 +222,23 @@ class _Scanner:
         where = f"{reading.file}:{self._line}"
         is_first, self._started = not self._started, True
         try:
-            value = json_document(line.decode(), reading, line=self._line, depth=DEPTH).value
-            if is_first and isinstance(value, dict) and value and not any(key in value for key in KEYS):
-                found = root_issues({**value, "outputs": []})
-                self.issues += [Issue(message, where) for _, message in found]
-                return
-            name, answers = entry_answers(value, name=None)
+            document = json_document(line.decode(), reading, line=self._line, depth=DEPTH)
         except UnicodeDecodeError as error:
             self.issues.append(Issue(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
-        except EntryError as error:
-            self.issues.append(Issue(error.message, where, error.name))
+            return
         except OutputsError as error:
             self.issues += error.issues
+            return
+        value = document.value
+        if is_first and isinstance(value, dict) and value and not value.keys() & set(OutputEntry.__struct_fields__):
+            self.issues += check_shape({**value, "outputs": []}, OutputsFile, document=document)
+            return
+        try:
+            found = read_entry(value, name=None)
+        except ValueError as error:
+            self.issues.append(Issue(str(error), where, value["id"]))
+            return
+        if found is None:
+            self.issues += entry_issues(value, document)
         else:
-            self._keep(start, name, [number for number, _ in answers])
+            self._keep(start, found[0], [number for number, _ in found[1]])

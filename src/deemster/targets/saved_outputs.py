@@ -8,14 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from deemster.datasets.tabular_files import csv_lines
 from deemster.errors import Issue, OutputsError, counted, did_you_mean, listing, nearest
 from deemster.formats import Reading, format_of
-from deemster.formats.document import in_order
+from deemster.formats.document import Document, in_order
+from deemster.formats.json_values import pointer, thawed
 from deemster.formats.read_file import document_of, quick_value
+from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._parse_saved_output import Answer, EntryError, entry_answers, root_issues
 from deemster.targets._saved_outputs_jsonl import RecordedLines, load_lines
+from deemster.targets.saved_output_format import Answer, OutputsFile, entry_issues, read_entry
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
 _COLUMNS = ("id", "output", "repetition")
@@ -37,8 +41,9 @@ class SavedOutputs:
     """
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
-        value = dict(outputs) if isinstance(outputs, Mapping) else outputs
-        held = _texts(value) or _memory(_entries(value, where=_pointer), file=None)
+        is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
+        value = thawed(list(outputs) if is_listed else outputs)
+        held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
         self._recorded: _Memory | RecordedLines = held
         self.repetitions = held.repetitions
         self._digest: Callable[[], str] = functools.cache(held.digest)
@@ -59,7 +64,7 @@ class SavedOutputs:
         elif kind in ("csv", "tsv"):
             self._recorded = _memory(_table(reading.content(path), kind, reading), file=reading.file)
         else:
-            self._recorded = _rooted(reading.content(path), kind, reading)
+            self._recorded = _read_document(reading.content(path), kind, reading)
         self.repetitions = self._recorded.repetitions
         return self
 
@@ -146,10 +151,6 @@ def _file_digest(path: Path) -> str:
         raise OutputsError(Issue(f"It can no longer be read: {error.strerror}.", str(path))) from None
 
 
-def _pointer(path: tuple[Any, ...]) -> str:
-    return "outputs" + "".join(f"[{step!r}]" for step in path)
-
-
 class _Memory:
     """Answers that are kept in memory."""
 
@@ -231,42 +232,46 @@ def _memory(found: Iterable[Found | Issue], *, file: str | None) -> _Memory:
     return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
 
 
-def _rooted(data: bytes, kind: str, reading: Reading) -> _Memory:
+def _read_document(data: bytes, kind: str, reading: Reading) -> _Memory:
     """Read a file whose root is a map with `outputs`."""
     try:
         if kind == "yaml":
             raise ValueError("the fast reader is for datasets")  # noqa: TRY301 - one way to the precise reader
         value = quick_value(data, kind)
-        if any(root_issues(value)):
-            raise ValueError("the places are needed")  # noqa: TRY301
-        found = value["outputs"]
-        return _texts(found) or _memory(_entries(found, where=lambda _: None), file=reading.file)
+        texts = _texts(value["outputs"]) if isinstance(value, dict) and value.keys() == {"outputs"} else None
+        return texts or _memory(_read_root(value, None), file=reading.file)
     except ValueError:
         document = document_of(data, kind, reading)
-    issues = [Issue(message, document.where(path)) for path, message in root_issues(document.value)]
-    if issues:
-        raise OutputsError(issues)
-    entries = _entries(document.value["outputs"], where=lambda path: document.where(("outputs", *path)))
-    return _memory(entries, file=reading.file)
+    return _memory(_read_root(document.value, document), file=reading.file)
 
 
-def _entries(outputs: Any, *, where: Any) -> Iterator[Found | Issue]:
-    """Every recorded answer of a map or a list, or what is wrong with it."""
+def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
+    """Every recorded answer of a root, or what is wrong with it."""
+    outputs = root.get("outputs") if isinstance(root, dict) else None
     if isinstance(outputs, dict):
-        pairs: Iterator[tuple[Any, Any, Any]] = ((name, name, entry) for name, entry in outputs.items())
-    elif isinstance(outputs, (str, bytes)) or not isinstance(outputs, Iterable):
-        yield Issue("`outputs` is a map or a list.", where(()))
-        return
+        pairs: Iterable[tuple[Any, Any, Any]] = ((name, name, entry) for name, entry in outputs.items())
     else:
-        pairs = ((position, None, entry) for position, entry in enumerate(outputs))
+        pairs = ((at, None, entry) for at, entry in enumerate(outputs if isinstance(outputs, list) else ()))
+    try:
+        msgspec.convert(root, OutputsFile)
+        is_malformed = not isinstance(outputs, (dict, list))
+    except msgspec.ValidationError:
+        is_malformed = True
     for step, name, entry in pairs:
+        where = document.where(("outputs", step)) if document else pointer(("outputs", step))
         try:
-            known, answers = entry_answers(entry, name=name)
-        except EntryError as error:
-            yield Issue(error.message, where((step, *error.path)), error.name)
+            found = read_entry(entry, name=name)
+        except ValueError as error:
+            known = entry.get("id") if name is None else name
+            yield Issue(str(error), where, known)
             continue
-        for repetition, answer in answers:
-            yield known, repetition, answer, where((step,))
+        if found is None:
+            is_malformed = True
+            continue
+        for repetition, answer in found[1]:
+            yield found[0], repetition, answer, where
+    if is_malformed:
+        yield from check_shape(root, OutputsFile, document=document, items="outputs", surrogates=True)
 
 
 def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
@@ -292,10 +297,14 @@ def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
         entry: dict[str, Any] = dict(zip(names, cells, strict=True))
         number = entry.get("repetition", "").strip()
         entry["repetition"] = int(number) if number.isdecimal() and len(number) < 10 else number or 0
+        document = Document(entry, file=reading.file, places={}, first=line)
         try:
-            known, answers = entry_answers(entry, name=None)
-        except EntryError as error:
-            yield Issue(error.message, where, error.name)
+            found = read_entry(entry, name=None)
+        except ValueError as error:
+            yield Issue(str(error), where, entry["id"])
             continue
-        for repetition, answer in answers:
-            yield known, repetition, answer, where
+        if found is None:
+            yield from entry_issues(entry, document)
+            continue
+        for repetition, answer in found[1]:
+            yield found[0], repetition, answer, where
