@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -155,14 +155,20 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
             return payments.settle(vote, pay)
 
-        criteria = tuple(
-            msgspec.structs.replace(each, votes=tuple(map(settle_vote, each.votes))) for each in self.criteria
-        )
-        return msgspec.structs.replace(self, criteria=criteria)
+        return self._with_votes(settle_vote)
 
     def without_calls(self) -> ItemGrading:
         """The item as it is when its grading is finished."""
-        return self.settle(vote_payments(shared=()))
+        if not any(vote.calls for vote in self.votes):
+            return self
+        return self._with_votes(lambda vote: msgspec.structs.replace(vote, calls=()))
+
+    def _with_votes(self, change: Callable[[Vote], Vote]) -> ItemGrading:
+        criteria = [
+            msgspec.structs.replace(each, votes=tuple([change(vote) if vote.calls else vote for vote in each.votes]))
+            for each in self.criteria
+        ]
+        return msgspec.structs.replace(self, criteria=tuple(criteria))
 
 
 def vote_payments(*, shared: Collection[int] | None = None) -> CallPayments:

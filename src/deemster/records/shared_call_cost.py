@@ -181,12 +181,17 @@ class CallPayments:
             mark: The next mark or vote in order.
             pay: Decides in place of `self.pay` whether the mark pays for a call.
         """
-        if not mark.calls:
+        calls = mark.calls
+        if not calls:
             return mark.usage
-        calls = itemized_calls(mark)
+        pay = pay or self.pay
+        if len(calls) == 1:
+            (call,) = calls
+            usage = call.usage or mark.usage
+            return usage if pay(call.id) or usage is None else self._reused(usage)
         # A list, so that every call is noted.
-        pays = [*map(pay or self.pay, map(attrgetter("id"), calls))]
-        if len(calls) > 1 and all(pays):
+        pays = [pay(call.id) for call in calls]
+        if all(pays):
             return mark.usage
         parts = [(call.usage, first) for call, first in zip(calls, pays, strict=True) if call.usage is not None]
         used = (usage if first else self._reused(usage) for usage, first in parts)
