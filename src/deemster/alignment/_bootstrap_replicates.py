@@ -1,4 +1,4 @@
-"""Bootstrap replicates of every statistic on shared draws of the resampling units, and their intervals."""
+"""Bootstrap of every alignment statistic: replicates on shared draws, jackknife, percentile and BCa."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def bootstrap_results(
         estimates: The statistics of the data themselves; NaN is undefined.
         replicates: The replicates of each.
         jackknife: Each without one unit at a time, for BCa intervals; None for percentile intervals.
-        confidence: The level.
+        confidence: The level of the interval.
         expanded: Statistics whose replicates are first-order expansions.
     """
     found = {}

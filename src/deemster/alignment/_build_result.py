@@ -1,4 +1,4 @@
-"""Build the result of `compute_metrics` from statistics by key: criteria, judges, coverage, slices, warnings."""
+"""Builds the `MetricsResult` from statistics by key: criteria, judges, coverage, slices, warnings."""
 
 from __future__ import annotations
 

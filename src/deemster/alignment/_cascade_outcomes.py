@@ -15,7 +15,7 @@ from deemster.errors import InputError, visible
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.vote_aggregation import aggregate
 
-# More thresholds than this say nothing more; they are thinned by rank.
+# More thresholds than this add nothing; they are thinned by rank.
 MOST_THRESHOLDS: Final = 100
 _DIGITS: Final = 9
 
@@ -130,7 +130,7 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
             )
     cells = _Cells(*(np.concatenate(held) for held in zip(*parts, strict=True)))
     _require_cells(cells, cheap, n_left_out)
-    # By id, so that the order of the file does not reach the draws.
+    # By id, so that the order of the file cannot change the draws.
     rank = np.empty(len(votes.ids), dtype=np.intp)
     rank[sorted(range(len(votes.ids)), key=votes.ids.__getitem__)] = np.arange(len(votes.ids))
     items = rank[cells.items]
@@ -165,7 +165,7 @@ def _confidences(block: Block, judge: int) -> tuple[Floats, Floats]:
             criterion = block.rubric.criteria[stated.criterion]
             code = int(block.votes[stated.item, stated.criterion, judge])
             confidence[stated.item, stated.criterion] = _probability(criterion, code, stated.p)
-    # 1 - 0.41 and 0.59 are one confidence.
+    # Rounded, so that 1 - 0.41 and 0.59 are one confidence.
     return confidence.round(_DIGITS), n_answers
 
 
@@ -196,7 +196,7 @@ def _sum_by_item(cells: _Cells, cost: float, n_left_out: int) -> CascadeOutcomes
         levels = levels[np.unique(chosen)]
     n_thresholds = len(levels) + 1
     first = np.flatnonzero(np.diff(cells.items, prepend=-1))
-    # How many thresholds the vote survives: all from the lowest up to its own confidence.
+    # The cheap vote stands at every threshold up to its own confidence.
     up_to = np.searchsorted(levels, cells.confidence, side="right")
     stays = np.arange(n_thresholds) < up_to[:, None]
     right = np.where(stays, cells.cheap_right[:, None], cells.strong_right[:, None])

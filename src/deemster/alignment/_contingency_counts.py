@@ -1,4 +1,4 @@
-"""Contingency counts: every confusion table, coverage count and agreement sum, for the data and for replicates.
+"""Confusion tables, coverage counts and agreement sums of votes, for the data and for replicates.
 
 On one criterion an item is a pattern: its truth, its final verdict, and each judge's vote. Patterns are few, so a
 replicate is counted by pattern first, and every table follows from those counts. All counts are whole numbers, so the

@@ -1,4 +1,4 @@
-"""Corrected means: the mean score and MET rates of all items, corrected for the judge's measured errors."""
+"""Mean score and MET rates of all items, corrected for the judge's errors (PPI++, Rogan-Gladen)."""
 
 from __future__ import annotations
 

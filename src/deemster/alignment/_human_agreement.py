@@ -1,4 +1,4 @@
-"""Human agreement: how annotators agree among each other, the ceiling for any judge."""
+"""Inter-annotator agreement of people: the ceiling for any judge, and the judge's gap to it."""
 
 from __future__ import annotations
 

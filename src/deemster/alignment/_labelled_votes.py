@@ -1,4 +1,4 @@
-"""Labelled votes: the items with ground truth in id order, and a column of verdicts for each criterion."""
+"""Reads votes with ground truth into columns: one per criterion, items in id order, clusters."""
 
 from __future__ import annotations
 
@@ -346,7 +346,7 @@ def _columns(
     for part in parts:
         if len(part.rows) + len(part.errored):
             block = votes.blocks[part.block]
-            # Criterion by criterion in memory, in one pass over each array.
+            # Transposed once, so that each criterion is contiguous in memory.
             cells[part.block] = (
                 np.ascontiguousarray(block.truth[part.rows].T),
                 np.ascontiguousarray(finals[part.block][part.rows].T),
@@ -403,7 +403,7 @@ def _column(
     order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
     mode = modes.for_kind(criteria[0].kind)
     if criteria[0].kind == "ordinal" and mode == "as_category":
-        # Allowed where nobody can abstain or has abstained: then there is nothing to count as a category.
+        # Without any abstention there is nothing to count as a category; with one, the caller refuses.
         mode = "exclude"
     return CriterionColumn(
         name=name,
@@ -482,7 +482,7 @@ def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     if issues:
         raise InputError(issues)
     numbers: dict[Any, int] = {}
-    # 1 and true are one key of a dict and two clusters.
+    # A dict takes 1 and True for one key; they are two clusters.
     typed = ((isinstance(key, bool), key) for key in keys)
     clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
     warnings = labelled.warnings

@@ -1,4 +1,4 @@
-"""Statistics of item scores from sums that are linear in the items, for the data and for every replicate."""
+"""Statistics of item scores: RMSE, MAE, correlations, bias, ICC, for the data and for replicates."""
 
 from __future__ import annotations
 

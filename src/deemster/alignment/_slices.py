@@ -1,4 +1,4 @@
-"""Headline statistics of each tag, and how they differ from those of all other items."""
+"""Metrics of each slice (tag), and their differences to all other items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of verdicts from contingency counts, with one formula for the data and for every replicate.
+"""Statistics of verdicts from counts: accuracy, kappa, precision, recall, coverage; per judge, pooled.
 
 A statistic has a key: what it belongs to, then its name, as in ``("criterion", 2, "kappa")``. Its values are one number
 for each replicate, NaN where undefined.

@@ -1,4 +1,4 @@
-"""Whether judges agree better with people by one wording of a criterion than by another."""
+"""Tests whether judges agree better with people by one wording of a criterion than by another."""
 
 from __future__ import annotations
 

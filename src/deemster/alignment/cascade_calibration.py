@@ -1,4 +1,4 @@
-"""Cascade calibration: from which confidence a cheap judge needs no stronger panel, at what accuracy and cost."""
+"""Calibrates a judge cascade: the confidence threshold, its accuracy and cost with intervals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CascadePoint(msgspec.Struct, frozen=True, kw_only=True):
         threshold: The cheap judge's vote stands where its confidence is at least this; None where it never stands.
         accuracy: The share of cells whose verdict is the truth. A cell without a verdict is not right.
         accuracy_ci: Holds at all thresholds at once, so also at the one that was chosen by looking.
-        cost_per_item: By the costs given.
+        cost_per_item: The mean cost of an item, by the costs given.
         cost_ci: Its interval, at all thresholds at once.
         escalation_share: The share of cells that the strong panel is asked about.
         escalation_ci: Its interval, at all thresholds at once.
@@ -62,14 +62,14 @@ class CascadeCalibration(msgspec.Struct, frozen=True, kw_only=True):
         costs: What one answer of each costs.
         tolerance: How much accuracy may be given up.
         confidence: The level of the intervals.
-        seed: Of the options.
+        seed: The seed of the draws.
         fresh_items: The size of the run that the intervals speak of; None for the long run.
         n_items: Items with at least one cell that counts.
         n_cells: Cells that count: truth, cheap vote and strong vote are there, and the truth is no abstention.
         n_left_out: Labelled cells that a judge was not asked about.
         n_forced: Cells that always escalate: the cheap judge abstained, failed, or stated no confidence.
         factor: How many standard errors the intervals reach, in place of the 1.96 that would do for one threshold.
-        points: By rising threshold.
+        points: The points, by rising threshold.
         best: The place of the highest accuracy, the cheapest where several have it.
         chosen: The place of the cheapest point within the tolerance of the best.
         optimism: By how much the accuracy of a chosen threshold is overstated on the items it was chosen on.
@@ -237,7 +237,7 @@ def _check_numbers(tolerance: float, fresh_items: int | None) -> None:
 
 def _cheapest(accuracy: Floats, cost: Floats, tolerance: float) -> Indices:
     """The place of the cheapest threshold within the tolerance of the best, in each column."""
-    # The slack lets a difference of exactly the tolerance count, whatever rounding makes of it.
+    # The slack admits a difference of exactly the tolerance despite rounding.
     enough = accuracy >= accuracy.max(axis=0) - tolerance - 1e-12
     places: Indices = np.where(enough, cost, np.inf).argmin(axis=0)
     return places
@@ -265,7 +265,7 @@ def _replicate_deviations(
     largest = np.zeros(replicates)
     for deviation in deviations:
         error = np.sqrt(np.square(deviation).mean(axis=1))
-        # What never varies cannot deviate.
+        # A point that never varies has no deviation in standard errors.
         varied = error > 1e-12
         if varied.any():
             largest = np.maximum(largest, (np.abs(deviation[varied]) / error[varied, None]).max(axis=0))
@@ -289,7 +289,7 @@ def _point(outcomes: CascadeOutcomes, place: int, factor: float, confidence: flo
         share_ci = _share_interval(outcomes.escalated[:, place], cells, factor, wider, confidence)
     error = float(np.std(outcomes.spent[:, place], ddof=1)) / math.sqrt(items)
     reach = factor * error * math.sqrt(wider)
-    # A cost that never varied here may vary elsewhere, as far as the share of what escalates may.
+    # A cost that does not vary on these items varies elsewhere with the share that escalates.
     slope = outcomes.mean_strong_cost * float(cells.mean())
     lower = cost - max(reach, slope * (share - share_ci.lower))
     upper = cost + max(reach, slope * (share_ci.upper - share))

@@ -1,4 +1,4 @@
-"""Whether a judge may stand in for a person, and what the judges say where no person is asked."""
+"""The alternative annotator test of a judge, and latent truth from votes alone (Dawid-Skene)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two judges against the same truth: which is better, and is that more than chance."""
+"""Compares two judges against the same truth: McNemar's test, bootstrap of the differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`MetricsResult`: every number of an alignment, with what it rests on; as text, table and file."""
+"""`MetricsResult`, the result of alignment: all metrics; as summary text, data frame and JSON file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that an alignment result is made of: criteria, judges, coverage, intervals, slices, extras."""
+"""The models that a `MetricsResult` is made of: criteria, judges, coverage, intervals, slices."""
 
 from __future__ import annotations
 
@@ -443,7 +443,7 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         judges: Each judge against the same references.
         accuracy_gap: The panel's accuracy minus the ceiling.
         kappa_gap: The panel's kappa minus the ceiling.
-        intervals: Of the numbers above, by field name.
+        intervals: The intervals of the numbers above, by field name.
     """
 
     n_annotators: int

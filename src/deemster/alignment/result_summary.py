@@ -1,4 +1,4 @@
-"""An alignment result as plain text for a terminal of a hundred columns."""
+"""The text summary of an alignment result, for a terminal of a hundred columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a judge can be trusted, by a rule that is told along with the answer."""
+"""The rule that says whether a judge can be trusted: yes, with care, not yet, and the reasons."""
 
 from __future__ import annotations
 

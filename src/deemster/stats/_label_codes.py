@@ -1,4 +1,4 @@
-"""Labels as callers write them, as small whole numbers: any hashable label, None and NaN for what is missing."""
+"""Encodes labels and clusters as whole numbers; None and NaN are missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Codes = NDArray[np.int64]
 Labels = tuple[Any, ...]
 MISSING = -1
 _NUMBERS = frozenset({int, float, bool, type(None)})
-# Whole numbers beyond this are not all floats, and two of them could become one label.
+# Beyond this, two whole numbers can become one float and so one label.
 _EXACT = 2.0**53
 # Whole numbers within a range this wide are counted in place of being sorted.
 _NARROW = 4096
@@ -99,7 +99,7 @@ def _numbers(side: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
         return side if side.dtype.kind in "biuf" and side.ndim == 1 else None
     # An array of mixed types would turn numbers into text.
     kinds = set(map(type, side))
-    # Whole numbers beside None keep their own path too: as floats they would be other labels to the eye.
+    # Whole numbers beside None are not converted: as floats they would print as other labels.
     if not kinds <= _NUMBERS or (type(None) in kinds and float not in kinds):
         return None
     if kinds <= {int, bool}:
@@ -129,7 +129,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     if len(values) and values.dtype.kind != "b":
         lowest, highest = values.min().item(), values.max().item()
         if lowest > -_EXACT and highest < _EXACT and highest - lowest < _NARROW:
-            # Wide enough for the difference, which a byte is not.
+            # Widened first, since the difference of two bytes may not fit a byte.
             wide = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
             steps = (wide - lowest).astype(np.int64)
             if values.dtype.kind != "f" or (steps == wide - lowest).all():
@@ -169,7 +169,7 @@ def is_missing(label: Any) -> bool:
     try:
         return label is None or not label == label  # noqa: PLR0124, SIM201 - only what is missing differs from itself
     except TypeError:
-        # NA refuses to say whether it equals itself.
+        # Comparing pandas' NA with itself raises.
         return True
 
 

@@ -1,4 +1,4 @@
-"""Numbers as callers write them, as arrays: lists, arrays, None and NaN for what is missing."""
+"""Checks numbers that callers pass and turns them into arrays; None and NaN are missing."""
 
 from __future__ import annotations
 

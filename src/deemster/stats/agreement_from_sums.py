@@ -1,4 +1,4 @@
-"""Agreement of any number of raters, from sums over units that replicates can reweigh.
+"""Krippendorff's alpha, Fleiss' kappa and Gwet's AC from sums over units, for replicates too.
 
 Every sum here is linear in the units, so a bootstrap multiplies resample counts by them and asks the same formula.
 Leading axes are stacks; undefined is NaN inside arrays.
@@ -183,7 +183,7 @@ def alpha_from_coincidences(
     delta = squared_differences(margins, level, values=values) if isinstance(level, str) else level
     seen = np.einsum("...ij,...ij->...", observed, delta)
     chance = np.einsum("...i,...j,...ij->...", margins, margins, delta)
-    # Sums of thirds and sevenths leave dust in classes nobody chose, which must not pass for disagreement.
+    # Rounding leaves tiny sums in classes without a vote, which must not count as disagreement.
     spread = total * total - np.einsum("...i,...i->...", margins, margins)
     answer = 1 - (total - 1) * quotient(seen, np.where(spread > DUST * total * total, chance, 0.0))
     return answer if units is None else np.where(np.asarray(units) >= 2, answer, np.nan)
@@ -240,7 +240,7 @@ def gwet_from_sums(
         return np.full(votes.shape[:-1], np.nan)
     agreement = np.eye(size) if weights is None else np.asarray(weights, dtype=np.float64)
     units = table_sums(seen)
-    # The count of units is a sum of shares, right to the last digits only.
+    # The count of units is a sum of shares and so has rounding errors.
     enough = units > least - 0.5
     observed = quotient(np.einsum("...ij,ij->...", seen, agreement), np.where(enough, units, 0.0))
     prevalence = quotient(votes, votes.sum(axis=-1, keepdims=True))

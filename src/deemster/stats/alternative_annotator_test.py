@@ -1,4 +1,4 @@
-"""Whether a judge may stand in for a human annotator."""
+"""The alternative annotator test: whether a judge may replace a human annotator."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class AnnotatorTrial(msgspec.Struct, frozen=True, kw_only=True):
         n: Items that the annotator, the judge and another annotator labelled.
         judge_wins: The share of them on which the judge agrees with the others at least as well.
         annotator_wins: The share on which the annotator does.
-        p_value: Of the hypothesis that the annotator is better by epsilon or more; None below the fewest items.
-        adjusted_p: After correction for several annotators.
+        p_value: Of the null hypothesis that the annotator is better by epsilon or more; None below the fewest items.
+        adjusted_p: The p-value after correction for several annotators.
         rejected: Whether the judge holds its own against this annotator.
     """
 

@@ -1,4 +1,4 @@
-"""The bootstrap of a statistic, called on resampled rows or on resampled sums."""
+"""The bootstrap of any statistic, on resampled rows or on resampled sums."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
         standard_error: The standard deviation of the defined replicates.
         n_resamples: How many replicates were drawn.
         n_defined: In how many the statistic is defined.
-        seed: Of the draws.
+        seed: The seed of the draws.
         note: Why there is no interval, or another one than was asked for.
         distribution: The replicates, in order, where they were to be kept.
     """
@@ -81,9 +81,9 @@ def bootstrap(
         table: What each item adds to the sums, [items, columns].
         method: "percentile" or "bca".
         clusters: The cluster of each item.
-        seed: Of the draws; a fresh one, told in the result, where it is None.
-        n_resamples: How many replicates.
-        confidence: The level.
+        seed: The seed of the draws; None draws a fresh one, which the result names.
+        n_resamples: How many replicates are drawn.
+        confidence: The level of the interval.
         keep: Whether the result holds the replicates.
 
     Raises:
@@ -143,7 +143,7 @@ class _Sums:
         return self._values(self._total - self._rows) if self.units > 1 else np.array([])
 
     def _values(self, sums: Floats) -> Floats:
-        # 0/0 is how a statistic of sums says that it is undefined.
+        # A statistic of sums is undefined where it divides 0 by 0.
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(self._statistic(sums), dtype=np.float64)
         if values.shape != sums.shape[:1]:

@@ -1,4 +1,4 @@
-"""The ends of bootstrap intervals, percentile and BCa, for one row of replicates or a stack of them at once."""
+"""Percentile and BCa bootstrap intervals, for one row of replicates or a stack of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def percentile_interval(replicates: ArrayLike, confidence: float = 0.95) -> Ends
 
     Args:
         replicates: One row of replicates, or a stack [..., replicates].
-        confidence: The level.
+        confidence: The level of the interval.
 
     Raises:
         ValueError: There is no replicate, or the level is not strictly between 0 and 1.
@@ -92,7 +92,7 @@ def _accelerations(values: Floats, share: Floats) -> Floats:
     shift = mean[:, None] - values
     if not known.all():
         shift[~known] = 0.0
-    # What rounding leaves of equal values is no change.
+    # Differences within rounding errors count as none.
     floor = _ROUNDING * np.maximum(np.abs(mean), np.abs(values).max(axis=-1, initial=0.0))
     shift[np.abs(shift) <= floor[:, None]] = 0.0
     products = shift * shift
@@ -125,7 +125,7 @@ def bca_interval(
         estimate: The statistic of the data, or a stack of them.
         replicates: One row of replicates, or a stack [..., replicates].
         jackknife: The statistic without one unit at a time, or a stack [..., units].
-        confidence: The level.
+        confidence: The level of the interval.
         weights: How many units each jackknife value stands for.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The draws of a bootstrap: how often each unit is taken in each replicate."""
+"""The draws of a bootstrap: how often each unit is drawn in each replicate; seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK_BYTES = 64 * 2**20
 # Replicates that are counted together and then turned round: their counts stay in the processor's cache.
 _STRIP = 64
 _DRAWS = 2**15
-# A unit drawn 256 times where it is due once: the chance is below 1e-500.
+# A unit is drawn once on average; the chance of 256 draws is below 1e-500.
 _SMALL = np.uint8
 
 
@@ -41,9 +41,9 @@ def resample_counts(units: int, replicates: int, seed: int, *, dtype: DTypeLike 
 
     Args:
         units: How many items, or clusters, there are to draw from, and to draw.
-        replicates: How many times.
-        seed: Of the generator.
-        dtype: Of the counts.
+        replicates: How many times they are drawn.
+        seed: The seed of the generator.
+        dtype: The type of the counts.
 
     Raises:
         ValueError: There is no unit or no replicate.
@@ -67,9 +67,9 @@ def resample_blocks(
 
     Args:
         units: How many items, or clusters, there are to draw from, and to draw.
-        replicates: How many times.
-        seed: Of the generator.
-        dtype: Of the counts.
+        replicates: How many times they are drawn.
+        seed: The seed of the generator.
+        dtype: The type of the counts.
         block_bytes: The most that one block takes. It changes no count.
 
     Raises:
@@ -95,7 +95,7 @@ def _check(units: int, replicates: int) -> None:
 def _fill(counts: NDArray[Any], rng: np.random.Generator) -> None:
     units, replicates = counts.shape
     strip = np.empty((min(_STRIP, replicates), units), dtype=_SMALL)
-    # One call for several replicates draws the same numbers as one call for each, and few units are mostly calls.
+    # One call for several replicates draws the same numbers as one call for each, and is faster for few units.
     together = max(1, min(_STRIP, _DRAWS // units))
     offsets = units * np.arange(together)[:, None]
     for start in range(0, replicates, _STRIP):

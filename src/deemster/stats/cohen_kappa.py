@@ -1,4 +1,4 @@
-"""Agreement of two raters on labels, corrected for chance."""
+"""Cohen's kappa, weighted kappa, Scott's pi and PABAK of two raters; the confusion matrix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
         n: Pairs, or units, it rests on.
         observed: Observed agreement, weighted where weights are used.
         expected: The agreement that chance would give.
-        standard_error: Of the value, for large samples.
+        standard_error: The standard error of the value, for large samples.
         interval: The value ± z standard errors, kept within [-1, 1]; None where the standard error is 0 or unknown.
         missing: Pairs, or units, left out for want of a label.
     """
@@ -297,7 +297,7 @@ def _delta(p: Floats, gradient: Floats, n: float) -> float:
     """The standard error of a function of multinomial shares, by its gradient."""
     mean, square = float((p * gradient).sum()), float((p * np.square(gradient)).sum())
     variance = square - mean * mean
-    # What the subtraction leaves of nothing is no standard error.
+    # A variance within rounding errors counts as 0.
     return math.sqrt(variance / n) if variance > 1e-14 * square else 0.0
 
 

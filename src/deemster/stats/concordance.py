@@ -1,4 +1,4 @@
-"""Agreement of two sets of numbers on the numbers themselves, not on their order alone."""
+"""Lin's concordance correlation, and Bland and Altman's limits of agreement."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class LimitsOfAgreement(msgspec.Struct, frozen=True, kw_only=True):
         sd: Standard deviation of the differences.
         lower: value - z·sd.
         upper: value + z·sd.
-        interval: Of the mean difference.
-        lower_interval: Of the lower limit.
-        upper_interval: Of the upper limit.
+        interval: The interval of the mean difference.
+        lower_interval: The interval of the lower limit.
+        upper_interval: The interval of the upper limit.
         missing: Pairs left out for want of a side.
     """
 
@@ -148,7 +148,7 @@ def limits_of_agreement(
         empty = dict.fromkeys(("sd", "lower", "upper", "interval", "lower_interval", "upper_interval"))
         return LimitsOfAgreement(value=mean, n=n, missing=missing, **empty)
     sd = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
-    # What rounding leaves of equal differences is no spread.
+    # A standard deviation within rounding errors counts as 0.
     sd = sd if sd > rounding_limit(first, second) else 0.0
     t = t_quantile(confidence, n - 1)
 

@@ -1,4 +1,4 @@
-"""Statistics of a table of pairs, for one table or a stack of them.
+"""Statistics of confusion tables as arrays: accuracy, kappa, precision, recall, F1, phi, Gwet's AC.
 
 A table ``T[..., K, K]`` holds counts over the full scale: rows are the truth (or the first rater), columns the other
 side, leading axes a stack (replicates, judges). Undefined is NaN inside arrays, without a warning. In 2×2 tables the
@@ -270,7 +270,7 @@ def kendall(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     higher = order_signs(np.arange(t.shape[-1]) if positions is None else positions)
     distance = np.abs(higher)
     rows, columns = row_sums(t), column_sums(t)
-    # Every pair of pairs is met from both ends, above and below the line alike.
+    # Every pair of pairs is counted twice, in the numerator and in the denominator.
     excess = np.einsum("...ij,...ij->...", t, higher @ t @ higher.T)
     untied = (
         np.einsum("...i,...i->...", rows @ distance, rows),

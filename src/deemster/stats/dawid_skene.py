@@ -1,4 +1,4 @@
-"""True labels that nobody gave: Dawid and Skene's model of judges that err."""
+"""Dawid and Skene's model: true labels and judges' error rates from votes alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DawidSkene(msgspec.Struct, frozen=True, kw_only=True):
         confusion: For each judge the probability of each vote (column) given the true class (row); None for a class
             that no item it voted on can have.
         accuracy: For each judge the chance that its vote is right; a class without row counts nothing.
-        log_likelihood: Of the votes.
+        log_likelihood: The log-likelihood of the votes.
         rounds: How many rounds of estimation were made.
         converged: Whether the last one gained less than the tolerance.
     """
@@ -137,7 +137,7 @@ def _rates(ballots: _Ballots, truth: Floats) -> tuple[Floats, Floats]:
 
 
 def _posterior(ballots: _Ballots, priors: Floats, errors: Floats) -> tuple[Floats, float]:
-    # What is impossible stays at exactly 0: a floor would come back as a class that one judge never meets.
+    # Impossible votes keep probability 0: a floor would bring back classes that a judge never met.
     with np.errstate(divide="ignore"):
         logs, weights = np.log(errors).transpose(0, 2, 1), np.log(priors)
     joint = np.add.reduceat(logs[ballots.judges, ballots.labels], ballots.starts, axis=0) + weights

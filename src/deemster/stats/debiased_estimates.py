@@ -1,4 +1,4 @@
-"""Means and rates of a whole collection, from a judge that errs and a few labels that do not."""
+"""Prediction-powered means (PPI++) and the Rogan-Gladen rate: estimates from a judge that errs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
         n: How many labelled items.
         n_unlabelled: How many items have only a prediction.
         lam: The weight of the predictions: 0 ignores them, 1 trusts them fully.
-        standard_error: Of the estimate.
+        standard_error: The standard error of the estimate.
         interval: By the normal approximation; None without spread or below two labels.
         classical: The mean of the labels alone.
         classical_error: Its standard error.
@@ -80,7 +80,7 @@ def ppi_mean(
         predicted: The judge's scores of the same items.
         unlabelled: The judge's scores of the items without label.
         lam: A fixed weight, 1 being the first form of PPI; the best one where None.
-        confidence: The level.
+        confidence: The level of the interval.
 
     Raises:
         ValueError: Labels and predictions differ in number, a score or the weight is not finite, or the level is not in
@@ -128,12 +128,12 @@ def rogan_gladen(
 
     Args:
         rate: The share that the judge calls positive.
-        n: Of how many items.
+        n: How many items the rate is of.
         sensitivity: The share of truly positive items that the judge calls positive.
-        positives: Of how many labelled positive items.
+        positives: How many labelled positive items the sensitivity is of.
         specificity: The share of truly negative items that the judge calls negative.
-        negatives: Of how many labelled negative items.
-        confidence: The level.
+        negatives: How many labelled negative items the specificity is of.
+        confidence: The level of the interval.
 
     Raises:
         ValueError: A share is outside [0, 1], a count below 1, or the level outside (0, 1).

@@ -1,4 +1,4 @@
-"""Has a rate moved away from where it was? A test that may be looked at after every record."""
+"""A sequential test of whether a rate has drifted from its baseline (e-values)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deemster.stats.proportion_intervals import clopper_pearson
 
 Direction: TypeAlias = Literal["down", "up"]
 _Counts: TypeAlias = NDArray[np.float64]
-# The logarithm of what still is a float.
+# The largest logarithm whose exponential is a float.
 _LARGEST = 700.0
 
 
@@ -127,7 +127,7 @@ def _looks(passed: _Counts, failed: _Counts, rate: float) -> list[_Look]:
             total[place] - total[since] + own[since] for total, own in zip(sums, (passed, failed), strict=True)
         )
         terms = weights[since] + _log_evidence(right, wrong, rate)
-        # Starts that have not come yet hold their share of the stake.
+        # Later starts of a drift keep their share of the weight.
         waiting = -math.log(place + 2)
         found.append(_Look(float(np.logaddexp.reduce([*terms, waiting])), int(np.argmax(terms))))
     return found

@@ -1,4 +1,4 @@
-"""Agreement of any number of raters on labels, votes missing or not."""
+"""Fleiss' kappa and Gwet's AC1 and AC2 of any number of raters, votes missing or not."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def encode_ratings(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> 
         raise ValueError(f"Ratings are raters × units, not an array of {ratings.ndim} dimensions.")
     rows = list(ratings)
     if any(isinstance(row, str) or not hasattr(row, "__len__") for row in rows):
-        # Such are the column names that a data frame gives in place of its rows.
+        # Iterating over a data frame gives its column names, not its rows.
         raise ValueError("Ratings are a row for each rater with a place for each unit; a word or a number is no row.")
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:

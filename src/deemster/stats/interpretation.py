@@ -1,4 +1,4 @@
-"""Words for numbers, as the field uses them."""
+"""The words for a kappa, a correlation, an effect size and an earth mover's distance."""
 
 from __future__ import annotations
 

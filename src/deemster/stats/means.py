@@ -1,4 +1,4 @@
-"""Means and their standard errors and intervals, for independent and for clustered values; exact sums and quantiles."""
+"""Means with standard errors and t intervals, independent or clustered; exact sums; quantiles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def quantile(ascending: ArrayLike, share: float) -> float | None:
     return low + (float(array[below + 1]) - low) * (rank - below)
 
 
-# A spread below this share of the largest value is what rounding leaves of none.
+# A spread below this share of the largest value counts as none: it is rounding.
 _ROUNDING = 1e-12
 
 
@@ -124,7 +124,7 @@ def clustered_mean(
     Args:
         values: The values.
         clusters: The cluster of each value.
-        confidence: The level.
+        confidence: The level of the interval.
 
     Raises:
         ValueError: Values and clusters differ in number, a value is not finite, or the level is not in (0, 1).

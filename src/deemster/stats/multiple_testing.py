@@ -1,4 +1,4 @@
-"""Corrections for asking several questions at once."""
+"""Corrections of p-values for multiple testing: Holm, Benjamini-Hochberg, Benjamini-Yekutieli."""
 
 from __future__ import annotations
 

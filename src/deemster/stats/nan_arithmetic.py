@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-# What differences of sums leave of nothing, relative to the sums.
+# Differences of sums below this share of the sums are rounding errors.
 DUST = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Agreement of paired scores from sums that replicates can reweigh: errors, correlation, bias, concordance.
+"""RMSE, MAE, Pearson, bias and concordance of paired scores from sums, for replicates too.
 
 Every feature of an item is summed over the items of a replicate, and the same formulas are asked. Leading axes are
 stacks; undefined is NaN inside arrays.

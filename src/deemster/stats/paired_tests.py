@@ -1,4 +1,4 @@
-"""Tests of paired differences: McNemar's and the sign-flip permutation test."""
+"""Tests of paired differences: McNemar's test and the sign-flip permutation test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deemster.stats.nan_arithmetic import Floats
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 
-# Up to this many signs all patterns are gone through: half a million sums.
+# Up to this many signs all patterns are enumerated: a million sums.
 _ENUMERATED = 20
 # The longest distribution of sums, and the most products on the way to it, before drawing is the better choice.
 _LATTICE = 2_000_000
@@ -61,7 +61,7 @@ class SignFlip(msgspec.Struct, frozen=True, kw_only=True):
         alternative: What it speaks against.
         method: "enumeration" and "convolution" are exact; "monte carlo" is drawn.
         n_resamples: How many patterns of signs were drawn; None where exact.
-        seed: Of the draws; None where exact.
+        seed: The seed of the draws; None where exact.
     """
 
     value: float | None
@@ -152,7 +152,7 @@ def sign_flip(
         differences: Second minus first, one for each item.
         clusters: The cluster of each item; the items of one change signs together.
         alternative: "two-sided", or that the mean is "less" or "greater" than 0.
-        seed: Of the draws, where there are any; a fresh one, told in the result, where it is None.
+        seed: The seed of the draws, if any; None draws a fresh one, which the result names.
         n_resamples: How many patterns to draw.
 
     Raises:

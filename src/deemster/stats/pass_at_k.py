@@ -1,4 +1,4 @@
-"""The chance that one of several attempts succeeds."""
+"""pass@k: the chance that at least one of k attempts succeeds."""
 
 from __future__ import annotations
 

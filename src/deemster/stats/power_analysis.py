@@ -1,4 +1,4 @@
-"""How many samples a question needs, and what a number of samples can show."""
+"""Power analysis: the sample size for a difference, and the detectable difference of a sample."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sample_size(
         within: σ_A² and σ_B².
         repetitions: K_A and K_B.
         design_effect: How many clustered samples are worth one independent one; 1 without clusters.
-        level: Of the two-sided test.
+        level: The level of the two-sided test.
         power: The chance to see the difference.
 
     Raises:
@@ -100,7 +100,7 @@ def detectable_difference(
         within: The variances within a sample, of the two systems.
         repetitions: How often each of the two is run on a sample.
         design_effect: How many clustered samples are worth one independent one; 1 without clusters.
-        level: Of the two-sided test.
+        level: The level of the two-sided test.
         power: The chance to see the difference.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How well predicted labels find the true ones."""
+"""Precision, recall, F1, phi and balanced accuracy of predicted labels."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PrecisionRecallF1(msgspec.Struct, frozen=True, kw_only=True):
     """Precision, recall and F1 of one class against the rest, with the counts; shares with Wilson's interval.
 
     Attributes:
-        precision: Of what was predicted positive, the share that is.
-        recall: Of what is positive, the share that was found.
+        precision: The share of the predicted positives that are positive.
+        recall: The share of the positives that were predicted.
         f1: Their harmonic mean, 2tp/(2tp + fp + fn).
     """
 

@@ -1,4 +1,4 @@
-"""Whether stated probabilities come true."""
+"""Brier score and expected calibration error of stated probabilities, with the reliability curve."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def brier(outcomes: ArrayLike, probabilities: ArrayLike) -> Brier:
 
     Args:
         outcomes: 0 or 1 for each item; with several classes the place of the one that came true.
-        probabilities: Of a 1, one for each item; with several classes one row for each item, which sums to 1.
+        probabilities: The probability of a 1 for each item; with several classes a row for each item, which sums to 1.
 
     Raises:
         ValueError: Lengths differ, a probability is outside [0, 1], a row does not sum to 1, or an outcome is no class.
@@ -104,8 +104,8 @@ def calibration_error(
 
     Args:
         outcomes: 0 or 1 for each item; with several classes the place of the one that came true.
-        probabilities: Of a 1, one for each item; with several classes one row for each item, which sums to 1.
-        bins: How many.
+        probabilities: The probability of a 1 for each item; with several classes a row for each item, which sums to 1.
+        bins: How many bins.
         confidence: The level of the bins' intervals.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Confidence intervals for shares, and for the difference of two."""
+"""Confidence intervals of proportions: Wilson, Clopper-Pearson, Newcombe, clustered Wilson."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def effective_size(passed: ArrayLike, *, marks: int) -> float:
 def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95) -> Proportion:
     """The share of passed marks with Wilson's interval, where marks come in clusters of equal size.
 
-    The marks of one cluster are not independent, so the interval is that of ``effective_size`` marks, told
-    as ``n``. Undefined (value and interval None) without a mark.
+    The marks of one cluster are not independent, so the interval is that of ``effective_size`` marks,
+    given as ``n``. Undefined (value and interval None) without a mark.
 
     Args:
         passed: How many marks passed in each cluster.
         marks: Marks per cluster.
-        confidence: The level.
+        confidence: The level of the interval.
 
     Raises:
         ValueError: The level is not strictly between 0 and 1.

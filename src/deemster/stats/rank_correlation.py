@@ -1,4 +1,4 @@
-"""Rank correlation in O(n log n): counts item by item, replicates by weights, influence values.
+"""Rank correlation in O(n log n): concordant pairs, weighted replicates, influence values.
 
 Everything rests on one sign kernel: twice a centred mid-rank is Σ_j w_j·sign(x_i - x_j), and tau-b is
 Σw·w·sign(Δx)·sign(Δy) over the root of the same sums of sign². So ties, weights and influence follow from one form,
@@ -87,7 +87,7 @@ def _opposite_of_few(u: Ints, v: Ints, shape: tuple[int, int]) -> tuple[Ints, In
     """Discordant others of each item, and its equals: from a table of all cells, where values are few."""
     wide, tall = shape
     table = np.bincount(u * tall + v, minlength=wide * tall).reshape(shape)
-    # With a row and a column of nothing in front: [i, j] counts what lies left of i and below j.
+    # With an empty row and column in front: [i, j] counts the items left of i and below j.
     under = np.zeros((wide + 1, tall + 1), dtype=np.int64)
     under[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
     opposite = (under[:-1, -1:] - under[:-1, 1:]) + (under[-1:, :-1] - under[1:, :-1])
@@ -98,7 +98,7 @@ def _opposite(u: Ints, v: Ints, columns: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Discordant others of each item, and its equals: by sorting, where values are many."""
     n = len(u)
     left, below = _before(columns)[u], _before(rows)[v]
-    # In order of x, level ones by y, so that equal items stand together, in a cell.
+    # In order of x, then of y, so that equal items stand together, in a cell.
     by_cell = np.argsort(u * len(rows) + v, kind="stable")
     rank = _inverse(by_cell)
     fresh = np.ones(n, dtype=bool)
@@ -107,11 +107,11 @@ def _opposite(u: Ints, v: Ints, columns: Ints, rows: Ints) -> tuple[Ints, Ints]:
     cell = (np.cumsum(fresh) - 1)[rank]
     sizes = np.diff(starts, append=n)
     level_below = starts[cell] - left
-    # The same order with level ones by falling y: one with the same x and a smaller y does not come before.
+    # The same order with ties of x by falling y: an item with the same x and a smaller y comes later.
     place = 2 * left + columns[u] - 1 - rank
     by_y = np.argsort(v * n - place, kind="stable")
     lower = _smaller_before(place[by_y])[place]
-    # Within one y places fall, and with them x: the items further left stand behind the cell.
+    # Among items of one y, places and x fall together: the items further left stand behind the cell.
     last = np.maximum.reduceat(_inverse(by_y)[by_cell], starts)
     left_level = below + rows[v] - 1 - last[cell]
     return (left - lower - left_level) + (below - lower - level_below), sizes[cell]

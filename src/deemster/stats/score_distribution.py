@@ -1,4 +1,4 @@
-"""How scores are spread, and how far two spreads lie apart."""
+"""The distribution of scores: moments, histogram, earth mover's distance, Kolmogorov-Smirnov test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one set of scores lies above another."""
+"""Systematic bias: whether predicted scores lie above true ones (t test, effect size)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def systematic_bias(
     """The mean of predicted - true with a t test, effect size and t interval.
 
     Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. Unpaired: Welch's t, sd = √((s²+s²)/2). An sd
-    up to 1e-12·max(1, largest absolute score) is rounding: it is told as 0, and p, d and interval are None. Undefined
+    up to 1e-12·max(1, largest absolute score) is rounding: it is given as 0, and p, d and interval are None. Undefined
     (None): all without values; all but the mean with one. A direction is named beyond ±0.001; significant is p < 0.05.
 
     Args:

@@ -1,4 +1,4 @@
-"""Agreement of numeric ratings from sums of squares: intraclass correlations and interval alpha.
+"""Intraclass correlations and interval alpha from sums of squares, for replicates too.
 
 The sums are linear in the units, so a bootstrap multiplies resample counts by the features of the units and asks the
 same formulas. Leading axes are stacks; undefined is NaN inside arrays.
