@@ -71,7 +71,7 @@ def readings(monkeypatch):
     counted = deriving._counted
 
     def noted(remains, terms, *, watched):
-        seen.append(remains.id)
+        seen.append(remains.facts.id)
         return counted(remains, terms, watched=watched)
 
     monkeypatch.setattr(deriving, "_counted", noted)

@@ -137,7 +137,7 @@ def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
             sink, PendingStorage(hold, 0.002), metrics=1, threads=WorkerThreads("t", at_once=4), asks=True
         )
         works = [WorkItem(number, Sample(f"s{number}", {}, None), 0) for number in range(20)]
-        keeping = asyncio.ensure_future(handing.keep_regularly())
+        keeping = asyncio.ensure_future(handing.store_regularly())
         for work in works:
             handing.note(work, Output("x"))
         await asyncio.to_thread(begun.wait, 30)
@@ -148,7 +148,7 @@ def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*finishing)
-        await handing.keep()
+        await handing.store_all()
         keeping.cancel()
 
     asyncio.run(interleaved())
@@ -166,7 +166,7 @@ def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_other
             lambda _: None, PendingStorage(kept.extend, 0.0), metrics=2, threads=WorkerThreads("t"), asks=True
         )
         handing.note(WorkItem(3, Sample("s3", {}, None), 1, None, (MetricScore(0.5), None)), Output("x"))
-        await handing.keep()
+        await handing.store_all()
 
     asyncio.run(held())
     (execution,) = kept
@@ -193,7 +193,7 @@ def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
         handing = ExecutionHandover(
             lambda _: None, PendingStorage(hold, after_s), metrics=1, threads=threads, asks=True
         )
-        keeping = asyncio.ensure_future(handing.keep_regularly())
+        keeping = asyncio.ensure_future(handing.store_regularly())
         works = [WorkItem(number, Sample(f"s{number}", {}, None), 0) for number in range(10)]
         events = [handing.note(work, Output("x")) for work in works[:5]]
         await asyncio.to_thread(begun.wait, 30)

@@ -71,8 +71,9 @@ def command(
     from deemster.datasets import RubricDataset
     from deemster.report import Destination
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.grade_dataset import criterion_checks, run_grading
+    from deemster.runs.grade_dataset import run_grading
     from deemster.runs.model_access import complete_model_access
+    from deemster.runs.rubric_metric import build_criterion_checks
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop
 
@@ -84,7 +85,9 @@ def command(
         raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
     built = grader.build_grader()
-    access = complete_model_access(inline.access(models, calls=not dry_run), [built, *criterion_checks(items).values()])
+    access = complete_model_access(
+        inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
+    )
     if dry_run:
         _print_planned_calls(items, built, access)
         return
@@ -207,11 +210,11 @@ async def _plan_calls(
     dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess
 ) -> Mapping[str, PlannedCalls]:
     from deemster.judges.grading_case import make_case
-    from deemster.runs.grade_dataset import criterion_checks
     from deemster.runs.model_access import open_gateway
     from deemster.runs.play_scripts import script_result
+    from deemster.runs.rubric_metric import build_criterion_checks
 
-    checks = criterion_checks(dataset)
+    checks = build_criterion_checks(dataset.rubrics)
     async with open_gateway(access, clock=None, seed=grader.seed, dry_run=True) as gateway:
         for position in range(len(dataset)):
             await script_result(grader.script(make_case(dataset, position), checks=checks), gateway.answers, [])

@@ -1,4 +1,4 @@
-"""Noticing a judge that says the same of everything."""
+"""Warns of a judge that gives the same score and reason for everything."""
 
 from __future__ import annotations
 
@@ -12,52 +12,46 @@ REASON = "judge_reason"
 
 
 class ConstantJudgeWatch:
-    """Watches the marks of a run go by, and remembers of each judge only whether it ever said something else.
+    """Sees the marks of a run go by, and remembers of each judge only its first verdict and whether it ever varied.
 
     Args:
         plan: The run.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._watched = [
-            _Watch(place, metric.name) for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")
-        ]
+        judges = [(place, metric.name) for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")]
+        self._watched = [_WatchedJudge(place, name) for place, name in judges]
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Look at executions as they finish."""
-        for watch in self._watched:
-            if not watch.varies:
-                watch.add(executions)
+        for judge in self._watched:
+            for execution in executions:
+                if not judge.varies:
+                    judge.add(execution)
 
     def warnings(self) -> list[str]:
-        """What to say of judges that gave one score and one reason for every sample."""
+        """A warning for every judge that gave one score and one reason for every sample."""
         return [
-            f"{watch.name}: the judge gave the same score and the same reason for all of {watch.samples} samples. "
+            f"{judge.name}: the judge gave the same score and the same reason for all of {judge.samples} samples. "
             "Read a few of its replies: it may not look at what it is given."
-            for watch in self._watched
-            if not watch.varies and watch.samples >= FEWEST
+            for judge in self._watched
+            if not judge.varies and judge.samples >= FEWEST
         ]
 
 
-class _Watch:
+class _WatchedJudge:
     """What one metric's judge has said so far."""
 
     def __init__(self, place: int, name: str) -> None:
         self.place, self.name = place, name
-        self.samples = 0
-        self.varies = False
+        self.samples, self.varies = 0, False
         self._first: tuple[float, object] | None = None
 
-    def add(self, executions: Sequence[Execution]) -> None:
-        for execution in executions:
-            mark = execution.marks[self.place]
-            if not isinstance(mark, MetricScore) or REASON not in mark.details:
-                continue
-            said = (mark.score, mark.details[REASON])
-            if self._first is None:
-                self._first = said
-            if said != self._first:
-                self.varies = True
-                return
-            # The same sample asked about again is no second sample.
+    def add(self, execution: Execution) -> None:
+        mark = execution.marks[self.place]
+        if isinstance(mark, MetricScore) and REASON in mark.details:
+            verdict = (mark.score, mark.details[REASON])
+            self._first = self._first or verdict
+            self.varies = verdict != self._first
+            # A repetition of a sample is no further sample.
             self.samples += execution.repetition == 0

@@ -1,4 +1,4 @@
-"""Running a plan: the only concurrency. Samples stream through target and metrics to a sink."""
+"""Executes a plan: samples stream through target and metrics to a sink."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ async def execute_plan(
     stop: Stop,
     ask: Ask | None = None,
     works: Iterable[WorkItem] | None = None,
-    pools: Callable[[Any], bool] | None = None,
-    hold: PendingStorage | None = None,
+    may_batch: Callable[[Any], bool] | None = None,
+    pending: PendingStorage | None = None,
 ) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
-    Executions reach the sink in batches, in the order in which they finish. What was not started when the run was asked
-    to stop never reaches it. A sink that takes its time slows the run down: what is not yet handed on is bounded.
+    Executions reach the sink in batches, in the order in which they finish. Work that was not started when the run was
+    asked to stop never reaches it. A slow sink slows the run down: the number of waiting executions is bounded.
 
     Args:
         plan: What to run.
@@ -47,36 +47,40 @@ async def execute_plan(
         clock: Measures how long the target takes.
         stop: Asks the run to stop.
         ask: Answers what scripts ask; needed where the plan has metrics with scripts.
-        works: What is to be done; everything where not given.
-        pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
-        hold: Keeps what a live target has said while it waits for its marks; it is lost with the run where not given.
+        works: What is to be done; everything unless given.
+        may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
+        pending: Stores the answers of a live target that wait for their marks.
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = WorkerThreads("deemster-run", at_once=4)
     rest = iter(planned_work(plan) if works is None else works)
     asks = ask is not None and bool(plan.scorers)
-    # Saved outputs can be read again: only what a live target said is kept before it is marked.
-    kept = None if isinstance(plan.target, SavedOutputs) else hold
-    handing = ExecutionHandover(sink, kept, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets)
+    # Saved outputs can be read again: only the answers of a live target are stored before they are marked.
+    stored = None if isinstance(plan.target, SavedOutputs) else pending
+    handover = ExecutionHandover(
+        sink, stored, metrics=len(plan.metrics), threads=threads, asks=asks, secrets=plan.secrets
+    )
     try:
         with deadline(stop, plan.timeout_s):
             async with worker_pool(stop) as pool:
                 if isinstance(plan.target, SavedOutputs):
                     pool.serve(_replay(plan, plan.target, rest, answered, stop=stop, threads=threads))
                 else:
-                    note = None if hold is None else handing.note
+                    note = None if pending is None else handover.note
                     calling = TargetCaller(plan, plan.target, clock=clock, stop=stop, note=note)
                     pool.serve(calling.call(rest, answered))
-                keeping = pool.serve(handing.keep_regularly())
+                storing = pool.serve(handover.store_regularly())
                 if ask is None or not asks:
-                    work = _score(plan, answered, handing.hand_on, stop=stop, threads=threads)
+                    work = _score(plan, answered, handover.hand_on, stop=stop, threads=threads)
                 else:
-                    judging = JudgePool(plan, handing.hand_on, ask=ask, stop=stop, threads=threads, pools=pools)
+                    judging = JudgePool(
+                        plan, handover.hand_on, ask=ask, stop=stop, threads=threads, may_batch=may_batch
+                    )
                     work = judging.judge(answered)
                 await asyncio.wait([pool.serve(work)])
-                # What was let go of is kept too.
-                await handing.keep()
-                keeping.cancel()
+                # This includes answers whose scoring was cancelled.
+                await handover.store_all()
+                storing.cancel()
     finally:
         threads.close()
 
@@ -126,18 +130,18 @@ def _replayed(plan: Plan, saved: SavedOutputs, works: Sequence[WorkItem]) -> Ans
 
 
 Sink: TypeAlias = Callable[[Sequence[Execution]], None]
-# Marks without a model are made at once, batch by batch; only a metric that takes its time lets answers wait for long.
+# Metrics that ask no model mark an answer at once; only a slow metric lets answers wait.
 SLOW_S = 1.0
-_WAITS = Unscored("not_run", "The run ended before this was marked.")
+_NOT_MARKED = Unscored("not_run", "The run ended before this was marked.")
 
 
 class PendingStorage(NamedTuple):
-    """Where answers are kept that are not marked yet.
+    """Where answers are stored that are not marked yet, so that a killed run need not ask for them again.
 
     Attributes:
-        sink: Takes them as executions whose missing marks are `not_run`; whoever finishes them replaces them.
-        after_s: How long an answer may wait for its judges before it is kept. At 0 every answer is kept at once, and
-            whoever asked for it waits until it is: no more answers can be lost than calls are under way.
+        sink: Takes them as executions whose missing marks are `not_run`; the finished executions replace them.
+        after_s: How long an answer may wait for its judges before it is stored. At 0 every answer is stored at
+            once, and its worker waits for that: a kill loses no more answers than there are calls under way.
     """
 
     sink: Sink
@@ -145,46 +149,52 @@ class PendingStorage(NamedTuple):
 
 
 class ExecutionHandover:
-    """Hands on finished executions, and answers that wait for their marks; one call of a sink at a time.
+    """Hands finished executions to the sink, and stores answers that wait for their marks; one call at a time.
 
     Args:
         sink: Takes finished executions.
-        hold: Takes answers that wait; None where nobody wants them.
+        pending: Stores answers that wait; None where they are not stored.
         metrics: How many metrics there are.
         threads: Where the sinks are called.
         asks: Whether models are asked for marks.
-        secrets: What no mark may tell.
+        secrets: Keys that no mark may contain.
     """
 
     def __init__(
         self,
         sink: Sink,
-        hold: PendingStorage | None,
+        pending: PendingStorage | None,
         *,
         metrics: int,
         threads: WorkerThreads,
         asks: bool,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
-        self._sink, self._hold, self._metrics, self._threads, self._secrets = sink, hold, metrics, threads, secrets
-        self._after_s = 0.0 if hold is None else hold.after_s
+        self._sink, self._pending, self._metrics, self._threads, self._secrets = (
+            sink,
+            pending,
+            metrics,
+            threads,
+            secrets,
+        )
+        self._after_s = 0.0 if pending is None else pending.after_s
         if self._after_s and not asks:
             self._after_s = max(self._after_s, SLOW_S)
-        self._kept = asyncio.Event()
-        # Those that came since somebody last looked, and those that waited already then.
+        self._stored = asyncio.Event()
+        # Answers since the last look, and those that waited already then.
         self._fresh: dict[tuple[int, int], tuple[WorkItem, Output]] = {}
         self._stale: dict[tuple[int, int], tuple[WorkItem, Output]] = {}
-        self._some = asyncio.Event()
-        # What waits must never be written after what it was finished to.
+        self._arrived = asyncio.Event()
+        # A waiting answer must never be written after the execution that it became.
         self._turn = asyncio.Lock()
 
     def note(self, work: WorkItem, answer: Answer) -> asyncio.Event | None:
-        """Take notice of what the target has just said; what is set once that is kept, where it must be waited for."""
+        """Note an answer of the target; the event to wait for where the answer must be stored first."""
         if not isinstance(answer, Output):
             return None
         self._fresh[work.position, work.repetition] = (work, answer)
-        self._some.set()
-        return None if self._after_s else self._kept
+        self._arrived.set()
+        return None if self._after_s else self._stored
 
     async def hand_on(self, executions: Sequence[Execution]) -> None:
         """Hand finished executions to the sink."""
@@ -195,53 +205,53 @@ class ExecutionHandover:
                         waiting.pop((execution.position, execution.repetition), None)
             await self._threads.call(self._sink, redact_marks(executions, self._secrets))
 
-    async def keep_regularly(self) -> None:
-        """Keep what waits for longer than it may, until cancelled."""
+    async def store_regularly(self) -> None:
+        """Store answers that wait for too long, until cancelled."""
         while True:
-            await self._some.wait()
+            await self._arrived.wait()
             await asyncio.sleep(self._after_s / 2)
             async with self._turn:
                 if not self._after_s:
                     self._stale, self._fresh = {**self._stale, **self._fresh}, {}
-                await self._keep(self._stale)
+                await self._store(self._stale)
                 self._stale, self._fresh = self._fresh, {}
                 if not self._stale:
-                    self._some.clear()
+                    self._arrived.clear()
 
-    async def keep(self) -> None:
-        """Keep everything that waits."""
+    async def store_all(self) -> None:
+        """Store every answer that waits."""
         async with self._turn:
             waiting, self._stale, self._fresh = {**self._stale, **self._fresh}, {}, {}
-            await self._keep(waiting)
+            await self._store(waiting)
 
-    async def _keep(self, waiting: Mapping[tuple[int, int], tuple[WorkItem, Output]]) -> None:
-        kept, self._kept = self._kept, asyncio.Event()
-        if self._hold is not None and waiting:
+    async def _store(self, waiting: Mapping[tuple[int, int], tuple[WorkItem, Output]]) -> None:
+        stored, self._stored = self._stored, asyncio.Event()
+        if self._pending is not None and waiting:
             executions = [self._unmarked(work, answer) for work, answer in waiting.values()]
-            await self._threads.call(self._hold.sink, executions)
-        kept.set()
+            await self._threads.call(self._pending.sink, executions)
+        stored.set()
 
     def _unmarked(self, work: WorkItem, answer: Output) -> Execution:
         marks = work.marks or (None,) * self._metrics
-        return finish_work(work, answer, tuple(_WAITS if mark is None else mark for mark in marks))
+        return finish_work(work, answer, tuple(_NOT_MARKED if mark is None else mark for mark in marks))
 
 
 def redact_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[Execution]:
-    """Executions in which no metric that failed tells a secret.
+    """Executions without secrets in the messages of metrics that failed.
 
     Args:
         executions: Finished ones.
         secrets: The keys that the run knows.
     """
     return [
-        msgspec.structs.replace(execution, marks=tuple(_hidden(mark, secrets) for mark in execution.marks))
+        msgspec.structs.replace(execution, marks=tuple(_redact_mark(mark, secrets) for mark in execution.marks))
         if [mark for mark in execution.marks if type(mark) is Unscored and mark.cause == "metric_failed"]
         else execution
         for execution in executions
     ]
 
 
-def _hidden(mark: Mark, secrets: Secrets) -> Mark:
+def _redact_mark(mark: Mark, secrets: Secrets) -> Mark:
     if not isinstance(mark, Unscored):
         return mark
     return msgspec.structs.replace(mark, message=secrets.removed(mark.message, shapes=True))

@@ -38,7 +38,7 @@ class JudgePool:
         ask: Answers one round of requests.
         stop: Asks the run to stop.
         threads: Where metrics that ask no model are applied.
-        pools: Whether a scorer that can mark a batch with one script may do so; all may where not given.
+        may_batch: Whether a scorer that can mark a batch with one script may do so; all may where not given.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class JudgePool:
         ask: Ask,
         stop: Stop,
         threads: WorkerThreads,
-        pools: Callable[[Any], bool] | None = None,
+        may_batch: Callable[[Any], bool] | None = None,
     ) -> None:
         self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
         self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
         self.pooled = {
             place: scorer
             for place, scorer in self.scorers.items()
-            if hasattr(scorer, "script_many") and (pools is None or pools(scorer))
+            if hasattr(scorer, "script_many") and (may_batch is None or may_batch(scorer))
         }
         self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
         self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]

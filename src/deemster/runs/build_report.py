@@ -27,7 +27,7 @@ from deemster.runs._report_settings import (
 )
 from deemster.runs._score_batch import needs_settling
 from deemster.runs.run_plan import Plan
-from deemster.store import RunRow, SampleFacts, Store
+from deemster.store import RunFacts, RunRow, SampleFacts, Store
 
 BATCH = 512
 UNFINISHED = "the run has not ended"
@@ -35,36 +35,26 @@ _T = TypeVar("_T")
 
 
 class RunRecord(NamedTuple):
-    """What a run left behind.
+    """What a report is built from.
 
     Attributes:
-        id: The run's id.
-        suite: The suite's name.
-        started_at: When it started.
+        facts: The run as it began.
         finished_at: When it ended.
         duration_s: How long it took.
-        seed: What its draws started from.
-        tool_version: The version that ran it.
         samples: Its samples.
-        repetitions: How often each was to be run.
         cards: Its metrics, in the order of the marks.
-        executions: Every execution in the order of the samples, then repetition; None where there is none. It is gone
-            through more than once.
+        executions: Every execution in the order of the samples, then repetition; None where there is none. The report
+            reads them more than once.
         stopped: Why it stopped early, or None.
         ended: Whether it came to an end at all.
-        mixed: What was changed while it was under way.
+        mixed: What changed when it was resumed.
         budget: What it was allowed to spend.
     """
 
-    id: str
-    suite: str | None
-    started_at: str
+    facts: RunFacts
     finished_at: str
     duration_s: float
-    seed: int
-    tool_version: str
     samples: RunSamples
-    repetitions: int
     cards: Sequence[MetricCard]
     executions: Iterable[Execution | None]
     stopped: str | None = None
@@ -74,8 +64,8 @@ class RunRecord(NamedTuple):
 
 
 def build_report(
-    remains: RunRecord,
-    terms: ReportSettings,
+    record: RunRecord,
+    settings: ReportSettings,
     *,
     tally: MarkTable | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
@@ -83,8 +73,8 @@ def build_report(
     """The report of a run.
 
     Args:
-        remains: What the run left behind.
-        terms: The terms on which numbers are made of it.
+        record: The run.
+        settings: How its numbers are made.
         tally: A tally that knows the samples' tags, where there is one already, with all executions counted or none.
         watch: Shown the executions as they are counted.
 
@@ -92,55 +82,57 @@ def build_report(
         ConfigurationError: The aggregator does not fit a mark.
         StoreError: What is kept of the run cannot be read.
     """
-    tally = tally or _tagged(remains, terms)
-    executions = PaidExecutions(remains.executions)
+    tally = tally or _tagged(record, settings)
+    executions = PaidExecutions(record.executions)
     if not tally.counted:
-        for batch in batches(_counted(remains, terms, watched=watch is not None)):
+        for batch in batches(_counted(record, settings, watched=watch is not None)):
             tally.add(batch)
             if watch is not None:
                 watch(batch)
-    summary = summarize_run(tally, delta=terms.delta)
-    status, reason = _status(remains, summary.totals, terms.allowance)
+    summary = summarize_run(tally, delta=settings.delta)
+    status, reason = _status(record, summary.totals, settings.allowance)
     note = RunEntry(
-        id=remains.id,
-        suite=remains.suite,
+        id=record.facts.id,
+        suite=record.facts.suite,
         status=status,
         reason=reason,
-        started_at=remains.started_at,
-        finished_at=remains.finished_at,
-        duration_s=remains.duration_s,
-        seed=remains.seed,
-        varied=terms.varied,
+        started_at=record.facts.started_at,
+        finished_at=record.finished_at,
+        duration_s=record.duration_s,
+        seed=record.facts.seed,
+        varied=settings.varied,
     )
     report = assemble_report(
         run=note,
-        dataset=remains.samples,
+        dataset=record.samples,
         tally=tally,
         summary=summary,
         executions=executions,
-        gate=None if terms.gate is None else decide_gate(terms.gate, summary, metrics=card_spellings(remains.cards)),
-        tool_version=remains.tool_version,
+        gate=None
+        if settings.gate is None
+        else decide_gate(settings.gate, summary, metrics=card_spellings(record.cards)),
+        tool_version=record.facts.tool_version,
     )
-    return report if remains.budget is None else msgspec.structs.replace(report, budget=remains.budget)
+    return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
 
 
-def _counted(remains: RunRecord, terms: ReportSettings, *, watched: bool) -> Iterator[Execution]:
+def _counted(record: RunRecord, settings: ReportSettings, *, watched: bool) -> Iterator[Execution]:
     """The executions that are there, with what is counted of them."""
-    executions = remains.executions
+    executions = record.executions
     lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
     # Aggregators, rubrics and whoever watches look at the details of marks too.
-    needs_details = watched or terms.aggregator is not None or any(card.parts for card in remains.cards)
+    needs_details = watched or settings.aggregator is not None or any(card.parts for card in record.cards)
     if lean is not None and not needs_details:
         executions = lean()
     return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
-def _tagged(remains: RunRecord, terms: ReportSettings) -> MarkTable:
-    samples, repetitions = len(remains.samples), remains.repetitions
-    tally = MarkTable(remains.cards, samples=samples, repetitions=repetitions, aggregator=terms.aggregator)
+def _tagged(record: RunRecord, settings: ReportSettings) -> MarkTable:
+    samples, repetitions = len(record.samples), record.facts.repetitions
+    tally = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
     # What is kept in a store is read without its content.
-    read = getattr(remains.samples, "tags", None)
-    every = (sample.tags for sample in remains.samples) if read is None else read()
+    read = getattr(record.samples, "tags", None)
+    every = (sample.tags for sample in record.samples) if read is None else read()
     for position, tags in enumerate(every):
         tally.tag(position, tags)
     return tally
@@ -158,13 +150,13 @@ def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
 
 
 def _status(
-    remains: RunRecord, totals: Totals, allowance: Allowance
+    record: RunRecord, totals: Totals, allowance: Allowance
 ) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
     """How a run ended, and why not well."""
-    missing = _missing(totals, remains.stopped, allowance)
-    if missing is None and not remains.ended:
+    missing = _missing(totals, record.stopped, allowance)
+    if missing is None and not record.ended:
         missing = UNFINISHED
-    mixed = f"resumed with changes: {'; '.join(remains.mixed)}" if remains.mixed else None
+    mixed = f"resumed with changes: {'; '.join(record.mixed)}" if record.mixed else None
     if missing is not None:
         return "incomplete", missing if mixed is None else f"{missing}; {mixed}"
     return ("complete", None) if mixed is None else ("mixed", mixed)
@@ -266,9 +258,9 @@ def stored_report(
         ReportError: There is nothing to report on.
     """
     row = store.run(run)
-    remains = stored_run_record(store, row)
-    terms = RECORDING_SETTINGS if row.kind == "recording" else parse_settings(row.facts, where=_place(store, row))
-    return build_report(remains, _with_aggregator(terms, aggregator, warn))
+    record = stored_run_record(store, row)
+    settings = RECORDING_SETTINGS if row.kind == "recording" else parse_settings(row.facts, where=_place(store, row))
+    return build_report(record, _with_aggregator(settings, aggregator, warn))
 
 
 def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
@@ -304,15 +296,10 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         hint = f"`deemster rescore {row.id} --metric NAME` adds some."
         raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
     return RunRecord(
-        id=row.id,
-        suite=row.suite,
-        started_at=row.started_at,
+        row,
         finished_at=row.finished_at or row.started_at,
         duration_s=row.duration_s or 0.0,
-        seed=row.seed,
-        tool_version=row.tool_version,
         samples=samples,
-        repetitions=row.repetitions,
         cards=cards,
         executions=ExecutionSlots(
             functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
@@ -430,21 +417,21 @@ def _sample(kept: SampleFacts) -> Sample:
 
 
 def _with_aggregator(
-    terms: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
+    settings: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
 ) -> ReportSettings:
-    """The terms with an aggregator that only a program has, or without what depends on it."""
-    if terms.lost is None:
-        return terms
-    if given is not None and aggregator_name(given) == terms.lost:
-        return terms._replace(aggregator=given, lost=None)
-    gated = terms.gate is not None and any(rule.quantity.startswith(_AGGREGATE) for rule in terms.gate.rules)
+    """The settings with an aggregator that only a program has, or without what depends on it."""
+    if settings.lost is None:
+        return settings
+    if given is not None and aggregator_name(given) == settings.lost:
+        return settings._replace(aggregator=given, lost=None)
+    gated = settings.gate is not None and any(rule.quantity.startswith(_AGGREGATE) for rule in settings.gate.rules)
     if warn is not None:
         also = ", nor the gate, which has rules about them" if gated else ""
         warn(
-            f"The aggregates were made by `{terms.lost}`, an object of the program that ran this; "
+            f"The aggregates were made by `{settings.lost}`, an object of the program that ran this; "
             f"they cannot be made again here{also}."
         )
-    return terms._replace(gate=None) if gated else terms
+    return settings._replace(gate=None) if gated else settings
 
 
 def _place(store: Store, row: RunRow) -> str:

@@ -1,4 +1,4 @@
-"""The door for Python: from a dataset, a target and metrics to a report."""
+"""Evaluates a dataset: from a dataset, a target and metrics to a report."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Sample
-from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.report import Report, redact_report
 from deemster.results import Aggregator, MarkTable, check_gate_names
 from deemster.results.mark_table import AggregateColumns
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs._report_settings import card_spellings, report_settings
-from deemster.runs._score_batch import WorkItem, needs_settling
+from deemster.runs._score_batch import needs_settling
 from deemster.runs.build_report import LiveTally, build_report
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.model_access import open_gateway
 from deemster.runs.progress import Counter, Progress
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_lifecycle import RunStorage, build_storage
 from deemster.runs.run_plan import survey
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import metric_cards, open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
-from deemster.store import Store, open_store
+from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -118,8 +118,9 @@ def evaluate(
         offline=offline,
         aggregator=aggregator,
     )
-    storage, warn = _keeping(store, resume), warner(inspect.currentframe())
-    return _shown(run_sync(run_job(job, clock=clock, warn=warn, storage=storage)))
+    # The store stays open: the report reads from it.
+    storage, warn = build_storage(store, resume), warner(inspect.currentframe())
+    return _without_input(run_sync(run_job(job, clock=clock, warn=warn, storage=storage)))
 
 
 @with_parameters_of(evaluate)
@@ -138,25 +139,16 @@ async def evaluate_async(
         StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
     """
     job, warn = build_job(dataset, **options), warner(inspect.currentframe())
-    return _shown(await run_job(job, clock=clock, warn=warn, storage=_keeping(store, resume)))
+    return _without_input(await run_job(job, clock=clock, warn=warn, storage=build_storage(store, resume)))
 
 
-def _keeping(store: Store | str | Path | None, resume: str | bool | None) -> RunStorage | None:  # noqa: FBT001 - as given
-    """How a run is stored. The store stays open, for the report reads from it as long as it lives."""
-    if store is None:
-        if resume:
-            raise ConfigurationError("`resume` goes on with a stored run: give its `store` too.")
-        return None
-    return RunStorage(store if isinstance(store, Store) else open_store(store), resume)
-
-
-def _shown(report: Report) -> Report:
-    """The report as it is shown unless somebody asks for more: without the samples' input."""
+def _without_input(report: Report) -> Report:
+    """The report without the samples' input, which is shown only where the user asks for it."""
     return redact_report(report, quotes=lambda _: None)
 
 
 def warner(frame: FrameType | None) -> Callable[[str], None]:
-    """Warns at the line that called the function of a frame; a stack level would count the event loop's own."""
+    """A function that warns at the line that called a frame's function; a stack level would count the event loop."""
     caller = frame.f_back if frame is not None else None
     file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
 
@@ -192,12 +184,12 @@ async def run_job(
     """
     clock, stop = clock or clock_from_environment(), stop or Stop()
     job = with_secrets(job)
-    tally, order = _surveyed(job, warn)
+    tally, order = _survey(job, warn)
     live = LiveTally(tally, job.plan)
     with open_run_writer(job, storage, order=order, live=live, clock=clock, warn=warn) as writer:
-        job, before = writer.job, writer.before
+        job, remaining = writer.job, writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
-        counter = Counter(total, progress, done=before.done, unscored=before.unscored)
+        counter = Counter(total, progress, done=remaining.done, unscored=remaining.unscored)
         check = live.add if live.counts else _check(job)
 
         def sink(executions: Sequence[Execution]) -> None:
@@ -205,32 +197,23 @@ async def run_job(
             check(executions)
 
         await execute_job(
-            job,
-            sink,
-            counter=counter,
-            clock=clock,
-            stop=stop,
-            warn=warn,
-            works=writer.works,
-            hold=writer.hold,
-            token=writer.token,
-            spent=before.spent,
+            job, sink, remaining, counter=counter, clock=clock, stop=stop, warn=warn, pending=writer.pending
         )
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
-        sameness = ConstantJudgeWatch(job.plan)
-        # A run that was resumed with changes is told by the samples that are kept of it.
+        # The report of a run that was resumed with changes shows the stored samples, which the tally has not counted.
         fits = record.samples is job.plan.dataset and tally.cards == tuple(record.cards)
-        watch = sameness.add if job.plan.scorers else None
+        constant = ConstantJudgeWatch(job.plan)
+        watch = constant.add if job.plan.scorers else None
         report = build_report(record, report_settings(job), tally=live.tally() if fits else None, watch=watch)
-        for warning in sameness.warnings():
+        for warning in constant.warnings():
             warn(warning)
         return writer.close(report, stopped=stopped)
 
 
-def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[MarkTable, str]:
-    """Look at every sample before anything runs; a tally that knows the tags, and a digest of the order of the ids."""
+def _survey(job: Job, warn: Callable[[str], None]) -> tuple[MarkTable, str]:
+    """Check every sample and the gate before anything runs; a tally that knows the tags, and a digest of the ids."""
     plan, cards = job.plan, metric_cards(job)
     tally = MarkTable(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
 
@@ -253,60 +236,51 @@ def _surveyed(job: Job, warn: Callable[[str], None]) -> tuple[MarkTable, str]:
 async def execute_job(
     job: Job,
     sink: Sink,
+    remaining: RemainingWork,
     *,
     counter: Counter,
     clock: Clock,
     stop: Stop,
     warn: Callable[[str], None],
-    works: Iterable[WorkItem] | None = None,
-    hold: PendingStorage | None = None,
-    token: str | None = None,
-    spent: Spending = NOTHING_SPENT,
+    pending: PendingStorage | None = None,
 ) -> None:
-    """Execute the plan of a job, with its models open where a metric asks one.
+    """Execute what is left of a job, with its models open where a metric asks one.
 
     Args:
         job: What is run.
         sink: Takes finished executions.
-        counter: Counts them.
+        remaining: What is left to do.
+        counter: Counts executions.
         clock: The time.
         stop: Asks it to stop.
         warn: Told each warning.
-        works: What is left to do; everything unless given.
-        hold: Stores answers that wait for their marks.
-        token: Tells its model calls from those of other runs.
-        spent: What it has used already.
+        pending: Stores answers that wait for their marks.
     """
 
     def count(executions: Sequence[Execution]) -> None:
         sink(executions)
         counter.add(executions)
 
+    execute = partial(
+        execute_plan, job.plan, sink=count, clock=clock, stop=stop, works=remaining.works, pending=pending
+    )
     if not job.plan.scorers:
-        await execute_plan(job.plan, sink=count, clock=clock, stop=stop, works=works, hold=hold)
+        await execute()
         return
+    run, spent = remaining.token, remaining.spent
     async with open_gateway(
-        job.access, clock=clock, seed=job.seed, stop=stop, warn=warn, run=token, spent=spent
+        job.access, clock=clock, seed=job.seed, stop=stop, warn=warn, run=run, spent=spent
     ) as gateway:
         counter.gateway = gateway
         telling = asyncio.create_task(counter.tell_regularly())
         try:
-            await execute_plan(
-                job.plan,
-                sink=count,
-                clock=clock,
-                stop=stop,
-                ask=gateway.answers,
-                works=works,
-                pools=gateway.may_batch,
-                hold=hold,
-            )
+            await execute(ask=gateway.answers, may_batch=gateway.may_batch)
         finally:
             telling.cancel()
 
 
 def _check(job: Job) -> Sink:
-    """Tries the aggregator on executions as they come: a run that it does not fit is told so before it is paid for."""
+    """Tries the aggregator on executions as they finish, so that one that does not fit ends the run early."""
     if job.aggregator is None or needs_settling(job.plan.metrics):
         return lambda _: None
     names = [metric.name for metric in job.plan.metrics]

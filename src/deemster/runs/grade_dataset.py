@@ -1,4 +1,4 @@
-"""Grading a dataset: many items at once, through one gateway, into one grading."""
+"""Grades a dataset by its rubric: judges vote on every criterion of every item."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from deemster.errors import ConfigurationError, counted, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock, clock_from_environment
-from deemster.rubrics.criterion import Criterion
 from deemster.runs._grade_items import GradingWork
 from deemster.runs._run_identity import grading_identity
 from deemster.runs.evaluate_dataset import warner
@@ -22,10 +21,10 @@ from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_lifecycle import RunStorage, build_storage
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.stop_request import Stop
-from deemster.store import Store, open_store
+from deemster.store import Store
 
 
 def grade(
@@ -70,7 +69,7 @@ def grade(
         models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
     )
     warn = warner(inspect.currentframe())
-    with _kept(store, resume, allow_changed=allow_changed) as storage:
+    with _open_storage(store, resume, allow_changed=allow_changed) as storage:
         return run_sync(
             run_grading(dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage)
         )
@@ -96,29 +95,26 @@ async def grade_async(
     """
     warn = warner(inspect.currentframe())
     access = build_model_access(options.pop("models", None), **options)
-    with _kept(store, resume, allow_changed=allow_changed) as storage:
+    with _open_storage(store, resume, allow_changed=allow_changed) as storage:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
         )
 
 
 @contextmanager
-def _kept(
+def _open_storage(
     store: Store | str | Path | None,
     resume: str | bool | None,  # noqa: FBT001 - as given
     *,
     allow_changed: bool,
 ) -> Iterator[RunStorage | None]:
-    """How a grading is stored; a store that was given by its place is closed afterwards."""
-    if store is None:
-        if resume:
-            raise ConfigurationError("`resume` goes on with a stored grading: give its `store` too.")
-        yield None
-    elif isinstance(store, Store):
-        yield RunStorage(store, resume, allow_changed)
-    else:
-        with open_store(store) as held:
-            yield RunStorage(held, resume, allow_changed)
+    """Where a grading is stored; a store that this opens is closed afterwards."""
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    try:
+        yield storage
+    finally:
+        if storage is not None and storage.store is not store:
+            storage.store.close()
 
 
 async def run_grading(
@@ -153,7 +149,7 @@ async def run_grading(
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {show_value(grader)[:60]}.")
     known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
-    checks = criterion_checks(known)
+    checks = build_criterion_checks(known.rubrics)
     access = complete_model_access(access, [grader, *checks.values()])
     stop, clock = stop or Stop(), clock or clock_from_environment()
     if storage is None:
@@ -194,12 +190,3 @@ async def _graded(
 def _name(dataset: RubricDataset, given: Any) -> str:
     """What a dataset is called in a store: its name, else that of its file."""
     return dataset.name or (Path(given).stem if isinstance(given, (str, Path)) else "items")
-
-
-def criterion_checks(dataset: RubricDataset) -> dict[Criterion, Any]:
-    """The metric of every criterion that a metric answers.
-
-    Raises:
-        ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
-    """
-    return build_criterion_checks(dataset.rubrics)

@@ -17,7 +17,7 @@ from deemster.runs.evaluate_dataset import execute_job
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.progress import Counter, Progress
-from deemster.runs.resume_backlog import is_retried, restore_invalid_text
+from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
 from deemster.runs.run_lifecycle import StoredRun, open_scoring
 from deemster.runs.run_plan import Plan, survey
 from deemster.runs.run_writer import metric_cards
@@ -97,16 +97,10 @@ class _ScoringWork:
     async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
         """Make the marks, and store them."""
         run = self._run
+        token = f"{run.token}/{run.scoring}"
+        remaining = RemainingWork(self._works(), spent=sum_spending(self._marked()), token=token)
         await execute_job(
-            self._job,
-            run.writer.add,
-            counter=self._counter,
-            clock=run.clock,
-            stop=stop,
-            warn=warn,
-            works=self._works(),
-            token=f"{run.token}/{run.scoring}",
-            spent=sum_spending(self._marked()),
+            self._job, run.writer.add, remaining, counter=self._counter, clock=run.clock, stop=stop, warn=warn
         )
 
     def settle(self) -> None:

@@ -21,18 +21,22 @@ _REPLACED, _LONE = "\ufffd", "\ud800"
 Read: TypeAlias = Callable[..., Iterator[Execution]]
 
 
-class PriorProgress(NamedTuple):
-    """How far a run was before it went on.
+class RemainingWork(NamedTuple):
+    """What is left to do of a run, and what was done before.
 
     Attributes:
+        works: What is left to do; None for everything.
         done: Executions that are finished.
-        unscored: Their marks that are no score.
+        unscored: Their marks that are unscored.
         spent: What the models used.
+        token: Tells the run's own model calls from those of other runs; None where it cannot be resumed.
     """
 
+    works: Iterable[WorkItem] | None = None
     done: int = 0
     unscored: int = 0
     spent: Spending = NOTHING_SPENT
+    token: str | None = None
 
 
 class ResumeBacklog:
@@ -74,10 +78,14 @@ class ResumeBacklog:
         """How much is left to do."""
         return self._samples * self._repetitions - self.done
 
-    @property
-    def progress(self) -> PriorProgress:
-        """How far the run was."""
-        return PriorProgress(self.done, self.unscored, self.spent)
+    def remaining(self, samples: Iterable[Sample], *, token: str) -> RemainingWork:
+        """What is left to do of the run.
+
+        Args:
+            samples: All samples of the run, in order.
+            token: Tells the run's own model calls from those of other runs.
+        """
+        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, token)
 
     def told(self, run_id: str) -> str:
         """What to say of a run that is gone on with.

@@ -26,7 +26,7 @@ from deemster.judges.sample_context import question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.metric_spec import format_options
-from deemster.records import Cause, Mark, Output, Sample, Script, Unscored
+from deemster.records import Cause, Output, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import submission_parts
@@ -257,7 +257,7 @@ def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
             if criterion.check is None or criterion in found:
                 continue
             try:
-                found[criterion] = _guarded(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))
+                found[criterion] = CriterionCheck(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))
             except ConfigurationError as error:
                 issues += [issue._replace(message=f"`{criterion.name}`: {issue.message}") for issue in error.issues]
     if issues:
@@ -265,36 +265,24 @@ def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
     return found
 
 
-def _guarded(metric: Any) -> _Guarded | _GuardedScorer:
-    return _GuardedScorer(metric) if hasattr(metric, "script") else _Guarded(metric)
+class CriterionCheck:
+    """A metric that answers a criterion; every failure of it is an unscored mark.
 
-
-class _Guarded:
-    """A metric whose every failure is an unscored mark."""
+    Args:
+        metric: The metric or scorer.
+    """
 
     def __init__(self, metric: Any) -> None:
+        self.metric = metric
         self.name = str(metric.name)
         self.roles = tuple(getattr(metric, "roles", ()))
         self.identity = catalog.identity(metric)
-        self.metric = metric
 
-    def score(self, sample: Sample, output: Output) -> Mark:
-        """The mark of one output."""
-        ((mark,),) = score_outputs([self.metric], [sample], [output], thresholds={})
-        return mark
-
-
-class _GuardedScorer:
-    """A scorer whose every failure is an unscored mark."""
-
-    def __init__(self, metric: Any) -> None:
-        self.name = str(metric.name)
-        self.roles = tuple(getattr(metric, "roles", ()))
-        self.identity = catalog.identity(metric)
-        self.metric = metric
-
-    def script(self, sample: Sample, output: Output) -> Any:
-        """Mark one output, asking as it goes."""
+    def script(self, sample: Sample, output: Output) -> Script:
+        """Mark one output; a scorer asks as it goes, a metric asks nothing."""
+        if not hasattr(self.metric, "script"):
+            ((mark,),) = score_outputs([self.metric], [sample], [output], thresholds={})
+            return mark
         with Caught() as caught:
             return user_mark(self.metric, (yield from self.metric.script(sample, output)))
         return Unscored("metric_failed", caught.message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +15,7 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsE
 from deemster.models.clock import Clock
 from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
-from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store
+from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
 from deemster.store.run_facts import RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
@@ -38,6 +39,30 @@ class RunStorage(NamedTuple):
     resume: str | bool | None = None
     allow_changed: bool = False
     tell: Callable[[str], None] = lambda _: None
+
+
+def build_storage(
+    store: Store | str | Path | None,
+    resume: str | bool | None,  # noqa: FBT001 - as users give it
+    *,
+    allow_changed: bool = False,
+) -> RunStorage | None:
+    """Where a run is stored, as a program gives it; None where it is not stored.
+
+    Args:
+        store: A store, its file or its URL.
+        resume: What to resume, as `RunStorage` has it.
+        allow_changed: Whether a run may be resumed although its identity changed.
+
+    Raises:
+        ConfigurationError: A run is to be resumed, and no store is given.
+        StoreError: The store cannot be opened.
+    """
+    if store is not None:
+        return RunStorage(store if isinstance(store, Store) else open_store(store), resume, allow_changed)
+    if resume:
+        raise ConfigurationError("`resume` goes on with a stored run: give its `store` too.")
+    return None
 
 
 class RunDefinition(NamedTuple):

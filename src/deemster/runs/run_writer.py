@@ -1,13 +1,11 @@
-"""Where the executions of a run are kept while it goes on: a spool that ends with the program, or a store."""
+"""Writes the executions of an evaluation: into a store, or into a temporary file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from itertools import zip_longest
-from typing import Protocol
 
 import msgspec
 
@@ -19,63 +17,29 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, format_time
-from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
+from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveTally, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
-from deemster.runs.resume_backlog import PriorProgress, ResumeBacklog
+from deemster.runs.resume_backlog import RemainingWork, ResumeBacklog
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, StoredRun, new_token, open_run, seconds_since
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
-# With the time until a commit, answers that wait for their judges are kept within a quarter of a second.
-_HOLD_S = 0.1
-
-
-class RunWriter(Protocol):
-    """Keeps the executions of a run while it goes on, and what else is known of it.
-
-    Attributes:
-        token: Tells the run's own calls of models from those of others; None where nobody resumes it.
-        job: What is run; the order of its metrics is that of the marks.
-        before: How far the run was.
-        works: What is left to do; None for everything.
-        hold: Keeps answers that wait for their marks; None where nobody resumes the run.
-    """
-
-    token: str | None
-    job: Job
-    before: PriorProgress
-    works: Iterable[WorkItem] | None
-    hold: PendingStorage | None
-
-    def add(self, executions: Sequence[Execution]) -> None:
-        """Keep executions, with the marks as they were made."""
-        ...
-
-    def settle(self) -> None:
-        """Make the marks final that need all of a run."""
-        ...
-
-    def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
-        """What the run left behind."""
-        ...
-
-    def close(self, report: Report, *, stopped: str | None) -> Report:
-        """Note how the run ended; its report."""
-        ...
+# Together with the time until a commit, an answer that waits for its judges is stored within a quarter of a second.
+_PENDING_S = 0.1
 
 
 @contextmanager
 def open_run_writer(
     job: Job, storage: RunStorage | None, *, order: str, live: LiveTally, clock: Clock, warn: Callable[[str], None]
-) -> Iterator[RunWriter]:
-    """Where the executions of a run are kept, while it goes on.
+) -> Iterator[SpooledWriter | StoredWriter]:
+    """Begin or resume a run in its store, or spool it where it has none.
 
     Args:
         job: What is run.
         storage: How it is stored; None where it ends with the program.
         order: A digest of the samples' ids in their order.
-        live: Counts what is kept of a run that is gone on with.
+        live: Counts the stored executions of a resumed run.
         clock: The time.
         warn: Told what a person should know.
 
@@ -87,7 +51,7 @@ def open_run_writer(
     if storage is None:
         yield SpooledWriter(job, cards, clock=clock)
         return
-    definition = _definition(job, cards, storage.store, started=clock.now(), order=order)
+    definition = _definition(job, cards, storage.store, clock, order=order)
     with open_run(definition, storage, clock=clock) as run:
         if run.is_new:
             yield StoredWriter(job, run, None)
@@ -107,23 +71,25 @@ def metric_cards(job: Job) -> tuple[MetricCard, ...]:
 
 
 class SpooledWriter:
-    """A run that is kept until its reports are written.
+    """Keeps a run in a temporary file until the program ends.
 
     Args:
         job: What is run.
         cards: Its metrics.
         clock: The time.
+
+    Attributes:
+        remaining: What is left to do: everything.
+        pending: Where answers that wait for their marks are stored: nowhere.
     """
 
-    token: str | None = None
-    works: Iterable[WorkItem] | None = None
-    hold: PendingStorage | None = None
-    before = PriorProgress()
+    remaining = RemainingWork()
+    pending: PendingStorage | None = None
 
     def __init__(self, job: Job, cards: Sequence[MetricCard], *, clock: Clock) -> None:
         self.job, self._cards, self._clock = job, cards, clock
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
-        self._started, self._began = clock.now(), clock.elapsed_s()
+        self._facts, self._began = _run_facts(job, cards, clock), clock.elapsed_s()
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
@@ -136,18 +102,12 @@ class SpooledWriter:
                 self._spool.add(batch)
 
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
-        """What the run left behind."""
-        job = self.job
+        """What the report is built from."""
         return RunRecord(
-            id=evaluation_id(self._started, job, self._cards),
-            suite=job.suite,
-            started_at=format_time(self._started),
+            self._facts,
             finished_at=format_time(self._clock.now()),
             duration_s=seconds_since(self._began, self._clock),
-            seed=job.seed,
-            tool_version=__version__,
-            samples=job.plan.dataset,
-            repetitions=job.plan.repetitions,
+            samples=self.job.plan.dataset,
             cards=self._cards,
             executions=self._spool,
             stopped=stopped,
@@ -166,14 +126,17 @@ class StoredWriter:
         job: What is run.
         run: The stored run.
         backlog: What is left of it to do; None for everything.
+
+    Attributes:
+        remaining: What is left to do.
+        pending: Where answers that wait for their marks are stored.
     """
 
     def __init__(self, job: Job, run: StoredRun, backlog: ResumeBacklog | None) -> None:
         self.job, self._run, self._store, self._backlog = job, run, run.store, backlog
-        self.token: str | None = run.token
-        self.before = PriorProgress() if backlog is None else backlog.progress
-        self.works: Iterable[WorkItem] | None = None if backlog is None else backlog.works(job.plan.dataset)
-        self.hold: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _HOLD_S)
+        everything = RemainingWork(token=run.token)
+        self.remaining = everything if backlog is None else backlog.remaining(job.plan.dataset, token=run.token)
+        self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
     def is_idle(self) -> bool:
@@ -206,15 +169,10 @@ class StoredWriter:
         if finished_at is None or not self.is_idle:
             finished_at, duration_s = run.now(), run.duration_s()
         return RunRecord(
-            id=row.id,
-            suite=row.suite,
-            started_at=row.started_at,
+            row,
             finished_at=finished_at,
             duration_s=duration_s,
-            seed=row.seed,
-            tool_version=row.tool_version,
             samples=self._samples(),
-            repetitions=row.repetitions,
             cards=row.scorings[0].cards,
             executions=self._executions(settled=True),
             stopped=stop_reason(row.facts) if self.is_idle else stopped,
@@ -254,10 +212,20 @@ class StoredWriter:
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def _definition(job: Job, cards: Sequence[MetricCard], store: Store, *, started: datetime, order: str) -> RunDefinition:
+def _definition(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    plan = job.plan
-    facts = RunFacts(
+    facts = msgspec.structs.replace(
+        _run_facts(job, cards, clock),
+        identity=evaluation_identity(job, cards, order=order),
+        facts={**settings_facts(job), "token": new_token()},
+    )
+    return RunDefinition(facts, partial(_sample_facts, job), cards, partial(_shape_changes, job, store, order))
+
+
+def _run_facts(job: Job, cards: Sequence[MetricCard], clock: Clock) -> RunFacts:
+    """What is known of an evaluation when it begins, stored or not."""
+    plan, started = job.plan, clock.now()
+    return RunFacts(
         id=evaluation_id(started, job, cards),
         suite=job.suite,
         dataset=plan.dataset.name,
@@ -267,10 +235,7 @@ def _definition(job: Job, cards: Sequence[MetricCard], store: Store, *, started:
         samples=len(plan.dataset),
         started_at=format_time(started),
         tool_version=__version__,
-        identity=evaluation_identity(job, cards, order=order),
-        facts={**settings_facts(job), "token": new_token()},
     )
-    return RunDefinition(facts, partial(_sample_facts, job), cards, partial(_shape_changes, job, store, order))
 
 
 def _sample_facts(job: Job) -> Iterator[SampleFacts]:
