@@ -8,7 +8,7 @@ import time
 
 from rouge_score.rouge_scorer import RougeScorer
 
-from deemster.metrics.token_overlap import RougeL
+from deemster.metrics.rouge_and_token_f1 import RougeL
 from deemster.records import Output, Sample
 
 TURNS = 20

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from deemster.metrics.token_overlap import RougeL
+from deemster.metrics.rouge_and_token_f1 import RougeL
 from deemster.records import Output, Sample
 
 PEER = RougeScorer(["rougeL"], use_stemmer=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.metrics.token_overlap import TokenF1
+from deemster.metrics.rouge_and_token_f1 import TokenF1
 from deemster.records import Output, Sample
 
 answers = st.lists(

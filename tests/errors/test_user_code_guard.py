@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 
 
 def caught(error):
-    with Caught() as guard:
+    with UserCodeGuard() as guard:
         raise error
     return guard
 
@@ -44,11 +44,11 @@ def test_an_exception_whose_text_fails_is_told_anyway():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
 def test_interrupts_and_cancellation_pass_through(error):
-    with pytest.raises(type(error)), Caught():
+    with pytest.raises(type(error)), UserCodeGuard():
         raise error
 
 
 def test_where_nothing_was_raised_there_is_no_message():
-    with Caught() as guard:
+    with UserCodeGuard() as guard:
         pass
     assert (guard.error, guard.message) == (None, "")

@@ -10,8 +10,8 @@ from deemster.metrics.bleu_and_chrf import Bleu, Chrf
 from deemster.metrics.metric_spec import Spec, parse_spec
 from deemster.metrics.regex_match import Regex
 from deemster.metrics.retrieval_metrics import RetrievalMrr, RetrievalNdcgAtK, RetrievalPrecisionAtK
+from deemster.metrics.rouge_and_token_f1 import RougeL, TokenF1
 from deemster.metrics.text_match import ContainsAll, ExactMatch, LengthWithin, Levenshtein
-from deemster.metrics.token_overlap import RougeL, TokenF1
 
 EXAMPLES = [
     (ExactMatch(), "exact-match"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deemster.models import Budget, FakeEmbedding, ModelFailure, Price
 from deemster.records import Embed, NoAnswer, Usage, Vectors
-from deemster.records.usage import added
+from deemster.records.usage import sum_usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import gateway
 
@@ -110,7 +110,7 @@ def test_what_a_batch_used_is_shared_out_exactly():
         Counting(), ("aaaa", "b"), ("c",), ("aaaa",), settings={"prices": {"e": Price(Decimal(1))}}
     )
     usages = [reply.usage for reply in replies]
-    total = added(usages)
+    total = sum_usage(usages)
     assert (total.calls, total.cached_calls, total.prompt_tokens) == (1, 1, 6)
     assert total.cost_usd == Decimal("0.000006")
     assert (usages[2].calls, usages[2].cached_calls) == (0, 1)

@@ -10,7 +10,7 @@ import pytest
 from deemster.models import Budget, Cache, FakeEmbedding, ModelFailure, Price
 from deemster.models.budget import UsageBound
 from deemster.records import Embed, NoAnswer, Usage, Vectors
-from deemster.records.usage import added
+from deemster.records.usage import sum_usage
 from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
 
@@ -125,7 +125,7 @@ def test_the_parts_of_a_call_for_vectors_add_up_to_it():
     replies = embedded(client, GROUPS, settings={"batch": 2})
     distinct = {call.id: call.usage for reply in replies for call in reply.calls}
     assert len(distinct) == 5
-    total = added(distinct.values())
+    total = sum_usage(distinct.values())
     assert (total.calls, total.prompt_tokens) == (len(client.asked), 10 * 5 + len(client.asked))
     assert total.cost_usd == Decimal("0.01") * len(client.asked)
     # Texts that several ask for are the same part for each of them.

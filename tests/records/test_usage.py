@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Usage
-from deemster.records.usage import added, divided
+from deemster.records.usage import divide_usage, sum_usage
 
 COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
 counts = st.none() | st.integers(0, 10**12)
@@ -28,7 +28,7 @@ usages = st.builds(
 
 @given(usages, st.integers(1, 40))
 def test_the_parts_of_a_usage_add_up_to_it_exactly(usage, parts):
-    shares = divided(usage, parts)
+    shares = divide_usage(usage, parts)
     assert len(shares) == parts
     for name in ("calls", "cached_calls", *COUNTS):
         found = [getattr(share, name) for share in shares]
@@ -40,7 +40,7 @@ def test_the_parts_of_a_usage_add_up_to_it_exactly(usage, parts):
 
 @given(usages, st.integers(1, 40))
 def test_added_parts_say_what_the_whole_said(usage, parts):
-    whole = added(divided(usage, parts))
+    whole = sum_usage(divide_usage(usage, parts))
     for name in ("calls", "cached_calls", *COUNTS, "model"):
         assert getattr(whole, name) == getattr(usage, name)
     if usage.calls:
@@ -52,7 +52,7 @@ def test_added_parts_say_what_the_whole_said(usage, parts):
 
 @given(usages, st.integers(2, 40))
 def test_parts_differ_by_one_at_most(usage, parts):
-    shares = divided(usage, parts)
+    shares = divide_usage(usage, parts)
     for name in ("calls", *COUNTS):
         found = [getattr(share, name) for share in shares if getattr(share, name) is not None]
         assert not found or max(found) - min(found) <= 1
@@ -60,7 +60,7 @@ def test_parts_differ_by_one_at_most(usage, parts):
 
 @given(st.lists(usages, max_size=6))
 def test_a_count_that_nobody_reported_stays_unknown(every):
-    whole = added(every)
+    whole = sum_usage(every)
     if not every:
         assert whole is None
         return
@@ -71,23 +71,23 @@ def test_a_count_that_nobody_reported_stays_unknown(every):
 
 def test_money_is_unknown_where_one_call_that_was_made_has_no_price():
     paid, unknown, cached = Usage(cost_usd=Decimal("0.5")), Usage(), Usage(calls=0, cached_calls=1)
-    assert added([paid, unknown]).cost_usd is None
-    assert added([paid, cached]).cost_usd == Decimal("0.5")
-    assert added([paid, paid, cached]).cost_usd == Decimal(1)
+    assert sum_usage([paid, unknown]).cost_usd is None
+    assert sum_usage([paid, cached]).cost_usd == Decimal("0.5")
+    assert sum_usage([paid, paid, cached]).cost_usd == Decimal(1)
 
 
 def test_nothing_is_divided_into_nothing():
-    assert divided(None, 3) == [None, None, None]
-    assert divided(Usage(), 0) == []
+    assert divide_usage(None, 3) == [None, None, None]
+    assert divide_usage(Usage(), 0) == []
 
 
 def test_the_models_of_a_panel_are_named_together():
-    both = added([Usage(model="b", cost_usd=1), Usage(model="a", cost_usd=2)])
+    both = sum_usage([Usage(model="b", cost_usd=1), Usage(model="a", cost_usd=2)])
     assert (both.model, both.cost_usd) == ("a + b", 3)
 
 
 def test_models_that_are_added_again_and_again_are_named_once():
-    total = added([Usage(model="a"), Usage(model="b")])
+    total = sum_usage([Usage(model="a"), Usage(model="b")])
     for _ in range(5):
-        total = added([total, Usage(model="b"), Usage(model="a")])
+        total = sum_usage([total, Usage(model="b"), Usage(model="a")])
     assert total.model == "a + b"

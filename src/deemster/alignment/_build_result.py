@@ -44,7 +44,7 @@ from deemster.alignment.result_models import (
     ScoreLimits,
     SliceMetrics,
 )
-from deemster.errors import listing, visible
+from deemster.errors import list_names, visible
 from deemster.stats import confusion_tables as tables
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import Correlation, kendall, spearman
@@ -457,7 +457,7 @@ def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
     scarce = [key for key, one in every.items() if one.estimate is not None and one.n_bootstrap < fewest]
     if not scarce:
         return []
-    names = listing(sorted({str(key[-1]) for key in scarce}), limit=5)
+    names = list_names(sorted({str(key[-1]) for key in scarce}), limit=5)
     share = f"{len(scarce)} of {len(every)} numbers are undefined in more than 5 % of the replicates"
     return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
 
@@ -469,7 +469,7 @@ def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: lis
     elif len(np.unique(panel.true)) <= 2:
         found.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
     if degenerate:
-        names = listing((visible(name, limit=60) for name in degenerate), limit=10)
+        names = list_names((visible(name, limit=60) for name in degenerate), limit=10)
         found.append(f"degenerate: one class only, so no kappa, on {names}.")
     if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.scale.largest:
         found.append("constant-shift: every predicted score differs from the true one by the same amount.")

@@ -16,7 +16,7 @@ from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictC
 from deemster.datasets import Derived, RubricDataset, Votes, derive, with_truth
 from deemster.datasets.join_ground_truth import overruled
 from deemster.datasets.judge_selection import seated
-from deemster.errors import InputError, Issue, counted, did_you_mean, listing, visible
+from deemster.errors import InputError, Issue, did_you_mean, list_names, plural, visible
 from deemster.formats.json_values import kind_of
 from deemster.rubrics import Criterion
 
@@ -202,7 +202,7 @@ def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -
     fewer, dropped = seated(votes, frozenset(judges))
     if dropped:
         warnings.append(
-            f"recorded-dropped: what was recorded on {counted(dropped, 'item')} is the whole panel's; it is derived "
+            f"recorded-dropped: what was recorded on {plural(dropped, 'item')} is the whole panel's; it is derived "
             "from the votes of the chosen judges."
         )
     return fewer
@@ -215,22 +215,22 @@ def _join_truth(votes: Votes, dataset: RubricDataset, warnings: list[str]) -> tu
     extra = sorted(voted.difference(known))
     if missing:
         warnings.append(
-            f"missing-items: {counted(len(missing), 'item')} of the dataset without votes: {_list_names(missing)}."
+            f"missing-items: {plural(len(missing), 'item')} of the dataset without votes: {_list_names(missing)}."
         )
     if extra:
         warnings.append(
-            f"extra-items: {counted(len(extra), 'item')} of the votes not in the dataset: {_list_names(extra)}."
+            f"extra-items: {plural(len(extra), 'item')} of the votes not in the dataset: {_list_names(extra)}."
         )
     joined = with_truth(votes, dataset)
     differing, others = overruled(votes, joined)
     if differing:
-        which = f"{counted(differing, 'label')} of the votes on {counted(len(others), 'item')}"
+        which = f"{plural(differing, 'label')} of the votes on {plural(len(others), 'item')}"
         warnings.append(f"other-truth: {which} differ from the dataset: {_list_names(others)}; the dataset's count.")
     return joined, voted.intersection(known)
 
 
 def _list_names(names: Iterable[str]) -> str:
-    return listing((visible(name, limit=60) for name in names), limit=5)
+    return list_names((visible(name, limit=60) for name in names), limit=5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,8 +300,8 @@ def _require_items(used: int, labelled: int, shared: int) -> None:
     if not shared:
         raise InputError("The votes and the dataset have no item in common: ids match nowhere.")
     if not labelled:
-        raise InputError(f"No item has ground truth ({counted(shared, 'item')} looked at), so nothing can be compared.")
-    raise InputError(f"Every labelled item failed to be graded ({counted(labelled, 'item')}); nothing can be compared.")
+        raise InputError(f"No item has ground truth ({plural(shared, 'item')} looked at), so nothing can be compared.")
+    raise InputError(f"Every labelled item failed to be graded ({plural(labelled, 'item')}); nothing can be compared.")
 
 
 def _block_rows(votes: Votes, item_index: Indices, errored: NDArray[np.bool_]) -> list[_BlockRows]:
@@ -431,12 +431,12 @@ def _abstained(column: CriterionColumn) -> bool:
 def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int) -> list[str]:
     found = []
     if unlabelled:
-        found.append(f"no-truth: {counted(unlabelled, 'item')} without ground truth left out.")
+        found.append(f"no-truth: {plural(unlabelled, 'item')} without ground truth left out.")
     if errored := sum(len(part.errored) for part in parts):
-        found.append(f"errored-items: grading failed on {counted(errored, 'labelled item')}; in coverage only.")
+        found.append(f"errored-items: grading failed on {plural(errored, 'labelled item')}; in coverage only.")
     failed = sum(int(((column.final < FAILED_BELOW) & (column.truth >= 0)).sum()) for column in labelled.columns)
     if failed:
-        found.append(f"failed-cells: every call failed on {counted(failed, 'labelled cell')} of other items; left out.")
+        found.append(f"failed-cells: every call failed on {plural(failed, 'labelled cell')} of other items; left out.")
     ties = differing = 0
     for part in parts:
         block, facts = labelled.votes.blocks[part.block], labelled.derived[part.block]
@@ -446,10 +446,10 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
         other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
         differing += int((other_verdict | other_score).sum())
     if ties:
-        found.append(f"no-consensus: annotators are tied on {counted(ties, 'cell')}; unlabelled there.")
+        found.append(f"no-consensus: annotators are tied on {plural(ties, 'cell')}; unlabelled there.")
     if differing:
         found.append(
-            f"recorded-final: on {counted(differing, 'item')} what was recorded differs from what the votes give; "
+            f"recorded-final: on {plural(differing, 'item')} what was recorded differs from what the votes give; "
             "the record is used."
         )
     if labelled.mixed_rubrics:
@@ -487,7 +487,7 @@ def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
     warnings = labelled.warnings
     if len(numbers) < FEWEST_CLUSTERS:
-        few = counted(len(numbers), "cluster")
+        few = plural(len(numbers), "cluster")
         warnings = (*warnings, f"few-clusters: {few} only; intervals from fewer than {FEWEST_CLUSTERS} are too narrow.")
     return replace(labelled, clusters=clusters, warnings=warnings)
 

@@ -12,7 +12,7 @@ from deemster.alignment._labelled_votes import HasVotes, read_labelled_votes
 from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses
 from deemster.alignment.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes
-from deemster.errors import InputError, counted, did_you_mean, visible
+from deemster.errors import InputError, did_you_mean, plural, visible
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator, alternative_annotator_test
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
 
@@ -57,7 +57,7 @@ def annotator_tests(
         raise InputError(f"There is no judge {visible(judge, limit=60)!r} among the votes. {known}")
     annotators = read_annotators(votes)
     if len(annotators.names) < _FEWEST:
-        found = counted(len(annotators.names), "annotator")
+        found = plural(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
     tests = {}
     for column in votes.columns:

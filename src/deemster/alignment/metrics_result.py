@@ -31,7 +31,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.alignment.result_summary import summary_text
 from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
-from deemster.errors import Issue, ReportError, counted, did_you_mean, listing
+from deemster.errors import Issue, ReportError, did_you_mean, list_names, plural
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import kind_of
@@ -169,8 +169,8 @@ class MetricsResult(
     def __repr__(self) -> str:
         accuracy = "n/a" if self.criterion_accuracy is None else f"{self.criterion_accuracy:.4f}"
         kappa = "n/a" if self.mean_kappa is None else f"{self.mean_kappa:.4f}"
-        criteria = counted(self.n_criteria, "criterion") if self.n_criteria == 1 else f"{self.n_criteria:,} criteria"
-        return f"<MetricsResult: {counted(self.n_items, 'item')}, {criteria}, accuracy {accuracy}, mean kappa {kappa}>"
+        criteria = plural(self.n_criteria, "criterion") if self.n_criteria == 1 else f"{self.n_criteria:,} criteria"
+        return f"<MetricsResult: {plural(self.n_items, 'item')}, {criteria}, accuracy {accuracy}, mean kappa {kappa}>"
 
 
 def _shape_issues(value: Any, where: str) -> list[Issue]:
@@ -189,7 +189,7 @@ def _shape_issues(value: Any, where: str) -> list[Issue]:
         if key not in fields
     ]
     if missing := [name for name in fields if name in required and name not in value]:
-        issues.append(Issue(f"The result is not whole; missing: {listing(missing)}.", where))
+        issues.append(Issue(f"The result is not whole; missing: {list_names(missing)}.", where))
     return issues
 
 

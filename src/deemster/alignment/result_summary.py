@@ -19,7 +19,7 @@ from deemster.alignment.result_models import (
     NominalCriterionMetrics,
     OrdinalCriterionMetrics,
 )
-from deemster.errors import counted, visible
+from deemster.errors import plural, visible
 from deemster.stats.systematic_bias import BiasResult
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def _head(result: MetricsResult) -> Iterator[str]:
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     yield "JUDGE ALIGNMENT"
     yield (
-        f"  {counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, "
-        f"{counted(result.n_judges, 'judge')}, {counted(result.n_samples, 'pair')}"
+        f"  {plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, "
+        f"{plural(result.n_judges, 'judge')}, {plural(result.n_samples, 'pair')}"
     )
     yield f"  CANNOT_ASSESS: {result.cannot_assess_mode}; NA: {result.na_mode}"
     if result.warnings:
-        yield f"  {counted(len(result.warnings), 'warning')}:"
+        yield f"  {plural(len(result.warnings), 'warning')}:"
         for warning in result.warnings:
             yield from _wrap(warning, indent="    ")
 
@@ -131,7 +131,7 @@ def _criterion_level(result: MetricsResult) -> Iterator[str]:
             entries.append(("  judge abstains", format_percent(cover.judge_abstain_rate), ""))
             entries.append(("  people abstain", format_percent(cover.gt_abstain_rate), ""))
         if cover.n_errored:
-            entries.append(("  errored", format_percent(cover.error_rate), counted(cover.n_errored, "pair")))
+            entries.append(("  errored", format_percent(cover.error_rate), plural(cover.n_errored, "pair")))
     yield from _facts(entries)
     if result.n_binary_criteria:
         yield from _wrap(PHI_NOTE)
@@ -191,7 +191,7 @@ def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:
 def _intervals(result: MetricsResult, drawn: BootstrapResults) -> Iterator[str]:
     level = format_number(drawn.confidence_level * 100, places=1).removesuffix(".0")
     how = (
-        f"{level} %, {drawn.method}, {counted(drawn.n_bootstrap, 'replicate')} drawn by {drawn.unit}, seed {drawn.seed}"
+        f"{level} %, {drawn.method}, {plural(drawn.n_bootstrap, 'replicate')} drawn by {drawn.unit}, seed {drawn.seed}"
     )
     yield from _wrap(how)
     rows = []

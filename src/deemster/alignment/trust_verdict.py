@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.alignment.number_format import count_criteria, format_number, format_percent
 from deemster.alignment.result_models import AnyCriterion, OrdinalCriterionMetrics
-from deemster.errors import counted
+from deemster.errors import plural
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -74,7 +74,7 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
     if floor < SUBSTANTIAL:
         yield f"moderate: {measured}, below {SUBSTANTIAL}"
     if result.n_items < ENOUGH_ITEMS:
-        yield f"few-items: {counted(result.n_items, 'item')} only"
+        yield f"few-items: {plural(result.n_items, 'item')} only"
     if any(warning.startswith("few-clusters:") for warning in result.warnings):
         yield "few-clusters: there are few clusters"
     if weak:

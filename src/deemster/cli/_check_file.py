@@ -14,7 +14,7 @@ from deemster.alignment.number_format import count_criteria
 from deemster.cli._console import warn
 from deemster.cli._load_suite_job import Overrides, job_of_suite
 from deemster.datasets import Dataset, RubricDataset, Votes
-from deemster.errors import InputError, counted
+from deemster.errors import InputError, plural
 from deemster.formats import Reading, format_of, read_document
 from deemster.formats.read_file import FORMATS
 from deemster.records import Sample
@@ -90,14 +90,14 @@ def _dataset(file: str) -> str:
     for warning in dataset.warnings:
         warn(warning)
     tags = {tag for sample in dataset for tag in sample.tags}
-    again = f"; {counted(len(dataset.duplicates), 'group')} of equal rows" if dataset.duplicates else ""
-    counts = f"{counted(len(dataset), 'sample')}, {counted(len(tags), 'tag')}"
+    again = f"; {plural(len(dataset.duplicates), 'group')} of equal rows" if dataset.duplicates else ""
+    counts = f"{plural(len(dataset), 'sample')}, {plural(len(tags), 'tag')}"
     return f"dataset `{dataset.name}`, {counts}{again}; fingerprint {dataset.fingerprint}"
 
 
 def _outputs(file: str) -> str:
     saved = SavedOutputs.load(file)
-    return f"saved outputs of {counted(len(saved), 'sample')}, {counted(saved.repetitions, 'repetition')}"
+    return f"saved outputs of {plural(len(saved), 'sample')}, {plural(saved.repetitions, 'repetition')}"
 
 
 def _suite(file: str) -> str:
@@ -118,15 +118,15 @@ def _suite(file: str) -> str:
         aggregates = job.aggregator is not None
         check_gate_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
     return (
-        f"suite `{job.suite}`, {counted(len(plan.dataset), 'sample')} x {plan.repetitions}, "
-        f"{counted(len(plan.metrics), 'metric')}, "
-        f"{counted(rules, 'gate rule')}"
+        f"suite `{job.suite}`, {plural(len(plan.dataset), 'sample')} x {plan.repetitions}, "
+        f"{plural(len(plan.metrics), 'metric')}, "
+        f"{plural(rules, 'gate rule')}"
     )
 
 
 def _report(file: str) -> str:
     report = load_report(file)
-    counts = f"{counted(report.totals.samples, 'sample')}, {counted(report.totals.metrics, 'metric')}"
+    counts = f"{plural(report.totals.samples, 'sample')}, {plural(report.totals.metrics, 'metric')}"
     return f"report of run {report.run.id}, {counts}"
 
 
@@ -138,21 +138,21 @@ def _rubric(file: str) -> str:
 def _rubric_dataset(file: str) -> str:
     dataset = RubricDataset.load(file)
     labelled = sum(item.ground_truth is not None or bool(item.annotations) for item in dataset.items)
-    counts = f"{counted(len(dataset.items), 'item')}, {labelled:,} labelled"
+    counts = f"{plural(len(dataset.items), 'item')}, {labelled:,} labelled"
     return f"rubric dataset{_quote_name(dataset.name)}, {counts}; fingerprint {dataset.fingerprint}"
 
 
 def _votes(file: str) -> str:
     votes = Votes.load(file)
     labelled = sum(int(block.labelled.sum()) for block in votes.blocks)
-    counts = f"{counted(len(votes.ids), 'item')}, {counted(len(votes.judges), 'judge')}, {labelled:,} labelled"
+    counts = f"{plural(len(votes.ids), 'item')}, {plural(len(votes.judges), 'judge')}, {labelled:,} labelled"
     return f"votes{_quote_name(votes.name)}, {counts}"
 
 
 def _alignment(file: str) -> str:
     result = MetricsResult.from_file(file)
-    counts = f"{counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
-    return f"result of alignment, {counts}, {counted(result.n_samples, 'pair')}"
+    counts = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
+    return f"result of alignment, {counts}, {plural(result.n_samples, 'pair')}"
 
 
 def _quote_name(name: str | None) -> str:
@@ -164,7 +164,7 @@ def _run(file: str) -> str:
 
     runs = check_run_file(Path(file))
     samples = sum(run.samples for run in runs)
-    return f"run file, {counted(len(runs), 'run')}, {counted(samples, 'sample')}"
+    return f"run file, {plural(len(runs), 'run')}, {plural(samples, 'sample')}"
 
 
 # How much of a line is read to find out what a file is: the header of a long rubric fits.

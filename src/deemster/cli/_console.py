@@ -157,9 +157,9 @@ def _format_duration(seconds: float) -> str:
 
 def _model_use(state: Progress) -> list[str]:
     """What the models have used so far, and how many requests their limits let through at the moment."""
-    from deemster.records.usage import added
+    from deemster.records.usage import sum_usage
 
-    spent = added(usage for usage in state.spent.values() if usage is not None)
+    spent = sum_usage(usage for usage in state.spent.values() if usage is not None)
     parts = []
     if spent is not None:
         counts = (spent.prompt_tokens, spent.completion_tokens)

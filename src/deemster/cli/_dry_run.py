@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.models.call_context import PlannedCalls
 from deemster.runs.evaluation_job import Job
 from deemster.runs.model_access import open_gateway, rehearse
@@ -29,7 +29,7 @@ def print_planned_calls(planned: Mapping[str, PlannedCalls]) -> None:
     if len(called) > 1:
         costs = [plan.cost_usd for plan in called.values() if plan.cost_usd is not None]
         total = f"about ${sum(costs):.4f}" if len(costs) == len(called) else "price unknown"
-        click.echo(f"all: {counted(sum(plan.calls for plan in called.values()), 'request')}, {total}")
+        click.echo(f"all: {plural(sum(plan.calls for plan in called.values()), 'request')}, {total}")
     click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
     click.echo("Requests after the first round of a script are not counted.")
 
@@ -43,4 +43,4 @@ async def _plan_calls(job: Job) -> Mapping[str, PlannedCalls]:
 def _describe(plan: PlannedCalls) -> str:
     price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
     tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
-    return f"{counted(plan.calls, 'request')}, {tokens}, {price}"
+    return f"{plural(plan.calls, 'request')}, {tokens}, {price}"

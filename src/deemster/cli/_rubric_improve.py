@@ -10,7 +10,7 @@ import click
 
 from deemster.cli._console import note, show_progress, write_out
 from deemster.cli.options import ModelOptions, dry_run_option, file_option, model_options, quiet_option
-from deemster.errors import ExitCode, Issue, ReportError, RubricError, counted, visible
+from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
 if TYPE_CHECKING:
     from deemster.report.improvement_report import Improvement, WordingTrial
@@ -104,7 +104,7 @@ def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions
 
     found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
     print_planned_calls(found.planned)
-    wordings = counted(found.written, "wording")
+    wordings = plural(found.written, "wording")
     note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
 
 

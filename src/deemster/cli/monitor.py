@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._console import note, print_sections
 from deemster.cli.options import file_option, store_option, write_file
-from deemster.errors import ExitCode, counted, visible
+from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
@@ -69,7 +69,7 @@ def command(
     found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
     if found.n == found.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
-        note(f"None of {counted(found.n, 'record')} is scored by {by}.")
+        note(f"None of {plural(found.n, 'record')} is scored by {by}.")
         note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
     if json is not None:
         write_file(json, json_text(msgspec.to_builtins(found)) + "\n")

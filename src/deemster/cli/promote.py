@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._console import note
 from deemster.cli.options import open_run_store, store_option
-from deemster.errors import ConfigurationError, counted
+from deemster.errors import ConfigurationError, plural
 
 
 @click.command("promote", short_help="Turn failing records into golden samples for a person to complete.")
@@ -35,9 +35,9 @@ def command(
         found = promote_failures(
             opened, [opened.run(run)], to, name=name or Path(to).stem, metric=metric, ids=ids, limit=limit
         )
-    known = f"; {counted(found.known, 'record')} left out whose input is there already" if found.known else ""
+    known = f"; {plural(found.known, 'record')} left out whose input is there already" if found.known else ""
     if not found.ids:
         note(f"Nothing to promote{known}.")
         return
-    note(f"{counted(len(found.ids), 'sample')} written to {to}{known}.")
+    note(f"{plural(len(found.ids), 'sample')} written to {to}{known}.")
     note(f"Fill in each `expected_output` and remove the tag `{TAG}`.")

@@ -20,7 +20,7 @@ from deemster.cli.options import (
     report_options,
     store_option,
 )
-from deemster.errors import ConfigurationError, ExitCode, StoreError, counted, did_you_mean
+from deemster.errors import ConfigurationError, ExitCode, StoreError, did_you_mean, plural
 
 if TYPE_CHECKING:
     from deemster.records import Metric
@@ -116,7 +116,7 @@ def _write_and_print(rescoring: Rescoring, store: Store, reports: ReportOptions 
         again = f"deemster report {report.run.id} --store {store.where}"
         code = write_and_print(report, shown, reports, quiet=quiet, again=again)
     elif rescoring.missing is None:
-        note(f"{report.run.id}: {counted(report.totals.executions, 'output')} marked")
+        note(f"{report.run.id}: {plural(report.totals.executions, 'output')} marked")
     if rescoring.missing is not None:
         note(f"incomplete: {rescoring.missing}. The same command goes on with it.")
         return ExitCode.INCOMPLETE

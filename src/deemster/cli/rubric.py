@@ -12,7 +12,7 @@ import click
 from deemster.cli._console import note, show_progress, warn, write_out
 from deemster.cli._rubric_improve import improve
 from deemster.cli.options import ModelOptions, file_option, model_options
-from deemster.errors import ExitCode, RubricError, counted, visible
+from deemster.errors import ExitCode, RubricError, plural, visible
 
 if TYPE_CHECKING:
     from deemster.rubrics.rubric_check import RubricIssue
@@ -109,10 +109,10 @@ def _lines(
         lines.append(f"    {visible(issue.suggestion)}")
     counts = Counter(issue.severity for issue in issues)
     criteria = "1 criterion" if len(rubric.criteria) == 1 else f"{len(rubric.criteria):,} criteria"
-    found = f"{counted(counts['warning'], 'warning')}, {counted(counts['hint'], 'hint')}" if issues else "nothing found"
+    found = f"{plural(counts['warning'], 'warning')}, {plural(counts['hint'], 'hint')}" if issues else "nothing found"
     lines.append(visible(f"{file}: {criteria}, {found}"))
     if examination is not None:
         missing = f", {examination.failed:,} without an answer" if examination.failed else ""
         cost = "" if examination.cost_usd is None else f", ${examination.cost_usd:.4f}"
-        lines.append(f"judged: {counted(examination.asked, 'question')}{missing}{cost}")
+        lines.append(f"judged: {plural(examination.asked, 'question')}{missing}{cost}")
     return lines

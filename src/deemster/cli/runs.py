@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from deemster.cli._console import format_table, note, warn, write_out
 from deemster.cli._date_arguments import Moment
 from deemster.cli.options import file_option, open_run_store, store_option, write_file
-from deemster.errors import LeaseError, StoreError, counted, visible
+from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
     from deemster.store import LeaseOwner, RunRow, Store
@@ -96,7 +96,7 @@ def remove(*, runs: tuple[str, ...], yes: bool, store: str) -> None:
             return
         for run_id in found:
             opened.remove(run_id)
-    note(f"removed {counted(len(found), 'run')}")
+    note(f"removed {plural(len(found), 'run')}")
 
 
 def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
@@ -114,7 +114,7 @@ def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     lost = [(visible(run_id, limit=_LONGEST), "-", "-", "-", "damaged", "-") for run_id, run in runs.items() if not run]
     note(format_table(_HEAD, [*(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
     try:
-        agreed = click.confirm(f"Remove {counted(len(runs), 'run')}?", err=True)
+        agreed = click.confirm(f"Remove {plural(len(runs), 'run')}?", err=True)
     except click.Abort:
         note("")
         raise click.UsageError("Nothing was removed, since nobody answered. Say `--yes` where these may go.") from None
@@ -204,7 +204,7 @@ def _write_json(value: Any, file: str) -> None:
 def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) -> str:
     from deemster.formats.canonical_json import json_text
 
-    sized = f"{counted(run.samples, 'sample')} x {counted(run.repetitions, 'repetition')}"
+    sized = f"{plural(run.samples, 'sample')} x {plural(run.repetitions, 'repetition')}"
     facts = [
         ("run", run.id),
         ("kind", run.kind),

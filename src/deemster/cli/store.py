@@ -12,7 +12,7 @@ from deemster.cli._console import note, warn, write_out
 from deemster.cli._date_arguments import Age
 from deemster.cli.options import open_run_store, store_option
 from deemster.cli.runs import confirm_removal
-from deemster.errors import ExitCode, counted, visible
+from deemster.errors import ExitCode, plural, visible
 
 if TYPE_CHECKING:
     from deemster.store.run_facts import RunStatus
@@ -67,12 +67,12 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
         ids = [row.id for row in rows]
         if to is not None:
             export_runs(opened, ids, Path(to))
-            note(f"wrote {counted(len(ids), 'run')} to {visible(to)}")
+            note(f"wrote {plural(len(ids), 'run')} to {visible(to)}")
         if parquet is not None:
             from deemster.store.parquet_export import export_parquet
 
             export_parquet(opened, ids, Path(parquet))
-            note(f"wrote {counted(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
+            note(f"wrote {plural(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
 
 
 @command.command("import", short_help="Take in the runs of a file.")
@@ -89,7 +89,7 @@ def take(*, files: tuple[str, ...], store: str) -> None:
     with open_run_store(store, create=True) as opened:
         for file in files:
             for taken in import_runs(opened, Path(file)):
-                said = "was here already" if taken.is_known else f"taken in, {counted(taken.samples, 'sample')}"
+                said = "was here already" if taken.is_known else f"taken in, {plural(taken.samples, 'sample')}"
                 write_out(f"{visible(taken.id)}: {said}\n")
 
 
@@ -117,7 +117,7 @@ def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes
             opened.remove(row.id)
         contents, size = reclaim_space(opened)
     freed = "" if size is None else f", {size / 2**20:,.1f} MiB given back"
-    note(f"removed {counted(len(rows), 'run')} and {counted(contents, 'sample content')} that nothing used{freed}")
+    note(f"removed {plural(len(rows), 'run')} and {plural(contents, 'sample content')} that nothing used{freed}")
 
 
 @command.command("verify", short_help="Look for damage, and say what is lost.")
@@ -136,6 +136,6 @@ def verify(*, store: str) -> None:
             write_out(f"{visible(str(damage))}\n")
         runs = len(opened.runs()) if not found else 0
     if found:
-        note(f"{counted(found, 'damage')} found in {visible(opened.where)}")
+        note(f"{plural(found, 'damage')} found in {visible(opened.where)}")
         sys.exit(ExitCode.GATE_FAILED)
-    write_out(visible(f"{opened.where}: {counted(runs, 'run')}, nothing is damaged.") + "\n")
+    write_out(visible(f"{opened.where}: {plural(runs, 'run')}, nothing is damaged.") + "\n")

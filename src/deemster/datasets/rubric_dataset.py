@@ -13,7 +13,7 @@ from msgspec import Meta
 from deemster.datasets.fingerprint import Canonical, digest, rfc8785
 from deemster.datasets.label_codebook import Codebook, consensus, read_codebook
 from deemster.datasets.rubric_items import Labels, RubricItem, Submission, check_item, item_dict
-from deemster.errors import DatasetError, Issue, RubricError, listing
+from deemster.errors import DatasetError, Issue, RubricError, list_names
 from deemster.formats.document import Reading
 from deemster.formats.item_files import (
     ITEMS,
@@ -120,7 +120,9 @@ class RubricDataset:
         if names != rubric.names and any(
             item.rubric is None and (item.ground_truth or item.annotations) for item in self
         ):
-            told = f"The labels are about the criteria {listing(names)}, and the rubric has {listing(rubric.names)}."
+            told = (
+                f"The labels are about the criteria {list_names(names)}, and the rubric has {list_names(rubric.names)}."
+            )
             raise DatasetError(Issue(f"{told} Both need the same, in one order.", file))
 
     def _take(self, file: ItemFile) -> None:

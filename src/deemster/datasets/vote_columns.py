@@ -14,7 +14,7 @@ import numpy as np
 from deemster.datasets.label_codebook import Codebook, consensus
 from deemster.datasets.votes import Block, Codes, Probability, Repeat
 from deemster.datasets.votes_format import FailureCell, VoteCell
-from deemster.errors import listing
+from deemster.errors import list_names
 from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
 from deemster.rubrics.criterion import MISSING
@@ -58,9 +58,9 @@ def _p_issue(book: Codebook, position: int, p: float | list[float]) -> str | Non
         return "is P(MET), a number from 0 to 1, not a list." if isinstance(p, list) else None
     labels = [criterion.labels[code] for code in criterion.scored]
     if not isinstance(p, list):
-        return f"is a list with a probability for each of {listing(labels)}, not {p!r:.40}."
+        return f"is a list with a probability for each of {list_names(labels)}, not {p!r:.40}."
     if len(p) != len(labels):
-        return f"has {len(p)} numbers; it needs one for each of {listing(labels)}."
+        return f"has {len(p)} numbers; it needs one for each of {list_names(labels)}."
     total = math.fsum(p)
     return None if abs(total - 1) <= SLACK else f"sums to {total:.6g}, not to 1."
 

@@ -35,7 +35,7 @@ from deemster.errors.exceptions import (
     VotesError,
     is_storage_failure,
 )
-from deemster.errors.message_text import counted, did_you_mean, listing, nearest, show_value, visible
+from deemster.errors.message_text import did_you_mean, list_names, nearest, plural, show_value, visible
 
 __all__ = [
     "ConfigurationError",
@@ -53,11 +53,11 @@ __all__ = [
     "StorageError",
     "StoreError",
     "VotesError",
-    "counted",
     "did_you_mean",
     "is_storage_failure",
-    "listing",
+    "list_names",
     "nearest",
+    "plural",
     "show_value",
     "visible",
 ]

@@ -66,16 +66,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error message about an unknown word: the nearest known one, else all of them."""
     names = list(known)
     guess = nearest(word, names)
-    return f"Did you mean `{guess}`?" if guess else f"Known: {listing(names)}."
+    return f"Did you mean `{guess}`?" if guess else f"Known: {list_names(names)}."
 
 
-def listing(names: Iterable[str], *, limit: int = 20) -> str:
+def list_names(names: Iterable[str], *, limit: int = 20) -> str:
     """Names in backticks, separated by commas, cut with a count."""
     every = list(names)
     shown = ", ".join(f"`{name}`" for name in every[:limit])
     return f"{shown} and {len(every) - limit} more" if len(every) > limit else shown
 
 
-def counted(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """A count and its noun, in the singular or plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,7 +8,7 @@ from typing import Self
 from deemster.errors.message_text import visible
 
 
-class Caught:
+class UserCodeGuard:
     """Holds what user code raised inside its ``with`` block; cancellation and interrupts pass through.
 
     A ``SystemExit`` counts as raised: user code must not end a run with an exit code of its own.
@@ -47,6 +47,6 @@ class Caught:
 
 
 def _text(error: BaseException) -> str:
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         return str(error)
     return f"(its text cannot be shown: {type(caught.error).__name__})"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deemster.errors import ConfigurationError, InputError, did_you_mean, listing
+from deemster.errors import ConfigurationError, InputError, did_you_mean, list_names
 from deemster.formats.document import Document, Reading
 from deemster.formats.strict_json import json_document, json_value
 
@@ -28,7 +28,7 @@ def format_of(path: str | Path, reading: Reading, *, known: Sequence[str], forma
     found = _EXTENSIONS.get(extension)
     if found not in known:
         shown = f"The extension `{extension}`" if extension else "A file without an extension"
-        reading.refuse(f"{shown} does not say how to read it. Known formats: {listing(known)}.")
+        reading.refuse(f"{shown} does not say how to read it. Known formats: {list_names(known)}.")
     return str(found)
 
 

@@ -33,7 +33,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta, inspect
 
-from deemster.errors import InputError, Issue, did_you_mean, listing, nearest
+from deemster.errors import InputError, Issue, did_you_mean, list_names, nearest
 from deemster.formats.document import DEPTH, in_order
 from deemster.formats.json_values import Path, is_json_key, kind_of, pointer, value_issues
 
@@ -303,8 +303,8 @@ class _Checker:
                 return
             keys = [key for branch in keyword for key in branch["required"]]
             given = [key for key in keys if key in value]
-            what = f"gives {listing(given)}" if given else "gives none"
-            yield path, f"{prefix}{_capital(_noun(schema))} has one of {listing(keys)}; this one {what}."
+            what = f"gives {list_names(given)}" if given else "gives none"
+            yield path, f"{prefix}{_capital(_noun(schema))} has one of {list_names(keys)}; this one {what}."
         else:
             yield path, self._sentence(kind, schema, keyword, value, name)
 
@@ -372,7 +372,9 @@ class _Checker:
         options = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
         if options:
             names = [f"`{one}`" for one in options if one is not None]
-            return _either(names) if len(names) < 3 else f"one of {listing(str(o) for o in options if o is not None)}"
+            return (
+                _either(names) if len(names) < 3 else f"one of {list_names(str(o) for o in options if o is not None)}"
+            )
         kind = schema.get("type")
         if kind in ("integer", "number"):
             return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)

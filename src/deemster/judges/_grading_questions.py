@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from deemster.errors import listing, visible
+from deemster.errors import list_names, visible
 from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._log_probabilities import VerdictProbabilities
 from deemster.judges.judge_panel import Seat
@@ -146,14 +146,14 @@ def _entry(
     name = visible(view.criterion.name, limit=60)
     if len(entries) != 1:
         count = f"{len(entries)} entries" if entries else "no entry"
-        hint = f" It names what is no criterion: {listing(strange, limit=3)}." if strange and not entries else ""
+        hint = f" It names what is no criterion: {list_names(strange, limit=3)}." if strange and not entries else ""
         return unreadable_reply(f"The reply has {count} for `{name}`; one was expected.{hint}")
     keys = ("criterion", "reason", "option" if view.order else "verdict")
     (entry,) = entries
     if entry.keys() != set(keys):
         odd = [visible(key, limit=40) for key in entry if key not in keys]
-        found = f"unknown keys: {listing(odd, limit=5)}" if odd else "not all keys"
-        return unreadable_reply(f"The entry for `{name}` has {found}. Expected are {listing(keys)}.")
+        found = f"unknown keys: {list_names(odd, limit=5)}" if odd else "not all keys"
+        return unreadable_reply(f"The entry for `{name}` has {found}. Expected are {list_names(keys)}.")
     try:
         return _verdict(entry, view, answer)
     except UnreadableReplyError as error:

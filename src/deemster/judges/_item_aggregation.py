@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import Judge
@@ -164,4 +164,4 @@ def _error(criteria: Sequence[CriterionGrading]) -> str | None:
         return None
     messages = Counter(vote.failure.message for each in criteria for vote in each.votes if vote.failure is not None)
     ((message, _),) = messages.most_common(1)
-    return f"Every call failed ({counted(messages.total(), 'call')}): {message}"
+    return f"Every call failed ({plural(messages.total(), 'call')}): {message}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 from deemster.formats.document import Reading
 from deemster.formats.strict_yaml import yaml_document
 from deemster.judges._score_bands import Band, parse_bands
@@ -99,7 +99,7 @@ def _read(name: str) -> Preset:
     text = files(__package__).joinpath("prompts", "presets", file).read_text(encoding="utf-8")
     entries = yaml_document(text, Reading(file, error=ConfigurationError)).value
     if not isinstance(entries, dict) or set(entries) != set(KEYS):
-        raise ConfigurationError(f"A preset has {listing(KEYS)}; {file} has others.")
+        raise ConfigurationError(f"A preset has {list_names(KEYS)}; {file} has others.")
     return Preset(
         name=name,
         about=entries["about"],
@@ -130,7 +130,7 @@ def check_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
         ConfigurationError: They are no list, name something unknown, or are none.
     """
     if isinstance(fields, (str, Mapping)) or not isinstance(fields, Sequence) or not fields:
-        raise ConfigurationError(f"`fields` of {metric} are some of {listing(FIELDS)}, not {show_value(fields)}.")
+        raise ConfigurationError(f"`fields` of {metric} are some of {list_names(FIELDS)}, not {show_value(fields)}.")
     for field in fields:
         if field not in FIELDS:
             raise ConfigurationError(

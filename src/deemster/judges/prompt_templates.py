@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 from deemster.records import Message
 
 # The line between the system message and the user message in a prompt file.
@@ -178,7 +178,7 @@ def check_template(template: Any, *, known: Collection[str], needed: Collection[
     lacking = [name for name in needed if name not in found]
     if lacking:
         hint = f"Write `{{{{{lacking[0]}}}}}` where it belongs."
-        raise ConfigurationError(f"`template` of {metric} has no place for {listing(lacking)}. {hint}")
+        raise ConfigurationError(f"`template` of {metric} has no place for {list_names(lacking)}. {hint}")
     return template
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from deemster.errors import InputError, listing, visible
+from deemster.errors import InputError, list_names, visible
 from deemster.formats.canonical_json import json_text
 from deemster.formats.document import Reading
 from deemster.formats.strict_json import json_document, json_value
@@ -89,10 +89,10 @@ def reply_entries(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
         raise
     for key in keys:
         if key not in entries:
-            raise UnreadableReplyError(f"The reply has no `{key}`; expected are {listing(keys)}.")
+            raise UnreadableReplyError(f"The reply has no `{key}`; expected are {list_names(keys)}.")
     if len(entries) > len(keys):
-        unknown = listing([visible(key, limit=40) for key in entries if key not in keys], limit=5)
-        raise UnreadableReplyError(f"The reply has unknown keys: {unknown}. Expected are {listing(keys)}.")
+        unknown = list_names([visible(key, limit=40) for key in entries if key not in keys], limit=5)
+        raise UnreadableReplyError(f"The reply has unknown keys: {unknown}. Expected are {list_names(keys)}.")
     return entries
 
 
@@ -150,7 +150,7 @@ def choice_entry(entries: Mapping[str, Any], key: str, known: Iterable[str]) -> 
     value = entries[key]
     options = tuple(known)
     if type(value) is not str or value not in options:
-        raise UnreadableReplyError(f"`{key}` is one of {listing(options)}, not {_json_text(value)}.")
+        raise UnreadableReplyError(f"`{key}` is one of {list_names(options)}, not {_json_text(value)}.")
     return value
 
 

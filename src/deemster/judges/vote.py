@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.records import Call, Usage
 from deemster.records.marks import Cause
-from deemster.records.usage import added
+from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import FAILURES, VERDICTS
 
@@ -140,4 +140,4 @@ def verdict_fields(criterion: Criterion, code: int) -> dict[str, Any]:
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
     """The sum of usages; None stands for no usage."""
-    return added(usage for usage in usages if usage is not None)
+    return sum_usage(usage for usage in usages if usage is not None)

@@ -33,7 +33,7 @@ _FILES = {
         "Levenshtein",
         "StartsWith",
     ),
-    "deemster.metrics.token_overlap": ("RougeL", "TokenF1"),
+    "deemster.metrics.rouge_and_token_f1": ("RougeL", "TokenF1"),
     "deemster.metrics.trajectory_metrics": (
         "ApprovalGated",
         "NoPendingApprovals",

@@ -19,6 +19,8 @@ from deemster.metrics.retrieval_metrics import RetrievalNdcgAtK as RetrievalNdcg
 from deemster.metrics.retrieval_metrics import RetrievalPrecisionAtK as RetrievalPrecisionAtK
 from deemster.metrics.retrieval_metrics import RetrievalRecallAtK as RetrievalRecallAtK
 from deemster.metrics.retrieval_metrics import RetrievalRPrecision as RetrievalRPrecision
+from deemster.metrics.rouge_and_token_f1 import RougeL as RougeL
+from deemster.metrics.rouge_and_token_f1 import TokenF1 as TokenF1
 from deemster.metrics.semantic_similarity import BertscoreLike as BertscoreLike
 from deemster.metrics.semantic_similarity import CosineEmbedding as CosineEmbedding
 from deemster.metrics.text_match import Contains as Contains
@@ -28,8 +30,6 @@ from deemster.metrics.text_match import ExactMatch as ExactMatch
 from deemster.metrics.text_match import LengthWithin as LengthWithin
 from deemster.metrics.text_match import Levenshtein as Levenshtein
 from deemster.metrics.text_match import StartsWith as StartsWith
-from deemster.metrics.token_overlap import RougeL as RougeL
-from deemster.metrics.token_overlap import TokenF1 as TokenF1
 from deemster.metrics.trajectory_metrics import ApprovalGated as ApprovalGated
 from deemster.metrics.trajectory_metrics import NoPendingApprovals as NoPendingApprovals
 from deemster.metrics.trajectory_metrics import StepsBelow as StepsBelow

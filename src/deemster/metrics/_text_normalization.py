@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 
 STEPS = ("nfc", "casefold", "strip")
 _WORD = re.compile(r"[^\W_]+")
@@ -32,7 +32,7 @@ def parse_normalize_option(option: Any) -> tuple[str, ...]:
         return STEPS
     steps = (option,) if isinstance(option, str) else option
     if not isinstance(steps, Sequence):
-        raise ConfigurationError(f"`normalize` is true or a list of {listing(STEPS)}, not {show_value(option)}.")
+        raise ConfigurationError(f"`normalize` is true or a list of {list_names(STEPS)}, not {show_value(option)}.")
     for step in steps:
         if step not in STEPS:
             word = step if isinstance(step, str) else show_value(step)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 from deemster.metrics._expected_trajectory import output_trajectory
 from deemster.metrics.builtin_metric import UnscoredError, no_expected, output_text
 from deemster.records import Mark, MetricScore, Output, Sample, Unscored
@@ -225,12 +225,12 @@ def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str
     for parameter in parameters:
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             raise ConfigurationError(
-                f"The function of metric `{metric}` takes `{parameter}`; its arguments are named: {listing(ARGUMENTS)}."
+                f"The function of metric `{metric}` takes `{parameter}`; it may take {list_names(ARGUMENTS)}."
             )
         if parameter.name not in ARGUMENTS:
             raise ConfigurationError(
                 f"The function of metric `{metric}` has the parameter `{parameter.name}`, which nothing is bound to. "
-                f"{did_you_mean(parameter.name, ARGUMENTS)} Allowed: {listing(ARGUMENTS)}."
+                f"{did_you_mean(parameter.name, ARGUMENTS)} Allowed: {list_names(ARGUMENTS)}."
             )
     positional = tuple(parameter.name for parameter in parameters if parameter.kind in _POSITIONAL)
     return positional, tuple(parameter.name for parameter in parameters if parameter.name not in positional)

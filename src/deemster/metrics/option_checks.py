@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from deemster.errors import ConfigurationError, did_you_mean, listing, show_value
+from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 
 # What a spec can carry after `@`, and every JSON reader holds exactly as an integer of 64 bits.
 LARGEST = 10**18 - 1
@@ -23,7 +23,7 @@ def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) 
         if value in known:
             return value
         raise ConfigurationError(f"`{option}` of {metric} knows no `{value}`. {did_you_mean(value, known)}")
-    raise ConfigurationError(f"`{option}` of {metric} is one of {listing(known)}, not {show_value(value)}.")
+    raise ConfigurationError(f"`{option}` of {metric} is one of {list_names(known)}, not {show_value(value)}.")
 
 
 def check_flag(value: Any, *, option: str, metric: str) -> bool:

@@ -17,7 +17,7 @@ from deemster.models.model_call import NO_SIZE, CallAnswer, ClientResult, ModelC
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, redact_answer
 from deemster.records import Answer, Ask, Call, NoAnswer
-from deemster.records.usage import cached
+from deemster.records.usage import cached_usage
 
 # An answer without a length limit counts as this many tokens in budgets and dry runs.
 UNLIMITED_TOKENS = 32_768
@@ -208,5 +208,5 @@ def _cache_hit(answer: Answer, call: Call | None = None) -> Answer:
         answer: The answer.
         call: The call of this run that it comes from; None where it comes from an earlier one.
     """
-    usage = cached(answer.usage if call is None else call.usage, model=answer.model)
+    usage = cached_usage(answer.usage if call is None else call.usage, model=answer.model)
     return msgspec.structs.replace(answer, usage=usage, call=call)

@@ -28,7 +28,7 @@ from deemster.models.model_call import (
 )
 from deemster.models.model_client import ModelFailure
 from deemster.records import Call, Embed, NoAnswer, Usage, Vectors
-from deemster.records.usage import added, cached, divided
+from deemster.records.usage import cached_usage, divide_usage, sum_usage
 
 KEPT_BYTES = 128 << 20
 Rows = npt.NDArray[np.float32]
@@ -173,8 +173,8 @@ class EmbeddingRole:
         if not self._counts_usage:
             return None
         if any(id(owner) in batch.shares for batch in batches):
-            return added([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
-        usage = cached(model=self._model)
+            return sum_usage([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
+        usage = cached_usage(model=self._model)
         self.caller.usage.add(usage)
         return usage
 
@@ -240,8 +240,8 @@ class EmbeddingRole:
             await self._fill(batch, batch.texts, spent, lost)
         finally:
             owners = [id(owner) for owner in batch.owners]
-            batch.shares = dict(zip(owners, divided(added(spent + lost), len(owners)), strict=True))
-            batch.lost = dict(zip(owners, divided(added(lost), len(owners)), strict=True))
+            batch.shares = dict(zip(owners, divide_usage(sum_usage(spent + lost), len(owners)), strict=True))
+            batch.lost = dict(zip(owners, divide_usage(sum_usage(lost), len(owners)), strict=True))
             for text in batch.texts:
                 del self._under_way[text]
                 if text not in batch.vectors and text not in batch.no_answers:
@@ -279,7 +279,7 @@ class EmbeddingRole:
     def _keep(self, batch: _Batch, texts: list[str], done: CallAnswer[Rows]) -> None:
         rows, model = done.value, done.usage.model
         batch.model = model
-        shares = divided(done.usage, len(texts)) if self._counts_usage else [None] * len(texts)
+        shares = divide_usage(done.usage, len(texts)) if self._counts_usage else [None] * len(texts)
         for text, row, share in zip(texts, rows, shares, strict=True):
             call = None if share is None else self._context.new_call(share)
             kept = self._remember(text, row.copy(), model, call)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deemster.errors import ConfigurationError, Issue, counted
+from deemster.errors import ConfigurationError, Issue, plural
 from deemster.records import Answer, Call, Usage
 
 _FLOATS = "<f4"
@@ -165,7 +165,7 @@ class Cache:
                 start += len(line)
         if unreadable:
             verb = "is" if unreadable == 1 else "are"
-            self.notes.append(f"{self.path}: {counted(unreadable, 'line')} cannot be read and {verb} passed over.")
+            self.notes.append(f"{self.path}: {plural(unreadable, 'line')} cannot be read and {verb} passed over.")
         if not line.endswith(b"\n"):
             self.notes.append(f"{self.path}: the last line is incomplete and is passed over.")
             return True

@@ -16,7 +16,7 @@ from deemster.models.budget import Budget, UsageBound
 from deemster.models.clock import Clock
 from deemster.models.price import Price
 from deemster.records import Call, NoAnswer, Usage
-from deemster.records.usage import added, tokens_of
+from deemster.records.usage import count_tokens, sum_usage
 
 _MOST_ISSUES = 1000
 _NOTHING = Decimal(0)
@@ -68,7 +68,7 @@ class UsageTotal:
     def total(self) -> Usage | None:
         """Everything counted so far; None where that is nothing."""
         total, recent = self._counted
-        return added(([] if total is None else [total]) + recent)
+        return sum_usage(([] if total is None else [total]) + recent)
 
 
 class CallContext:
@@ -139,7 +139,7 @@ class CallContext:
         if self.budget is not None and not self._first < stored.id <= self._last and stored.id not in self._paid:
             # An earlier process of this run was killed before the budget counted what it had paid for.
             self._paid.add(stored.id)
-            self.budget.charge(UsageBound(tokens_of(usage, 0), usage.cost_usd or _NOTHING))
+            self.budget.charge(UsageBound(count_tokens(usage, 0), usage.cost_usd or _NOTHING))
         return Call(stored.id, usage)
 
     def report_issue(self, message: str) -> None:

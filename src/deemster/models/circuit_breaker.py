@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deemster.errors import counted
+from deemster.errors import plural
 
 OPENS_AFTER = 20
 PROBES_EVERY_S = 30.0
@@ -38,7 +38,7 @@ class CircuitBreaker:
     @property
     def message(self) -> str:
         """Why calls are stopped."""
-        failed = f"{counted(self.failures, 'call')} in a row failed"
+        failed = f"{plural(self.failures, 'call')} in a row failed"
         return f"{self.endpoint} is not asked: {failed}, the last with: {self._last_failure}"
 
     def allows(self, now: float) -> bool:

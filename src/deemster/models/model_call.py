@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import CallContext, UsageTotal
 from deemster.models.circuit_breaker import CircuitBreaker
@@ -22,7 +22,7 @@ from deemster.models.retry_policy import Attempts, GiveUp, Retry
 from deemster.models.secret_redaction import Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import NoAnswer, Usage
-from deemster.records.usage import added, tokens_of
+from deemster.records.usage import count_tokens, sum_usage
 
 _V = TypeVar("_V")
 # These statuses complain about what the request holds; they say nothing about the endpoint.
@@ -188,8 +188,8 @@ class ModelCaller(Generic[_V]):
             usage = self._complete_usage(result.usage, result.model or self.role.model, latency_ms)
             if self.needs_size:
                 call.used = _budget_use(usage, bound)
-                unused = tokens - tokens_of(usage, tokens)
-            total = (added([*call.failed_usage, usage]) or usage) if call.failed_usage else usage
+                unused = tokens - count_tokens(usage, tokens)
+            total = (sum_usage([*call.failed_usage, usage]) or usage) if call.failed_usage else usage
             self.usage.add(total)
             return CallAnswer(result.value, total)
         finally:
@@ -197,7 +197,7 @@ class ModelCaller(Generic[_V]):
 
     async def _call_client(self, payload: Any, timeout_s: float) -> ClientResult[_V] | ModelFailure:
         limit = asyncio.timeout(timeout_s)
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             async with limit:
                 try:
                     return self._read(await self._send(payload), payload)
@@ -241,7 +241,7 @@ class ModelCaller(Generic[_V]):
         return self._end(call, "not_run", self._context.halted or self._circuit.message)
 
     def _end(self, call: _Call, cause: Any, message: str) -> CallFailure:
-        usage = added(call.failed_usage)
+        usage = sum_usage(call.failed_usage)
         self.usage.add(usage)
         return CallFailure(NoAnswer(cause=cause, message=message, usage=usage), call.failure)
 
@@ -323,7 +323,7 @@ def plausible_usage(usage: Usage) -> Usage:
 
 def _budget_use(usage: Usage, bound: UsageBound) -> UsageBound:
     """What a usage takes from a budget. What it does not report counts at the most."""
-    return UsageBound(tokens_of(usage, bound.tokens), bound.usd if usage.cost_usd is None else usage.cost_usd)
+    return UsageBound(count_tokens(usage, bound.tokens), bound.usd if usage.cost_usd is None else usage.cost_usd)
 
 
 def _is_asked_to_end() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.environment_variables import Keys, expanded, unset
 from deemster.formats.json_values import kind_of
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
@@ -258,7 +258,7 @@ class _Reader:
 
     def _made(self, name: str, found: Any, extra: Mapping[str, Any]) -> Any:
         """A client of the user's own; a class is made one with `extra`."""
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             client = found(**extra) if isinstance(found, type) else found
             as_role(name, client)
             return client

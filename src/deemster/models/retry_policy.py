@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.records import Cause
 
@@ -99,7 +99,7 @@ class Attempts:
 
     def give_up(self, failure: ModelFailure, reason: str = "") -> GiveUp:
         """The end of a call after its last failure."""
-        return GiveUp(CAUSES[failure.kind], f"{failure.message} ({counted(self.count, 'attempt')}{reason})")
+        return GiveUp(CAUSES[failure.kind], f"{failure.message} ({plural(self.count, 'attempt')}{reason})")
 
     def _backoff_s(self) -> float:
         # Full jitter: any time up to the bound, so that calls that failed together do not come back together.

@@ -11,7 +11,7 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 
 _T = TypeVar("_T")
 # Each that never came back holds its thread: enough of them, and the machine has no more.
@@ -98,7 +98,7 @@ class WorkerThreads:
     def _work(self, worker: _Worker) -> None:
         while (piece := worker.pieces.get()) is not None:
             result = None
-            with Caught(everything=True) as caught:
+            with UserCodeGuard(everything=True) as caught:
                 result = piece.context.run(piece.function, *piece.arguments)
             # Free again before anybody is told, so that the next call finds this thread.
             self._idle.append(worker)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from deemster.records.execution import Execution
 from deemster.records.model_requests import Answer, Reply, Vectors
-from deemster.records.usage import Call, Usage, added, cached, divided, tokens_of
+from deemster.records.usage import Call, Usage, cached_usage, count_tokens, divide_usage, sum_usage
 
 _calls = attrgetter("calls")
 
@@ -54,7 +54,7 @@ def with_calls(mark: _C, calls: Sequence[Call]) -> _C:
         mark: The mark or vote.
         calls: The calls, each with the part of its usage that falls to the mark.
     """
-    usage = added(call.usage for call in calls if call.usage is not None)
+    usage = sum_usage(call.usage for call in calls if call.usage is not None)
     kept = (Call(calls[0].id),) if len(calls) == 1 else tuple(calls)
     return _replaced(mark, usage, kept if any(call.id for call in kept) else ())
 
@@ -91,7 +91,7 @@ def split_calls(marks: Sequence[_C], calls: Sequence[Call]) -> list[_C]:
     """
     if not calls:
         return [*marks]
-    shares = [map(Call, repeat(call.id), divided(call.usage, len(marks))) for call in calls]
+    shares = [map(Call, repeat(call.id), divide_usage(call.usage, len(marks))) for call in calls]
     return [
         with_calls(mark, distinct_calls(parts)) for mark, parts in zip(marks, zip(*shares, strict=True), strict=True)
     ]
@@ -120,7 +120,7 @@ def add_earlier_calls(mark: _C, earlier: _C | None) -> _C:
 
 def count_as_cached_call(usage: Usage) -> Usage | None:
     """What a mark used of a call that another mark paid for: one cached call; None for a part without a call."""
-    return cached(usage) if usage.calls or usage.cached_calls else None
+    return cached_usage(usage) if usage.calls or usage.cached_calls else None
 
 
 def count_as_cached_part(usage: Usage) -> Usage:
@@ -195,7 +195,7 @@ class CallPayments:
             return mark.usage
         parts = [(call.usage, first) for call, first in zip(calls, pays, strict=True) if call.usage is not None]
         used = (usage if first else self._reused(usage) for usage, first in parts)
-        return added(usage for usage in used if usage is not None)
+        return sum_usage(usage for usage in used if usage is not None)
 
     def settle(self, mark: _C, pay: Callable[[int], bool] | None = None) -> _C:
         """A mark or vote with what it used in the end, and without calls.
@@ -264,7 +264,7 @@ def paid_amount(usages: Iterable[Usage | None]) -> tuple[int, Decimal]:
     tokens, usd = 0, Decimal(0)
     for usage in usages:
         if usage is not None and usage.calls:
-            tokens += tokens_of(usage, 0)
+            tokens += count_tokens(usage, 0)
             usd += usage.cost_usd or 0
     return tokens, usd
 

@@ -85,10 +85,10 @@ class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     run: str | None = None
 
 
-def cached(usage: Usage | None = None, *, model: str | None = None) -> Usage:
+def cached_usage(usage: Usage | None = None, *, model: str | None = None) -> Usage:
     """The usage of what was answered without a call: one cached call, no cost; the tokens are those of the answer.
 
-    >>> hit = cached(Usage(prompt_tokens=7, latency_ms=120.0))
+    >>> hit = cached_usage(Usage(prompt_tokens=7, latency_ms=120.0))
     >>> hit.calls, hit.cached_calls, hit.prompt_tokens, hit.latency_ms
     (0, 1, 7, None)
     """
@@ -97,10 +97,10 @@ def cached(usage: Usage | None = None, *, model: str | None = None) -> Usage:
     return msgspec.structs.replace(usage, calls=0, cached_calls=1, cost_usd=_FREE, latency_ms=None)
 
 
-def tokens_of(usage: Usage, otherwise: int) -> int:
+def count_tokens(usage: Usage, otherwise: int) -> int:
     """All tokens of a usage; what is given for them where nobody reported any.
 
-    >>> tokens_of(Usage(prompt_tokens=7, completion_tokens=2), 0)
+    >>> count_tokens(Usage(prompt_tokens=7, completion_tokens=2), 0)
     9
     """
     if usage.total_tokens is not None:
@@ -109,7 +109,7 @@ def tokens_of(usage: Usage, otherwise: int) -> int:
     return sum(known) if known else otherwise
 
 
-def added(usages: Iterable[Usage]) -> Usage | None:
+def sum_usage(usages: Iterable[Usage]) -> Usage | None:
     """Several usages as one; None where there is none.
 
     A count that nobody reported stays None. Money is known only where every call that reached a model has its price; it
@@ -132,7 +132,7 @@ def added(usages: Iterable[Usage]) -> Usage | None:
     )
 
 
-def divided(usage: Usage | None, parts: int) -> list[Usage | None]:
+def divide_usage(usage: Usage | None, parts: int) -> list[Usage | None]:
     """A usage in equal parts that add up to it exactly; what cannot be divided falls to the first of them."""
     if usage is None or parts <= 1:
         return [usage] * parts

@@ -37,7 +37,7 @@ from deemster.alignment.trust_verdict import (
     undefined_criteria,
     weak_criteria,
 )
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.report._escaping import LIMIT
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -125,7 +125,7 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
         )
         for kind, part in (*people, *together, *judges)
     ]
-    many = f"{counted(human.n_annotators, 'annotator')}, {counted(human.n_items, 'item')} with two or more"
+    many = f"{plural(human.n_annotators, 'annotator')}, {plural(human.n_items, 'item')} with two or more"
     ceiling = (
         f"a kappa of {format_number(human.ceiling_kappa)} and an accuracy of {format_percent(human.ceiling_accuracy)}"
     )
@@ -271,9 +271,9 @@ def _findings(result: MetricsResult) -> Iterator[str]:
     """What the numbers come to, in words."""
     mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
-    judges = counted(result.n_judges, "judge")
-    basis = f"{counted(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
-    yield f"The numbers rest on {counted(result.n_samples, 'pair')} of truth and verdict: {basis}."
+    judges = plural(result.n_judges, "judge")
+    basis = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
+    yield f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
     ends, kappa = kappa_interval(result), result.mean_kappa
     if kappa is None:
         yield "Agreement beyond chance is undefined: no criterion has a kappa."
@@ -295,7 +295,7 @@ def _findings(result: MetricsResult) -> Iterator[str]:
     yield _bias(result)
     cover = result.coverage_stats
     if cover is not None and cover.n_total:
-        errored = f", {counted(cover.n_errored, 'pair')} by errors" if cover.n_errored else ""
+        errored = f", {plural(cover.n_errored, 'pair')} by errors" if cover.n_errored else ""
         out = cover.n_total - cover.n_covered
         lost = f"; {out:,} are left out{errored}" if out else ""
         covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
@@ -391,7 +391,7 @@ def _scores(result: MetricsResult) -> TextSection:
         icc = result.score_icc
         entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
         entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
-    lines: list[TextLine] = [(f"{counted(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
+    lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
     limits = result.score_limits
     if limits is not None and limits.lower is not None and limits.upper is not None:
         between = _span((limits.lower, limits.upper))
@@ -482,7 +482,7 @@ def _reading(result: MetricsResult) -> TextSection:
         level = format_number(drawn.confidence_level * 100, places=1).removesuffix(".0")
         lines.append(
             (
-                f"{how} Intervals: {level} %, {counted(drawn.n_bootstrap, 'replicate')}, seed {drawn.seed}, ",
+                f"{how} Intervals: {level} %, {plural(drawn.n_bootstrap, 'replicate')}, seed {drawn.seed}, ",
                 DataText(drawn.method),
                 ", drawn by ",
                 DataText(drawn.unit),

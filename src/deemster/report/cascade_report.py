@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.number_format import format_percent
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
 
@@ -22,7 +22,7 @@ def _lines(result: CascadeCalibration) -> list[TextLine]:
     strong: list[str] = []
     for judge in result.strong:
         strong += [", " if strong else "", DataText(judge)]
-    basis = f"{counted(result.n_items, 'item')}, {counted(result.n_cells, 'verdict')} with a truth"
+    basis = f"{plural(result.n_items, 'item')}, {plural(result.n_cells, 'verdict')} with a truth"
     promised = (
         f"Promised: an accuracy of {format_percent(result.expected_accuracy)} ({_shares(choice.accuracy_ci)}), "
         f"a cost of {_cost(choice.cost_per_item)} per item ({_costs(choice.cost_ci)}), "
@@ -44,9 +44,9 @@ def _lines(result: CascadeCalibration) -> list[TextLine]:
     ]
     if result.n_forced:
         why = "the cheap judge abstained, failed or did not say how sure it is"
-        lines.append((f"{counted(result.n_forced, 'verdict')} always escalate: {why}.",))
+        lines.append((f"{plural(result.n_forced, 'verdict')} always escalate: {why}.",))
     if result.n_left_out:
-        lines.append((f"{counted(result.n_left_out, 'labelled verdict')} left out: one side was not asked.",))
+        lines.append((f"{plural(result.n_left_out, 'labelled verdict')} left out: one side was not asked.",))
     return lines
 
 
@@ -60,7 +60,7 @@ def _advice(result: CascadeCalibration) -> str:
 
 
 def _span(result: CascadeCalibration) -> str:
-    return "in the long run" if result.fresh_items is None else f"on {counted(result.fresh_items, 'fresh item')}"
+    return "in the long run" if result.fresh_items is None else f"on {plural(result.fresh_items, 'fresh item')}"
 
 
 def _table(result: CascadeCalibration) -> TextSection:

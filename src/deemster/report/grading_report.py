@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.judges.grading_result import Grading
 from deemster.report.report_sections import criteria_table
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
@@ -32,7 +32,7 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     name: TextLine = (
         ("The dataset",) if grading.dataset.name is None else ("The dataset ", DataText(grading.dataset.name))
     )
-    counts = f": {counted(figures.n, 'item')}, {figures.n_scored:,} scored, {figures.n_failed:,} could not be graded."
+    counts = f": {plural(figures.n, 'item')}, {figures.n_scored:,} scored, {figures.n_failed:,} could not be graded."
     lines: list[TextLine] = [(*name, counts)]
     if grading.run is not None:
         lines.append(("Stored as ", DataText(grading.run), "."))
@@ -42,10 +42,10 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     )
     lines.append((score,))
     if figures.failed_fatal:
-        lines.append((f"{counted(figures.failed_fatal, 'item')} failed a fatal criterion.",))
+        lines.append((f"{plural(figures.failed_fatal, 'item')} failed a fatal criterion.",))
     cost = "cost unknown" if figures.cost_usd is None else f"{float(figures.cost_usd):.4f} USD"
     kept = f"{figures.cached_calls:,} answered from a cache or recording"
-    lines.append((f"{counted(figures.calls, 'call')}, {kept}, {cost}.",))
+    lines.append((f"{plural(figures.calls, 'call')}, {kept}, {cost}.",))
     return lines
 
 

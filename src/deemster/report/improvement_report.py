@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.alignment.agreement_gain import AgreementGain
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
 from deemster.report.markdown_report import render_markdown
@@ -163,11 +163,11 @@ def _lines(result: Improvement) -> list[TextLine]:
         ("Accepted: ", *accepted, ".") if accepted else ("No wording was accepted; the rubric stays as it was.",)
     )
     cost = "" if result.cost_usd is None else f" The models cost ${result.cost_usd:.4f}."
-    parts = f"{counted(result.train_items, 'item')} to learn from, {result.held_out_items:,} held out to decide."
+    parts = f"{plural(result.train_items, 'item')} to learn from, {result.held_out_items:,} held out to decide."
     rule = (
         "A wording is accepted where agreement on the held-out items rises by more than noise: one-sided sign-flip "
         "test of the paired differences (McNemar's exact test for yes and no), with Holm's correction for "
-        f"{counted(result.family, 'possible test')}. The chance of accepting any wording that is no better is at most "
+        f"{plural(result.family, 'possible test')}. The chance of accepting any wording that is no better is at most "
         f"{result.alpha:g}, over all rounds."
     )
     lines: list[TextLine] = [said, (f"{parts}{cost}",), (rule,), ("It ended since ", DataText(result.stopped), ".")]

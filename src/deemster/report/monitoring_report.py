@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_summary import Interval
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
@@ -29,7 +29,7 @@ def drift_words(shown: PassRateHistory) -> str:
     drift = shown.drift
     if drift is None:
         scored = shown.n - shown.unscored
-        return f"No test yet: {scored:,} of the {counted(shown.baseline, 'scored record')} of the baseline are there."
+        return f"No test yet: {scored:,} of the {plural(shown.baseline, 'scored record')} of the baseline are there."
     evidence = f"evidence {drift.evidence_down:.3g} for a lower and {drift.evidence_up:.3g} for a higher rate"
     rule = f"{drift.needed:.3g} is needed, and at most {drift.alpha:.0%} of all steady processes ever reach it"
     if drift.direction is None:
@@ -39,7 +39,7 @@ def drift_words(shown: PassRateHistory) -> str:
 
 
 def _lines(shown: PassRateHistory) -> list[str]:
-    lines = [f"{counted(shown.n, 'record')}, {shown.unscored:,} without a score."]
+    lines = [f"{plural(shown.n, 'record')}, {shown.unscored:,} without a score."]
     if shown.baseline_rate is not None:
         lines.append(
             f"Baseline: of the first {shown.baseline:,} scored records {format_number(shown.baseline_rate)} passed."

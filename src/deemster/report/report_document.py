@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from deemster.errors import ReportError, counted, listing
+from deemster.errors import ReportError, list_names, plural
 from deemster.report._csv_report import csv_rows
 from deemster.report._html_report import html_page
 from deemster.report._report_json import json_pieces
@@ -145,12 +145,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         suffix = Path(path).suffix.lower()
         if suffix not in EXTENSIONS:
-            raise ReportError(f"A report is written as {listing(EXTENSIONS)}, not as `{suffix}`.")
+            raise ReportError(f"A report is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
         write_report(self, Destination(EXTENSIONS[suffix], str(path)))
 
     def __repr__(self) -> str:
         totals = self.totals
         return (
-            f"<Report {self.run.id}: {counted(totals.samples, 'sample')}, {counted(totals.metrics, 'metric')}, "
+            f"<Report {self.run.id}: {plural(totals.samples, 'sample')}, {plural(totals.metrics, 'metric')}, "
             f"macro-F1 {self.macro_f1:.4f}, {totals.unscored} unscored>"
         )

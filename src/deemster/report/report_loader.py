@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import Issue, ReportError, listing
+from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import kind_of
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
@@ -37,7 +37,7 @@ def load_report(path: str | Path) -> Report:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
         raise ReportError(Issue(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
     if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
-        raise ReportError(Issue(f"The report is not whole; missing: {listing(missing)}.", where))
+        raise ReportError(Issue(f"The report is not whole; missing: {list_names(missing)}.", where))
     try:
         lists = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
@@ -83,7 +83,9 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all((cohort.aggregate is None) is bare for cohort in report.cohort_list)
     complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)
     if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
-        message = f"`privacy` names a level ({listing(LEVELS)}) and what it removed; this report names something else."
+        message = (
+            f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this report names something else."
+        )
         raise ReportError(Issue(message, where))
     if not complete:
         raise ReportError(Issue("The report's metrics, cohorts, samples and executions do not fit each other.", where))

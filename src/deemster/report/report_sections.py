@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, FailureEntry, SampleEntry, ScoreEntry
 from deemster.report.text_sections import (
     DataText,
@@ -56,15 +56,15 @@ def _headline(report: Report) -> TextSection:
         reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
     parts = [
-        counted(totals.samples, "sample"),
-        counted(totals.repetitions, "repetition"),
+        plural(totals.samples, "sample"),
+        plural(totals.repetitions, "repetition"),
         f"{totals.scored:,} scored",
         f"{totals.unscored:,} unscored",
     ]
     if totals.not_run:
         parts.append(f"{totals.not_run:,} not run")
     if totals.target_failures:
-        parts.append(counted(totals.target_failures, "target failure"))
+        parts.append(plural(totals.target_failures, "target failure"))
     lines.append(("Dataset ", DataText(report.dataset.name), ": " + ", ".join(parts) + "; run ", DataText(run.id), "."))
     if report.gate is not None:
         lines.append((gate_verdict(report.gate),))
@@ -204,11 +204,11 @@ def _usage(report: Report) -> TextSection:
         floor = "" if cost.complete else "at least "
         is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
         total = f"{floor}{_money(cost.total_usd)} USD" if is_known else "not known"
-        after.append((f"Cost: {total} for {counted(cost.calls, 'call')}.",))
+        after.append((f"Cost: {total} for {plural(cost.calls, 'call')}.",))
         for model in cost.models:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
-            after.append(("- ", DataText(model.model), f": {counted(model.calls, 'call')}, {tokens}, {price}"))
+            after.append(("- ", DataText(model.model), f": {plural(model.calls, 'call')}, {tokens}, {price}"))
     return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)])
 
 
@@ -246,12 +246,12 @@ def _unstable(report: Report) -> TextSection:
         return TextSection(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
     run = precision.run
     seen = (
-        f"With {counted(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
+        f"With {plural(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
         f"from {precision.resolution:.4f} in one sample's pass-rate, from {run.resolution:.4f} in the run's. "
     )
     needed = (
         f"To see a difference of {precision.target_delta:.4g}, one sample needs "
-        f"{counted(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
+        f"{plural(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
     )
     lines: list[TextLine] = [(seen, needed)]
     if not precision.unstable:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.errors import ConfigurationError, ExitCode, Issue, counted, did_you_mean
+from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
 from deemster.results.gate_rules import EVERY, Gate, Rule
 from deemster.results.metric_summary import CriterionSummary, Interval
 from deemster.results.run_summary import UNTAGGED, Cohort, RunSummary
@@ -155,7 +155,7 @@ def decide_gate(gate: Gate, summary: RunSummary, *, metrics: Mapping[str, str]) 
 def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str]) -> Iterator[GateCheck]:
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
-        failed = f"{criterion.n_failed:,} of {counted(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
+        failed = f"{criterion.n_failed:,} of {plural(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
         missing = "nobody judged this criterion"
         yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
         return
@@ -177,7 +177,7 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
         reading = _reading(rule, cohort, metrics)
         if cohort.samples < least:
-            because = f"{counted(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
+            because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield _result(rule, name, reading, "skipped", because)
         else:
             yield _check(rule, name, reading)
@@ -227,7 +227,7 @@ def _whole_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
             return _Reading(None, missing="no cost was recorded")
         partial = "" if cost.complete else "some calls have no price, so the cost is a floor"
         if missing := summary.answers_without_usage:
-            partial = f"{counted(missing, 'answer')} without usage, so the cost is a floor"
+            partial = f"{plural(missing, 'answer')} without usage, so the cost is a floor"
         return _Reading(float(cost.total_usd), partial=partial)
     if rule.quantity == "p95_latency_s":
         latency = summary.usage.target.latency_ms

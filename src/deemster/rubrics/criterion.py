@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec.structs import force_setattr
 
-from deemster.errors import Issue, RubricError, listing, show_value
+from deemster.errors import Issue, RubricError, list_names, show_value
 from deemster.formats.json_values import pointer
 from deemster.formats.schema_validation import decode_struct
 from deemster.records import FrozenDict, freeze
@@ -225,7 +225,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         names = list(known)
         name = f" of `{self.name}`" if self.name else ""
         given = f"`{label[:80]}`" if isinstance(label, str) else show_value(label)[:80]
-        message = f"{given} is no verdict{name}. It has {listing(names)}.{suggest_label(label, names)}"
+        message = f"{given} is no verdict{name}. It has {list_names(names)}.{suggest_label(label, names)}"
         raise RubricError(message)
 
     @property

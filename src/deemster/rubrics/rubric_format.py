@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from deemster.errors import did_you_mean, listing, nearest
+from deemster.errors import did_you_mean, list_names, nearest
 from deemster.formats.json_values import Path, pointer
 from deemster.formats.schema_validation import NonBlank, Share
 from deemster.rubrics.verdicts import NOT_APPLICABLE, VERDICTS, fold_label
@@ -145,7 +145,7 @@ def rule_issues(rule: Any, kind: Kind) -> Iterator[str]:
     others = [name for name, rules in RULES.items() if rule in rules]
     if others:
         message = f"`{rule}` is a rule of {' and '.join(others)} criteria, not of {kind} ones."
-        yield f"{message} Known: {listing(RULES[kind])}."
+        yield f"{message} Known: {list_names(RULES[kind])}."
     else:
         yield f"No rule of {kind} criteria is called `{rule}`. {did_you_mean(str(rule), RULES[kind])}"
 
@@ -184,14 +184,14 @@ def _order_issues(order: Sequence[str], labels: Sequence[str]) -> Issues:
     for index, label in enumerate(order):
         word = fold_label(label)
         if word not in known:
-            hint = suggest_label(label, labels) or f" Known: {listing(labels)}."
+            hint = suggest_label(label, labels) or f" Known: {list_names(labels)}."
             yield ("order", index), f"`{label}` is no label of an option with a value.{hint}"
         elif word in named:
             yield ("order", index), f"`{label}` stands twice."
         named.add(word)
     left = [label for word, label in known.items() if word not in named]
     if left:
-        yield ("order",), f"The order leaves out {listing(left)}."
+        yield ("order",), f"The order leaves out {list_names(left)}."
 
 
 def _is_monotone(values: Sequence[float]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import StoreError
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
@@ -136,7 +136,7 @@ class GradingWork:
     async def _grade(self, gateway: Gateway, position: int) -> ItemGrading:
         """Grade one item; what its script raises is an error of the item."""
         case = make_case(self._dataset, position)
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             script = self._grader.script(case, checks=self._checks, known=self._known.get(position, ()))
             item: ItemGrading = await script_result(script, gateway.answers, [])
             return item

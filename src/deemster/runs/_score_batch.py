@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import visible
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.batch_ranking import RankingMetric, score_rankings
 from deemster.metrics.builtin_metric import BuiltinMetric, BuiltinScorer
 from deemster.metrics.function_metric import mark_from
@@ -70,7 +70,7 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
             return list(many(samples, outputs))
         return [metric.score(sample, output) for sample, output in zip(samples, outputs, strict=True)]
     if many is not None:
-        with Caught():
+        with UserCodeGuard():
             marks = list(many(samples, outputs))
             if len(marks) == len(samples):
                 return [user_mark(metric, mark) for mark in marks]
@@ -79,7 +79,7 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
 
 
 def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         return user_mark(metric, metric.score(sample, output))
     return Unscored("metric_failed", caught.message)
 

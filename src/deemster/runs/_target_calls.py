@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import Secrets
 from deemster.models.worker_threads import WorkerThreads
@@ -95,7 +95,7 @@ class TargetCaller:
             await self._opened()
         invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
         started = self._clock.elapsed_s()
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             if self._timeout_s is None:
                 output = await self._called(invocation)
             else:
@@ -136,7 +136,7 @@ class TargetCaller:
             await asyncio.wait([self._opening])
         # The answers are there: what closing raises changes none of them.
         if close is not None:
-            with Caught():
+            with UserCodeGuard():
                 await close()
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import DatasetError, Issue, listing
+from deemster.errors import DatasetError, Issue, list_names
 from deemster.judges.grading_case import GradingCase, make_case
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
@@ -77,8 +77,8 @@ def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
     if theirs is None:
         return
     if theirs.names != rubric.names:
-        message = f"The labels of the dataset are about the criteria {listing(theirs.names)}, "
-        yield Issue(f"{message}and the rubric has {listing(rubric.names)}; both need the same, in one order.")
+        message = f"The labels of the dataset are about the criteria {list_names(theirs.names)}, "
+        yield Issue(f"{message}and the rubric has {list_names(rubric.names)}; both need the same, in one order.")
         return
     for mine, other in zip(rubric.criteria, theirs.criteria, strict=True):
         if mine.options != other.options or mine.kind != other.kind:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, counted, show_value
+from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock, clock_from_environment
@@ -161,7 +161,7 @@ async def run_grading(
         work = GradingWork(known, grader, checks, stop=stop, progress=progress, writer=writer)
         work.restore(warn)
         if work.before or work.again:
-            again = f", {counted(work.again, 'item')} of the others graded again" if work.again else ""
+            again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
             storage.tell(f"Resuming the grading {writer.run.id}: {work.before:,} of {len(known):,} are done{again}.")
         grading = await _graded(work, access, clock=clock, warn=warn, token=writer.run.token)
         writer.close(grading)
@@ -180,7 +180,7 @@ async def _graded(
     grading = work.grading()
     if grading.halted is not None:
         missing = sum(judge.not_run for judge in grading.judges)
-        warn(f"{counted(missing, 'vote')} of {work.votes:,} were not asked for: {grading.halted}")
+        warn(f"{plural(missing, 'vote')} of {work.votes:,} were not asked for: {grading.halted}")
     for judge in grading.judges:
         if judge.failed:
             warn(f"The judge `{judge.id}` failed every call: {work.first_failure[judge.id]}")

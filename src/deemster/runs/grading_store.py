@@ -11,7 +11,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import counted, listing
+from deemster.errors import list_names, plural
 from deemster.judges.grading_result import Grading, ItemGrading
 from deemster.judges.vote import Vote
 from deemster.models.clock import Clock
@@ -120,11 +120,11 @@ def grading_status(grading: Grading) -> tuple[Literal["complete", "incomplete", 
     if lost:
         votes = sum(judge.votes for judge in grading.judges)
         why = "" if grading.halted is None else f" ({grading.halted.rstrip('.')})"
-        return "incomplete", f"{counted(lost, 'vote')} of {votes:,} were not asked for{why}"
+        return "incomplete", f"{plural(lost, 'vote')} of {votes:,} were not asked for{why}"
     if grading.n_failed_items:
-        return "incomplete", f"{counted(grading.n_failed_items, 'item')} of {len(grading):,} could not be graded"
+        return "incomplete", f"{plural(grading.n_failed_items, 'item')} of {len(grading):,} could not be graded"
     if grading.n_undecided:
-        return "incomplete", f"{counted(grading.n_undecided, 'verdict')} could not be had: no judge was reached"
+        return "incomplete", f"{plural(grading.n_undecided, 'verdict')} could not be had: no judge was reached"
     return ("mixed" if grading.mixed else "complete"), None
 
 
@@ -210,7 +210,7 @@ def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: S
 
 def _panel(settings: Mapping[str, Any]) -> str:
     """The judges of a grading, for a person."""
-    names = listing([judge["id"] for judge in settings["judges"]])
+    names = list_names([judge["id"] for judge in settings["judges"]])
     return names if settings["cascade"] is None else f"{names} one after the other"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 
 
 def import_object(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
@@ -28,7 +28,7 @@ def import_object(path: str, *, called: str, search: str | PathLike[str] | None 
     module, colon, names = path.partition(":")
     if not colon or not module or not names:
         raise ConfigurationError(f"{called} is an import path such as `app:answer`, not `{path}`.")
-    with Caught() as caught, _searched(search, module):
+    with UserCodeGuard() as caught, _searched(search, module):
         found = importlib.import_module(module)
     if caught.error is not None:
         raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error

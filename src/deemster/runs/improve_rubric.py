@@ -19,7 +19,7 @@ import msgspec
 
 from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, counted, show_value
+from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models.call_context import PlannedCalls
 from deemster.models.clock import Clock, clock_from_environment
@@ -231,7 +231,7 @@ class RubricImprovement:
             helped = [each for each in self._tries[before:] if each.decision in ("accepted", "rejected")]
             if not helped:
                 return f"round {number} brought no wording that helps on the training part"
-        return f"all {counted(self._settings.rounds, 'round')} are over"
+        return f"all {plural(self._settings.rounds, 'round')} are over"
 
     async def _worst(self) -> list[Criterion]:
         """The criteria that judges and people agree least about on the training part, worst first."""

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from deemster.alignment.agreement_gain import verdict_agreements
-from deemster.errors import Issue, counted, show_value
+from deemster.errors import Issue, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
 from deemster.judges.grading_case import GradingCase, parts_digest
@@ -17,7 +17,7 @@ from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, reply_calls
-from deemster.records.usage import added, tokens_of
+from deemster.records.usage import count_tokens, sum_usage
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import VERDICTS
@@ -113,7 +113,7 @@ class ImprovementJudging:
     @property
     def usage(self) -> Usage | None:
         """What everything took, earlier parts of the work included."""
-        return added(self._trail.usages)
+        return sum_usage(self._trail.usages)
 
     def truths(self, place: int, part: str) -> list[int]:
         """The labels of one criterion on a part.
@@ -162,7 +162,7 @@ class ImprovementJudging:
         lost = [graded[at][0].criteria[0] for at, place in enumerate(places) if codes[place] is None]
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
-            raise ImprovementStopped(f"the judges failed on {len(lost):,} of {counted(len(places), 'item')}: {why}")
+            raise ImprovementStopped(f"the judges failed on {len(lost):,} of {plural(len(places), 'item')}: {why}")
         usages = self._usages(reply for _, heard in graded for reply in heard)
         fact = LoggedVerdicts(
             criterion=criterion.name,
@@ -170,7 +170,7 @@ class ImprovementJudging:
             part=part,
             codes=tuple(codes),
             reasons=tuple(reasons),
-            usage=added(usages),
+            usage=sum_usage(usages),
             tokens=_tokens(usages),
         )
         self._trail.keep(fact)
@@ -243,7 +243,7 @@ class ImprovementJudging:
                 raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
             facts["message"] = error.message
         usages = self._usages(heard)
-        reply = LoggedProposal(**facts, usage=added(usages), tokens=_tokens(usages))
+        reply = LoggedProposal(**facts, usage=sum_usage(usages), tokens=_tokens(usages))
         self._trail.keep(reply)
         return reply
 
@@ -289,4 +289,4 @@ def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
 
 
 def _tokens(usages: Iterable[Usage]) -> int:
-    return sum(tokens_of(usage, 0) for usage in usages if usage.calls)
+    return sum(count_tokens(usage, 0) for usage in usages if usage.calls)

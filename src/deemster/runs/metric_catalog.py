@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, listing, show_value
-from deemster.errors.user_code_guard import Caught
+from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, show_value
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.metrics.metric_spec import format_options, parse_spec
@@ -374,12 +374,12 @@ def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
     own = {key: options[key] for key in options if key not in OPTIONS}
     if not isinstance(found, type):
         if own:
-            raise ConfigurationError(f"{called} is an instance already and takes no option {listing(own)}.")
+            raise ConfigurationError(f"{called} is an instance already and takes no option {list_names(own)}.")
         metric = _checked(found, called)
         return AdjustedMetric(metric, general) if general else metric
     if _takes(found, options):
         own, general = options, {}
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         metric = _checked(found(**own), called)
         return AdjustedMetric(metric, general) if general else metric
     if isinstance(caught.error, ConfigurationError):
@@ -389,7 +389,7 @@ def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
 
 def _takes(kind: type, options: dict[str, Any]) -> bool:
     """Whether a class can be called with all of the options, `name` and `threshold` among them."""
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         inspect.signature(kind).bind(**options)
     return caught.error is None
 

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import Ask as Question
 from deemster.records import Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.shared_call_cost import reply_calls, with_calls
-from deemster.records.usage import added, divided
+from deemster.records.usage import divide_usage, sum_usage
 from deemster.runs._score_batch import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
@@ -78,7 +78,7 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
         ask: Answers one round of requests.
     """
     heard: list[Reply] = []
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         mark = user_mark(metric, await script_result(metric.script(sample, output), ask, heard))
         return _with_calls(mark, heard)
     return _with_calls(Unscored("metric_failed", caught.message), heard)
@@ -96,7 +96,7 @@ async def play_batch_script(
         ask: Answers one round of requests.
     """
     heard: list[Reply] = []
-    with Caught() as caught:
+    with UserCodeGuard() as caught:
         marks = [
             user_mark(metric, mark) for mark in await script_result(metric.script_many(samples, outputs), ask, heard)
         ]
@@ -153,7 +153,7 @@ def _checked(requests: Any) -> Sequence[Request]:
 
 def _close(script: Any) -> None:
     """End a script; what it raises then must not stand in for a cancellation that ends it."""
-    with Caught():
+    with UserCodeGuard():
         script.close()
 
 
@@ -162,7 +162,7 @@ def _with_usage(mark: Mark, usage: Usage | None) -> Mark:
 
 
 def _shares(heard: Sequence[Reply], parts: int) -> list[Usage | None]:
-    return divided(added(reply.usage for reply in heard if reply.usage is not None), parts)
+    return divide_usage(sum_usage(reply.usage for reply in heard if reply.usage is not None), parts)
 
 
 def _with_calls(mark: Mark, heard: Sequence[Reply]) -> Mark:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Usage
 from deemster.runs.recording_writer import Record, RecordingWriter
@@ -183,7 +183,7 @@ class Recorder:
 
     def keep(self, input: Any, output: Any, *, error: str | BaseException | None, **further: Any) -> bool:  # noqa: A002 - as above
         """Put a call that was chosen into the queue; whether there was room. See ``record``."""
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             if isinstance(output, (bytes, bytearray, memoryview)):
                 # They would become base64, an answer that nobody gave.
                 raise TypeError("An output is text or JSON data.")
@@ -246,7 +246,7 @@ class Recorder:
         if thread is None:
             return True
         if not was_closed:
-            with Caught():
+            with UserCodeGuard():
                 self._queue.put(None, timeout=timeout_s)
         thread.join(timeout_s)
         return not thread.is_alive()
@@ -304,13 +304,13 @@ class Recorder:
         return rows
 
     def _redacted(self, row: bytes) -> Record | None:
-        with Caught() as unread:
+        with UserCodeGuard() as unread:
             record: Record | None = _decode(row)
         if unread.error is not None:
             self.lose()
             return None
         if self._redact is not None:
-            with Caught(everything=True) as caught:
+            with UserCodeGuard(everything=True) as caught:
                 record = self._redact(record)  # type: ignore[arg-type]
             if caught.error is not None or not isinstance(record, Record):
                 self._count("withheld")
@@ -328,7 +328,7 @@ class _Watched:
         self._recorder = recorder
         self._input: msgspec.Raw | None = None
         if recorder.chooses():
-            with Caught():
+            with UserCodeGuard():
                 self._input = msgspec.Raw(_encode(_input(signature.bind(*arguments, **named).arguments)))
             if self._input is None:
                 recorder.lose()

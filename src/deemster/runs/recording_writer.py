@@ -13,7 +13,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets.fingerprint import row_hash
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
 from deemster.runs._run_identity import format_time, run_id
@@ -78,11 +78,11 @@ class RecordingWriter:
             self.close()
         if not records or (self._run is None and time.monotonic() < self._closed_until):
             return 0
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             run = self._run = self._run or self._begin()
             stored = 0
             for record in records:
-                with Caught() as unfit:
+                with UserCodeGuard() as unfit:
                     sample, execution = self._facts(run.id, record)
                 if unfit.error is None:
                     run.writer.add_samples([sample])
@@ -102,7 +102,7 @@ class RecordingWriter:
         if self._run is None:
             return
         run, self._run = self._run, None
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             run.close("complete", None, duration_s=None)
         _release(run)
         if caught.error is not None:
@@ -110,7 +110,7 @@ class RecordingWriter:
 
     def _begin(self) -> StoredRun:
         store = open_store(self._where)
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             started = self._clock.now()
             self._position, self._began = 0, time.monotonic()
             facts = RunFacts(
@@ -158,7 +158,7 @@ class RecordingWriter:
 
 def _release(run: StoredRun) -> None:
     """Close the writer, the lease and the store, whatever fails."""
-    with Caught(), run:
+    with UserCodeGuard(), run:
         pass
-    with Caught():
+    with UserCodeGuard():
         run.store.close()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError, InputError, visible
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, grader_of
@@ -283,6 +283,6 @@ class CriterionCheck:
         if not hasattr(self.metric, "script"):
             ((mark,),) = score_outputs([self.metric], [sample], [output], thresholds={})
             return mark
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             return user_mark(self.metric, (yield from self.metric.script(sample, output)))
         return Unscored("metric_failed", caught.message)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, listing, nearest, visible
-from deemster.errors.user_code_guard import Caught
+from deemster.errors import ConfigurationError, Issue, list_names, nearest, visible
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, Output, Sample, TargetFailure
@@ -132,7 +132,7 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
         return metric.check
 
     def guarded(sample: Sample) -> Sequence[Issue]:
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             found = tuple(metric.check(sample) or ())
             if all(isinstance(issue, Issue) for issue in found):
                 return found
@@ -154,7 +154,7 @@ def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
     for key in sorted(keys - read):
         meant = nearest(key, read)
         if meant is not None and meant not in keys and _is_one_edit(key, meant):
-            warnings.append(f"metadata has the key {listing([visible(key, limit=80)])}. Did you mean `{meant}`?")
+            warnings.append(f"metadata has the key {list_names([visible(key, limit=80)])}. Did you mean `{meant}`?")
     return warnings
 
 

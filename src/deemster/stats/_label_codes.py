@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.errors import listing, visible
+from deemster.errors import list_names, visible
 
 Codes = NDArray[np.int64]
 Labels = tuple[Any, ...]
@@ -153,9 +153,9 @@ def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
         raise ValueError("`labels` holds None or NaN, which mean that a label is missing.")
     unknown = [label for label in seen if label not in known]
     if unknown:
-        named = listing(visible(str(label), limit=60) for label in unknown)
+        named = list_names(visible(str(label), limit=60) for label in unknown)
         raise ValueError(
-            f"{named} occurs but is none of `labels`: {listing(visible(str(k), limit=60) for k in scale)}."
+            f"{named} occurs but is none of `labels`: {list_names(visible(str(k), limit=60) for k in scale)}."
         )
     return scale
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.errors import counted
+from deemster.errors import plural
 from deemster.stats._label_codes import cluster_codes
 from deemster.stats.bootstrap_intervals import Ends, bca_interval, percentile_interval
 from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks
@@ -148,7 +148,7 @@ class _Sums:
             values = np.asarray(self._statistic(sums), dtype=np.float64)
         if values.shape != sums.shape[:1]:
             raise ValueError(
-                f"A statistic of sums [{len(sums)}, {sums.shape[1]}] gives {counted(len(sums), 'number')}; "
+                f"A statistic of sums [{len(sums)}, {sums.shape[1]}] gives {plural(len(sums), 'number')}; "
                 f"this one gave the shape {values.shape}."
             )
         return values

@@ -2,10 +2,10 @@
 
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease
+from deemster.store.open_and_migrate import open_store
 from deemster.store.run_facts import LeaseOwner, RunFacts, RunRow, SampleFacts, ScoringRow
 from deemster.store.run_store import Store
 from deemster.store.spool import Spool
-from deemster.store.store_opener import open_store
 
 __all__ = [
     "Lease",

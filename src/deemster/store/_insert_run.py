@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from deemster.errors import Issue, RunExistsError, counted
+from deemster.errors import Issue, RunExistsError, plural
 from deemster.records import MetricCard
 from deemster.store._connection_pool import ConnectionPool
 from deemster.store._database import store_error
@@ -54,7 +54,7 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
                 lease.renew(connection)
                 count += insert_samples(connection, chunk)
     if count != run.samples:
-        message = f"The run `{run.id}` was said to have {counted(run.samples, 'sample')}; {count:,} came."
+        message = f"The run `{run.id}` was said to have {plural(run.samples, 'sample')}; {count:,} came."
         raise store_error(pool.database.where, message)
     with pool.write_transaction() as connection:
         lease.renew(connection)

@@ -17,7 +17,7 @@ from deemster.store._row_encoding import (
 from deemster.store.run_facts import SampleFacts
 
 
-class Table:
+class RowTable:
     """How rows of a table are written.
 
     Args:
@@ -48,14 +48,14 @@ class Table:
         return inserted
 
 
-OUTPUTS = Table("outputs", ("run", "position", "repetition"), ("at", "body", "checksum"))
-MARKS = Table(
+OUTPUTS = RowTable("outputs", ("run", "position", "repetition"), ("at", "body", "checksum"))
+MARKS = RowTable(
     "marks",
     ("run", "scoring", "position", "repetition"),
     ("body", "checksum"),
     forget=("final", "final_checksum"),
 )
-ENTRIES = Table("entries", ("run", "position"), ("body", "checksum"))
+ENTRIES = RowTable("entries", ("run", "position"), ("body", "checksum"))
 _CONTENTS = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 _SAMPLES = InsertStatement(
     "samples (run, position, id, row_hash, body, checksum, content)",

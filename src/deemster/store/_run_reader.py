@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from deemster.errors import StoreError, counted
+from deemster.errors import StoreError, plural
 from deemster.records import Execution, Mark, MetricCard, Unscored
 from deemster.store._connection_pool import ConnectionPool
 from deemster.store._database import Row, storage_error
@@ -128,9 +128,7 @@ class RunReader:
         for scoring, count in zip(view.scorings, marked, strict=True):
             lost = scoring.done - count
             if since == 0 and lost > max(0, done - sound):
-                self._say(
-                    f"{counted(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}"
-                )
+                self._say(f"{plural(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}")
 
     def samples(self, *, expected: int, lean: bool = False) -> Iterator[SampleFacts]:
         """Samples in order.
@@ -210,7 +208,7 @@ class RunReader:
         lost = max(damaged, expected - sound)
         if lost > 0:
             at = f", the first at {first}" if first else ""
-            self._say(f"{counted(lost, what)} of {max(expected, sound + damaged):,} cannot be read{at}")
+            self._say(f"{plural(lost, what)} of {max(expected, sound + damaged):,} cannot be read{at}")
         return sound
 
     def _say(self, what: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from deemster.errors import did_you_mean, listing
+from deemster.errors import did_you_mean, list_names
 from deemster.records import MetricCard
 from deemster.store._database import Connection, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
@@ -229,7 +229,7 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
     if not ids and wanted:
         ids = _ids(connection, "substr(id, 1, ?) = ?", len(wanted), wanted, limit=6)
     if len(ids) > 1:
-        raise store_error(where, f"Several runs begin with `{name}`: {listing(ids, limit=5)}.")
+        raise store_error(where, f"Several runs begin with `{name}`: {list_names(ids, limit=5)}.")
     if ids:
         return next(read_runs(connection, where, "WHERE id = ?", ids))
     known = _ids(connection, "1 = 1", limit=_GUESSES)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deemster.errors import counted, is_storage_failure
+from deemster.errors import is_storage_failure, plural
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 _Result = TypeVar("_Result")
@@ -294,7 +294,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def _cause(error: sqlite3.Error) -> str:
     if _is_busy(error):
-        return f"another process has held it for {counted(int(_PATIENCE_S), 'second')}"
+        return f"another process has held it for {plural(int(_PATIENCE_S), 'second')}"
     name = _name(error)
     for start, cause in _CAUSES.items():
         if name.startswith(start):

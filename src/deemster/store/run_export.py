@@ -28,10 +28,10 @@ from deemster.store.run_file_format import (
     SCHEMA,
     EndLine,
     EntryLine,
-    Header,
     Line,
     MarksLine,
     OutputLine,
+    RunFileHeader,
     RunLine,
     SampleLine,
     ScoringLine,
@@ -73,7 +73,7 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
         if owner is not None and owner.alive:
             message = f"The run `{run_id}` is not at rest: process {owner.pid} on {owner.host} writes it."
             raise LeaseError(Issue(message, store.where))
-    header = Header(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
+    header = RunFileHeader(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
     try:
         write_aside(path, _file(store, header, run_ids))
     except OSError as error:
@@ -117,7 +117,7 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
     yield encode_line(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
 
 
-def _file(store: Store, header: Header, run_ids: Sequence[str]) -> Iterator[bytes]:
+def _file(store: Store, header: RunFileHeader, run_ids: Sequence[str]) -> Iterator[bytes]:
     yield encode_line(header)
     for run_id in run_ids:
         yield from encode_run(store, run_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.datasets.fingerprint import row_hash
-from deemster.errors import Issue, StoreError, counted
+from deemster.errors import Issue, StoreError, plural
 from deemster.formats.document import Reading
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
@@ -89,7 +89,7 @@ def check_run_file(path: Path) -> list[CheckedRun]:
     runs = list(_runs(path, lines, issues))
     if not issues and len(runs) != header.runs:
         issues.append(
-            Issue(f"The file holds {counted(len(runs), 'run')}; its first line says {header.runs}.", str(path))
+            Issue(f"The file holds {plural(len(runs), 'run')}; its first line says {header.runs}.", str(path))
         )
     if issues:
         raise StoreError(issues)
@@ -233,7 +233,7 @@ class _Check:
             raise ValueError("There is no output that these marks could be about.")
         wanted = self._cards[line.scoring]
         if len(line.marks) != wanted or (line.final is not None and len(line.final) != wanted):
-            raise ValueError(f"The scoring has {counted(wanted, 'metric')}; each gives one mark.")
+            raise ValueError(f"The scoring has {plural(wanted, 'metric')}; each gives one mark.")
 
     def _entry(self, line: EntryLine, run: RunLine) -> None:
         if run.kind != "grading":
@@ -260,7 +260,7 @@ class _Check:
             raise ValueError("Every output has marks of the scoring 0; some are missing.")
         if self.samples != self._run.samples:
             raise ValueError(
-                f"The run has {counted(self._run.samples, 'sample')} by its first line, {self.samples} by count."
+                f"The run has {plural(self._run.samples, 'sample')} by its first line, {self.samples} by count."
             )
         if line.sha256 != self._digest.hexdigest():
             raise ValueError("The check sum does not fit: the lines of this run are not those that were written.")

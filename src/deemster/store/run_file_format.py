@@ -128,7 +128,7 @@ class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
     sha256: Hex
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunFileHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first line."""
 
     schema_version: Literal["deemster.run.v1"]
@@ -155,16 +155,16 @@ _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
 _DEEPEST = DEPTH + 10
 
 
-def encode_line(line: Line | Header) -> bytes:
+def encode_line(line: Line | RunFileHeader) -> bytes:
     r"""A line as the bytes that stand in a file.
 
-    >>> written(Header(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
+    >>> encode_line(RunFileHeader(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
     b'{"schema_version":"deemster.run.v1","tool_version":"0.1.0","runs":1}\n'
     """
     return _encode(line) + b"\n"
 
 
-def parse_header(data: bytes) -> Header:
+def parse_header(data: bytes) -> RunFileHeader:
     """The first line.
 
     Raises:
@@ -177,7 +177,7 @@ def parse_header(data: bytes) -> Header:
     version = value.get("schema_version") if isinstance(value, dict) else None
     if version != SCHEMA:
         raise ValueError(f"A run file begins with a line whose schema_version is `{SCHEMA}`; this is none.")
-    header: Header = _converted(value, Header)
+    header: RunFileHeader = _converted(value, RunFileHeader)
     return header
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from deemster.errors import StoreError, counted
+from deemster.errors import StoreError, plural
 from deemster.store._database import Connection
 from deemster.store._row_encoding import content_checksum
 from deemster.store._run_table import find_run_number
@@ -64,7 +64,7 @@ def _database(store: Store, connection: Connection) -> Iterator[str]:
                 yield f"The database is damaged: {found}."
         for table, count in _foreign(connection).items():
             refers = "refers" if count == 1 else "refer"
-            yield f"{counted(count, 'row')} of `{table}` {refers} to something that is gone."
+            yield f"{plural(count, 'row')} of `{table}` {refers} to something that is gone."
     except StoreError as error:
         yield str(error)
 
@@ -83,7 +83,7 @@ def _orphans(connection: Connection) -> Iterator[str]:
         if isinstance(count, str):
             yield count
         elif count:
-            yield f"{counted(count, 'row')} of `{table}` {'belongs' if count == 1 else 'belong'} to no run."
+            yield f"{plural(count, 'row')} of `{table}` {'belongs' if count == 1 else 'belong'} to no run."
 
 
 def _contents(connection: Connection) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _contents(connection: Connection) -> Iterator[str]:
     except StoreError as error:
         yield str(error)
     if lost:
-        yield f"{counted(lost, 'content')} of samples {'does' if lost == 1 else 'do'} not fit the check sum."
+        yield f"{plural(lost, 'content')} of samples {'does' if lost == 1 else 'do'} not fit the check sum."
 
 
 def _run(store: Store, run: RunRow) -> Iterator[str]:
@@ -125,14 +125,14 @@ def _counts(store: Store, run: RunRow) -> Iterator[str]:
             yield stray
             return
         if stray:
-            yield f"The run `{run.id}` is damaged: {counted(stray, 'mark row')} without an output."
+            yield f"The run `{run.id}` is damaged: {plural(stray, 'mark row')} without an output."
         # A run may be going on: the counts are those of this moment, not those that were read before.
         for scoring, done in connection.read(
             "SELECT number, done FROM scorings WHERE run = ? ORDER BY number", (number,)
         ):
             held = _count(connection, "SELECT COUNT(*) FROM marks WHERE run = ? AND scoring = ?", number, scoring)
             if held != done:
-                text = f"{held} of {counted(done, 'mark row')} of scoring {scoring} are there"
+                text = f"{held} of {plural(done, 'mark row')} of scoring {scoring} are there"
                 yield f"The run `{run.id}` is damaged: {text}."
 
 

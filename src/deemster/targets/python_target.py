@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.errors.user_code_guard import Caught
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.json_values import thawed
 from deemster.models.clock import Clock
 from deemster.models.worker_threads import WorkerThreads
@@ -118,7 +118,7 @@ class PythonTarget:
 
     async def _attempt(self, invocation: Invocation) -> Output | TargetFailure:
         limit = asyncio.timeout(self._timeout_s)
-        with Caught() as caught:
+        with UserCodeGuard() as caught:
             async with limit:
                 return await self._awaited(invocation)
         if limit.expired():

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from deemster.datasets.tabular_files import csv_lines
-from deemster.errors import Issue, OutputsError, counted, did_you_mean, listing, nearest
+from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
 from deemster.formats import Reading, format_of
 from deemster.formats.document import Document, in_order
 from deemster.formats.json_values import pointer, thawed
@@ -94,11 +94,11 @@ class SavedOutputs:
         missing, unknown = self._recorded.compare(ids)
         issues = []
         if missing:
-            issues.append(Issue(f"{counted(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
+            issues.append(Issue(f"{plural(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
             hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
-            said = f"{counted(len(unknown), 'saved output')} for no sample of the dataset"
+            said = f"{plural(len(unknown), 'saved output')} for no sample of the dataset"
             issues.append(Issue(f"{said}: {_ids(unknown)}.{hint}"))
         if repetitions is not None and self.repetitions not in (1, repetitions):
             issues.append(
@@ -140,7 +140,7 @@ class _Ids(Collection[str]):
 
 
 def _ids(names: Sequence[str]) -> str:
-    return listing(names, limit=_SHOWN)
+    return list_names(names, limit=_SHOWN)
 
 
 def _file_digest(path: Path) -> str:

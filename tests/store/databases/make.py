@@ -55,7 +55,7 @@ def literal(value):
 def main():
     """Make one database."""
     from deemster.store import open_store
-    from deemster.store.store_opener import _FOLDER, statements
+    from deemster.store.open_and_migrate import _FOLDER, statements
 
     path = HERE / sys.argv[1]
     path.unlink(missing_ok=True)

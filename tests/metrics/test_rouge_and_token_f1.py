@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.metrics.token_overlap import RougeL, TokenF1
+from deemster.metrics.rouge_and_token_f1 import RougeL, TokenF1
 from deemster.records import Output, Sample
 
 BOTH = (RougeL(), TokenF1())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from deemster.records import MetricScore, TargetFailure, Unscored
+from deemster.store import open_and_migrate as migration
 from deemster.store import open_store
-from deemster.store import store_opener as migration
 from tests.store.make_runs import MARK, sample, samples, written
 
 DATABASES = Path(__file__).parent / "databases"
