@@ -8,7 +8,7 @@ from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
 from deemster.records import Output, Sample
 from deemster.testing.obedient_model import ObedientModel
-from deemster.testing.server_replies import Chat
+from deemster.testing.server_replies import ChatMessages
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
 from tests.judges.test_untrusted_text_injection import HARMLESS, structure
@@ -86,7 +86,7 @@ def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
             "messages": [{"role": role, "content": content} for role, content in ask.messages],
             "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": ask.schema}},
         }
-        model(Chat(json.loads(json.dumps(body))))
+        model(ChatMessages(json.loads(json.dumps(body))))
         return said(reason="r", score=2)
 
     for ask in next(judge.script(*case(spot, HARMLESS))):

@@ -15,7 +15,7 @@ from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import make_case
 from deemster.records import Answer
 from deemster.testing.obedient_model import ObedientModel
-from deemster.testing.server_replies import Chat
+from deemster.testing.server_replies import ChatMessages
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, TONE, case, dataset, grader, options_of, subject
 from tests.judges.play import answered
@@ -390,7 +390,9 @@ def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
     for payload, ask in itertools.product(PAYLOADS, (0, 2)):
         if payload.strip():
             asks = questions(spot, payload)
-            model(Chat({"messages": [{"role": role, "content": content} for role, content in asks[ask].messages]}))
+            model(
+                ChatMessages({"messages": [{"role": role, "content": content} for role, content in asks[ask].messages]})
+            )
     assert model.obeyed == []
 
 

@@ -10,7 +10,7 @@ from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
 from deemster.records import Output, Sample
 from deemster.testing.obedient_model import ObedientModel
-from deemster.testing.server_replies import Chat
+from deemster.testing.server_replies import ChatMessages
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
 
@@ -126,4 +126,4 @@ def chat(body, ask):
     schema = None if ask is None else ask.schema
     if schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
-    return Chat(body)
+    return ChatMessages(body)

@@ -77,7 +77,7 @@ def test_a_key_is_in_no_identity_and_no_name():
     role = read({"judge": JUDGE})["judge"]
     assert KEY not in repr(role)
     assert KEY not in repr(role.identity)
-    assert role.secrets.removed(KEY) == "[removed]"
+    assert role.secrets.redact(KEY) == "[removed]"
 
 
 def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise():
@@ -223,7 +223,7 @@ def test_without_a_section_the_embedding_model_of_the_installation_is_there():
 @pytest.mark.parametrize("host", ["localhost:11434", "127.0.0.1:8000", "[::1]:80"])
 def test_a_server_on_this_machine_may_do_without_its_key(host):
     judge = read({"judge": {**JUDGE, "base_url": f"http://{host}/v1", "api_key_env": "NO_KEY"}})["judge"]
-    assert judge.secrets.removed(KEY, shapes=False) == KEY
+    assert judge.secrets.redact(KEY, shapes=False) == KEY
 
 
 @pytest.mark.parametrize("url", ["https://localhost.example/v1", "https://127.0.0.1.example/v1", "http://10.0.0.7/v1"])
@@ -276,7 +276,7 @@ def test_the_name_of_a_variable_that_is_not_set_is_shown(name):
 def test_a_variable_that_is_set_may_be_called_anything():
     name = "gsk_Zq8T0vXw2LmN4pRs6tUv"
     judge = read({"judge": {**JUDGE, "api_key_env": name}}, environ={**ENVIRON, name: KEY})["judge"]
-    assert judge.secrets.within(f"the key {KEY}")
+    assert judge.secrets.found_in(f"the key {KEY}")
 
 
 HUSH = "hush-hush-0123"
@@ -304,7 +304,7 @@ def test_a_key_that_a_suite_hands_to_a_client_of_ones_own_is_a_secret(extra):
         load=lambda path: Keyed if path.startswith("mine") else load(path),
     )["judge"]
     assert judge.client.given == extra
-    assert judge.secrets.removed(f"401 for the key {HUSH}") == "401 for the key [removed]"
+    assert judge.secrets.redact(f"401 for the key {HUSH}") == "401 for the key [removed]"
     assert HUSH not in repr(judge.hidden)
 
 
@@ -355,4 +355,4 @@ def test_a_client_may_name_its_secrets_in_a_plain_list():
     class Named(FakeChat):
         secrets = ("hush-hush-hush",)
 
-    assert Role(client=Named([])).secrets.removed("a hush-hush-hush") == "a [removed]"
+    assert Role(client=Named([])).secrets.redact("a hush-hush-hush") == "a [removed]"

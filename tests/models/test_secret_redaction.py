@@ -19,7 +19,7 @@ KEY = 'k3y/with "quotes"+and=more'
 def test_a_known_key_is_removed_in_every_spelling(before, after):
     secrets = Secrets([KEY])
     for spelling in (KEY, quote(KEY, safe=""), json.dumps(KEY)[1:-1]):
-        assert spelling not in secrets.removed(before + spelling + after)
+        assert spelling not in secrets.redact(before + spelling + after)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,21 @@ def test_a_known_key_is_removed_in_every_spelling(before, after):
     ],
 )
 def test_what_looks_like_a_key_is_removed_from_messages(text, left):
-    assert Secrets().removed(text, shapes=True) == left
+    assert Secrets().redact(text, shapes=True) == left
 
 
 def test_answers_keep_what_only_looks_like_a_key():
-    assert Secrets([KEY]).removed("sk-abcdefghijklmnop") == "sk-abcdefghijklmnop"
+    assert Secrets([KEY]).redact("sk-abcdefghijklmnop") == "sk-abcdefghijklmnop"
 
 
 def test_a_placeholder_is_no_secret():
     assert not Secrets(["EMPTY", ""])
-    assert Secrets(["EMPTY"]).removed("EMPTY") == "EMPTY"
+    assert Secrets(["EMPTY"]).redact("EMPTY") == "EMPTY"
 
 
 def test_the_secrets_of_two_add_up_and_do_not_show():
     both = Secrets(["aaaaaaaaaa"]) + Secrets(["bbbbbbbbbb"])
-    assert both.removed("aaaaaaaaaa bbbbbbbbbb") == f"{REMOVED} {REMOVED}"
+    assert both.redact("aaaaaaaaaa bbbbbbbbbb") == f"{REMOVED} {REMOVED}"
     assert "aaaa" not in repr(both)
 
 
@@ -66,12 +66,12 @@ def test_a_key_across_the_cut_is_not_half_shown():
 
 @pytest.mark.parametrize("size", range(1, len(KEY)))
 def test_the_beginning_of_a_key_at_the_end_of_a_cut_message_goes_too(size):
-    told = Secrets([KEY]).removed(f"wrong: {KEY[:size]}…", shapes=True)
+    told = Secrets([KEY]).redact(f"wrong: {KEY[:size]}…", shapes=True)
     assert told == (f"wrong: {KEY[:size]}…" if size < 4 else "wrong: [removed]…")
 
 
 def test_a_message_that_was_not_cut_keeps_its_last_word():
-    assert Secrets([KEY]).removed(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"
+    assert Secrets([KEY]).redact(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"
 
 
 EXTRA = {"api_key": KEY, "tools": [{"auth": {"user": "somebody-1", "n": 3}}], "max_tokens": 7, "user": "me"}
@@ -83,7 +83,7 @@ def test_secrets_in_plain_data_are_those_that_a_name_above_them_tells():
 
 def test_plain_data_without_its_secrets_is_otherwise_the_same_and_tells_two_of_them_apart():
     shown = hash_named_secrets(EXTRA)
-    assert not Secrets(named_secrets(EXTRA)).within(json.dumps(shown))
+    assert not Secrets(named_secrets(EXTRA)).found_in(json.dumps(shown))
     assert {**shown, "api_key": KEY, "tools": EXTRA["tools"]} == EXTRA
     assert shown["tools"][0]["auth"]["n"] == 3
     assert shown != hash_named_secrets({**EXTRA, "api_key": KEY + "x"})

@@ -18,7 +18,7 @@ from deemster.errors import ConfigurationError
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.targets import _run_subprocess as process
-from deemster.targets.command_target import CommandTarget, answer_of
+from deemster.targets.command_target import CommandTarget, parse_command_output
 from tests.targets.fake_clocks import Hasty
 
 ASKED = Invocation("s-1", {"question": "Wo liegt Köln?"}, 3)
@@ -155,7 +155,7 @@ def test_an_output_in_json_brings_what_came_with_it():
     ],
 )
 def test_only_a_whole_object_with_a_text_is_an_output_and_a_setting_decides_otherwise(written, form, text):
-    assert answer_of(written.encode(), form=form, secrets=NO_SECRETS).text == text
+    assert parse_command_output(written.encode(), form=form, secrets=NO_SECRETS).text == text
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_only_a_whole_object_with_a_text_is_an_output_and_a_setting_decides_othe
 )
 def test_an_answer_that_cannot_be_read_is_a_failure_that_says_why(written, form, said):
     with pytest.raises(ValueError) as raised:
-        answer_of(written, form=form, secrets=NO_SECRETS)
+        parse_command_output(written, form=form, secrets=NO_SECRETS)
     assert said in str(raised.value)
 
 
@@ -180,7 +180,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure_that_says_why(written, form,
 def test_whatever_a_command_writes_is_an_output_or_a_failure(data):
     for form in ("auto", "text", "json"):
         try:
-            assert isinstance(answer_of(data, form=form, secrets=NO_SECRETS), Output)
+            assert isinstance(parse_command_output(data, form=form, secrets=NO_SECRETS), Output)
         except ValueError as error:
             assert str(error)  # noqa: PT017 - either of two is right
 
@@ -262,7 +262,7 @@ def test_what_left_the_group_holds_up_the_answer_for_a_moment_only():
     began = time.monotonic()
     found = answer(python(script)).text.split()
     assert found[0] == "hey"
-    assert process.LINGER_S <= time.monotonic() - began < 15
+    assert process.DRAIN_TIMEOUT_S <= time.monotonic() - began < 15
     os.kill(int(found[1]), signal.SIGKILL)
 
 
@@ -376,4 +376,4 @@ def test_a_thousand_samples_are_a_thousand_answers_and_no_process_stays():
 
 def test_secrets_are_hidden_in_an_answer_before_it_is_read():
     data = f'{{"text": "x", "retrieved": ["{KEY}"]}}'.encode()
-    assert answer_of(data, form="auto", secrets=Secrets([KEY])).retrieved == ["[removed]"]
+    assert parse_command_output(data, form="auto", secrets=Secrets([KEY])).retrieved == ["[removed]"]

@@ -141,9 +141,9 @@ def test_a_secret_of_the_environment_is_hidden_whatever_the_header_is_called():
     found = declared(section, environ)
     target = target_made(found, load=lambda path: answer)
     for secret in (SECRET, "t-123456789", "k-123456789"):
-        assert target.secrets.removed(f"<{secret}>") == "<[removed]>"
+        assert target.secrets.redact(f"<{secret}>") == "<[removed]>"
         assert secret not in json.dumps(target.identity) + repr(target) + repr(found)
-    assert target.secrets.removed("a-large-model, an ordinary value") == "a-large-model, an ordinary value"
+    assert target.secrets.redact("a-large-model, an ordinary value") == "a-large-model, an ordinary value"
     assert target.identity["http"]["body"]["model"] == "a-large-model"
 
 

@@ -19,10 +19,10 @@ from deemster.judges.geval_definition import preset_names
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
-from deemster.testing import FAULTS, Chat, ModelServer, ObedientModel
+from deemster.testing import FAULTS, ChatMessages, ModelServer, ObedientModel
 from deemster.testing.model_server import _options, main
-from deemster.testing.obedient_model import parted
-from deemster.testing.server_replies import instance
+from deemster.testing.obedient_model import split_data_blocks
+from deemster.testing.server_replies import schema_instance
 
 SCHEMA = {
     "type": "object",
@@ -239,14 +239,14 @@ SCHEMAS = st.recursive(
 
 @given(SCHEMAS, st.integers())
 def test_an_instance_fits_its_schema_and_depends_on_the_seed_alone(schema, seed):
-    made = instance(schema, seed=seed)
+    made = schema_instance(schema, seed=seed)
     assert jsonschema_rs.is_valid(schema, made)
-    assert made == instance(schema, seed=seed)
+    assert made == schema_instance(schema, seed=seed)
 
 
 def chat(text, schema=None):
     form = {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}} if schema else {}
-    return Chat({"messages": [{"role": "user", "content": text}], **form})
+    return ChatMessages({"messages": [{"role": "user", "content": text}], **form})
 
 
 BLOCK = "Judge the answer.\n<<<ANSWER 0123456789abcdef\n{}\nANSWER 0123456789abcdef>>>\nReply as JSON."
@@ -304,7 +304,7 @@ def test_the_words_of_the_template_are_no_orders_once_learnt():
 
 
 def test_a_block_that_is_never_closed_is_no_block():
-    assert parted("a\n<<< 0123456789abcdef\nb") == ("a\n<<< 0123456789abcdef\nb", "")
+    assert split_data_blocks("a\n<<< 0123456789abcdef\nb") == ("a\n<<< 0123456789abcdef\nb", "")
 
 
 def test_the_list_of_faults_names_every_one(capsys):

@@ -230,7 +230,7 @@ def _without_cost(answer: Answer) -> RecordedAnswer:
 
 def _cleaned(value: Any, secrets: Secrets) -> Any:
     if isinstance(value, str):
-        return secrets.removed(SURROGATE.sub("\ufffd", value), shapes=True)
+        return secrets.redact(SURROGATE.sub("\ufffd", value), shapes=True)
     if isinstance(value, dict):
         return {key: _cleaned(entry, secrets) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

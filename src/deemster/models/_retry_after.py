@@ -51,7 +51,7 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
 def parse_span_s(text: str) -> float | None:
     """A span of time such as `20`, `0.5`, `-1`, `90ms` or `1h2m3.5s`, in seconds; None where it is none.
 
-    >>> span_s("6m0s"), span_s("120ms"), span_s("-3"), span_s("soon")
+    >>> parse_span_s("6m0s"), parse_span_s("120ms"), parse_span_s("-3"), parse_span_s("soon")
     (360.0, 0.12, 0.0, None)
     """
     if (seconds := _seconds(text)) is not None:

@@ -288,34 +288,34 @@ async def _read_refusal(response: aiohttp.ClientResponse) -> bytes:
 
 
 def error_message(body: bytes) -> str:
-    """What a provider says is wrong, from any of the forms of error bodies; its code stands behind it.
+    """The message of an error body in any of the forms that providers use, with its code in brackets.
 
-    >>> complaint(b'{"error": {"message": "No such model.", "code": "model_not_found"}}')
+    >>> error_message(b'{"error": {"message": "No such model.", "code": "model_not_found"}}')
     'No such model. (model_not_found)'
-    >>> complaint(b'{"detail": "Not Found"}'), complaint(b"<html>")
+    >>> error_message(b'{"detail": "Not Found"}'), error_message(b"<html>")
     ('Not Found', '<html>')
     """
     try:
-        told = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace").strip()
-    if isinstance(told, list) and told:
-        told = told[0]
-    if not isinstance(told, dict):
-        return str(told)
-    inner = told.get("error", told)
-    if not isinstance(inner, dict):
-        return str(inner)
-    message = next((inner[name] for name in ("message", "detail", "error", "title") if inner.get(name)), "")
+    if isinstance(decoded, list) and decoded:
+        decoded = decoded[0]
+    if not isinstance(decoded, dict):
+        return str(decoded)
+    error = decoded.get("error", decoded)
+    if not isinstance(error, dict):
+        return str(error)
+    message = next((error[name] for name in ("message", "detail", "error", "title") if error.get(name)), "")
     text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
-    marks = [str(mark) for name in ("code", "param") if (mark := inner.get(name)) and str(mark) not in text]
-    return f"{text} ({', '.join(marks)})".strip() if marks else text
+    codes = [str(code) for name in ("code", "param") if (code := error.get(name)) and str(code) not in text]
+    return f"{text} ({', '.join(codes)})".strip() if codes else text
 
 
 def redact_url(url: str) -> str:
     """A URL without credentials, and with the values of a query that may be secret hidden.
 
-    >>> shown("https://me:secret@host/v1?api-version=2024&key=abc")
+    >>> redact_url("https://me:secret@host/v1?api-version=2024&key=abc")
     'https://host/v1?api-version=2024&key=hidden'
     """
     try:

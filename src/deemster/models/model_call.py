@@ -257,7 +257,7 @@ class ModelCaller(Generic[_V]):
         usage = _ONE_CALL if reported is None else plausible_usage(reported)
         changes: dict[str, Any] = {}
         name = model if usage.model is None else usage.model
-        if name is not None and (clean := self._secrets.removed(name)) != usage.model:
+        if name is not None and (clean := self._secrets.redact(name)) != usage.model:
             changes["model"] = clean
         if usage.latency_ms is None and latency_ms is not None:
             changes["latency_ms"] = latency_ms
@@ -335,7 +335,7 @@ def _is_asked_to_end() -> bool:
 def _as_failure(error: BaseException | None, secrets: Secrets) -> ModelFailure:
     """Any error that a client raised, as a failure."""
     if isinstance(error, ModelFailure):
-        error.message = secrets.removed(error.message)
+        error.message = secrets.redact(error.message)
         return error
     if isinstance(error, TimeoutError):
         return ModelFailure("transport", "No reply came in time.", may_cost=True)

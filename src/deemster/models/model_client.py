@@ -47,7 +47,7 @@ class ModelFailure(Exception):  # noqa: N818 - a failure is a value in reports; 
         if kind not in FAILURE_KINDS:
             raise ValueError(f"The kind of a failure is one of {', '.join(FAILURE_KINDS)}, not {kind!r}.")
         self.kind: FailureKind = kind
-        self.message = visible(secrets.removed(message, shapes=True), limit=LONGEST_MESSAGE)
+        self.message = visible(secrets.redact(message, shapes=True), limit=LONGEST_MESSAGE)
         self.status = status
         self.retry_after_s = retry_after_s
         self.usage = usage

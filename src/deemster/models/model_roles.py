@@ -116,7 +116,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 def concurrency_bounds(concurrency: str | int) -> tuple[int, int]:
     """The least and the most requests under way.
 
-    >>> bounds_of("5-64"), bounds_of(8)
+    >>> concurrency_bounds("5-64"), concurrency_bounds(8)
     ((5, 64), (8, 8))
 
     Raises:

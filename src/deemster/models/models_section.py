@@ -264,7 +264,7 @@ class _Reader:
             return client
         # Outside the handler, so that no traceback shows what the class was given.
         told = caught.message.removeprefix("TypeError: ").removeprefix("ValueError: ")
-        clean = Secrets(named_secrets(extra)).removed(told, shapes=True)
+        clean = Secrets(named_secrets(extra)).redact(told, shapes=True)
         raise ConfigurationError(Issue(clean, self._place(("models", name, "client"))))
 
     def _is_variable(self, name: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from deemster.models._endpoint_capabilities import EndpointCapabilities
 from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, HttpResponse, error_message
 from deemster.models.model_client import ModelFailure
-from deemster.models.provider_usage import Used, parse_usage
+from deemster.models.provider_usage import ReportedUsage, parse_usage
 from deemster.models.secret_redaction import hash_named_secrets, named_secrets, redact_answer
 from deemster.records import Answer, Ask, Token, Usage, Vectors
 
@@ -82,7 +82,7 @@ class _Spent(msgspec.Struct):
 
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
-_USED = msgspec.json.Decoder(Used | None)
+_USED = msgspec.json.Decoder(ReportedUsage | None)
 _LOGPROBS = msgspec.json.Decoder(_Logprobs | None)
 _SPENT = msgspec.json.Decoder(_Spent)
 _ENCODER = msgspec.json.Encoder()
@@ -166,7 +166,7 @@ class OpenAIChat:
 
     def _answer(self, response: HttpResponse) -> Answer:
         reply: _Completion = _decoded(_COMPLETION, response, self._endpoint)
-        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
+        model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         choice = reply.choices[0] if reply.choices else None
         text = None if choice is None else _text(choice.message)
@@ -240,7 +240,7 @@ class OpenAIEmbedding:
         if response.status >= 300:
             raise self._endpoint.refusal(response)
         reply: _Embeddings = _decoded(_EMBEDDINGS, response, self._endpoint)
-        model = self.secrets.removed(reply.model or self.model)[:_LONGEST_NAME]
+        model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         values, issue = _matrix(reply.data, len(texts))
         if issue is not None:

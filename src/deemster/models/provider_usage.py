@@ -1,4 +1,4 @@
-"""What a provider says that a call used."""
+"""Reads the `usage` of a provider's reply, in the names of older and of later APIs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class _Details(msgspec.Struct, gc=False):
     reasoning_tokens: int | None = None
 
 
-class Used(msgspec.Struct):
-    """The `usage` of a reply, in the names that providers give it."""
+class ReportedUsage(msgspec.Struct):
+    """The `usage` of a reply. Later APIs say `input` and `output` where older ones say `prompt` and `completion`."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -23,15 +23,8 @@ class Used(msgspec.Struct):
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
-    cost: Decimal | None = None
-
-
-class Responded(msgspec.Struct):
-    """The `usage` of a reply in the names of later APIs."""
-
     input_tokens: int | None = None
     output_tokens: int | None = None
-    total_tokens: int | None = None
     input_tokens_details: _Details | None = None
     output_tokens_details: _Details | None = None
     cost: Decimal | None = None
@@ -40,35 +33,31 @@ class Responded(msgspec.Struct):
 _NO_DETAILS = _Details()
 
 
-def parse_usage(used: Used | Responded, model: str | None) -> Usage:
-    """What was used, as a record.
+def parse_usage(reported: ReportedUsage, model: str | None) -> Usage:
+    """What a reply reports, as a record.
 
     Args:
-        used: What the reply says.
+        reported: What the reply says.
         model: The model that answered.
 
     Raises:
         ValueError: A count makes no sense.
 
-    >>> usage_of(Responded(input_tokens=7, output_tokens=2), "m").prompt_tokens
+    >>> parse_usage(ReportedUsage(input_tokens=7, output_tokens=2), "m").prompt_tokens
     7
     """
-    if isinstance(used, Responded):
-        used = Used(
-            prompt_tokens=used.input_tokens,
-            completion_tokens=used.output_tokens,
-            total_tokens=used.total_tokens,
-            prompt_tokens_details=used.input_tokens_details,
-            completion_tokens_details=used.output_tokens_details,
-            cost=used.cost,
-        )
-    cached = (used.prompt_tokens_details or _NO_DETAILS).cached_tokens
+    sent = reported.prompt_tokens_details or reported.input_tokens_details or _NO_DETAILS
+    received = reported.completion_tokens_details or reported.output_tokens_details or _NO_DETAILS
     return Usage(
-        prompt_tokens=used.prompt_tokens,
-        completion_tokens=used.completion_tokens,
-        cached_tokens=used.prompt_cache_hit_tokens if cached is None else cached,
-        reasoning_tokens=(used.completion_tokens_details or _NO_DETAILS).reasoning_tokens,
-        total_tokens=used.total_tokens,
-        cost_usd=used.cost,
+        prompt_tokens=_first(reported.prompt_tokens, reported.input_tokens),
+        completion_tokens=_first(reported.completion_tokens, reported.output_tokens),
+        cached_tokens=_first(sent.cached_tokens, reported.prompt_cache_hit_tokens),
+        reasoning_tokens=received.reasoning_tokens,
+        total_tokens=reported.total_tokens,
+        cost_usd=reported.cost,
         model=model,
     )
+
+
+def _first(count: int | None, otherwise: int | None) -> int | None:
+    return otherwise if count is None else count

@@ -48,7 +48,7 @@ _LONGEST_WORD = 16
 def looks_like_key(name: str) -> bool:
     """Whether what should be the name of a variable looks more like the key itself.
 
-    >>> is_like_a_key("gsk_Zq8T0vXw2LmN4pRs"), is_like_a_key("MY_COMPANYS_OPENAI_KEY_2")
+    >>> looks_like_key("gsk_Zq8T0vXw2LmN4pRs"), looks_like_key("MY_COMPANYS_OPENAI_KEY_2")
     (True, False)
     """
     words = [word for word in name.split("_") if len(word) >= _LONGEST_WORD]
@@ -85,7 +85,7 @@ def hash_named_secrets(value: Any, *, inside: bool = False) -> Any:
         value: Plain data.
         inside: Whether it stands under such a name itself.
 
-    >>> without_named_secrets({"api_key": "hush-hush", "top_k": 3})
+    >>> hash_named_secrets({"api_key": "hush-hush", "top_k": 3})
     {'api_key': '[removed] fbdc077454d782ba', 'top_k': 3}
     """
     if isinstance(value, Mapping):
@@ -127,14 +127,14 @@ class Secrets:
     def __add__(self, other: Secrets) -> Secrets:
         return Secrets({*self._forms, *other._forms})
 
-    def within(self, text: str) -> bool:
+    def found_in(self, text: str) -> bool:
         """Whether a text holds one of them."""
         for form in self._forms:  # noqa: SIM110 - an expression takes three times as long, and every answer comes by
             if form in text:
                 return True
         return False
 
-    def removed(self, text: str, *, shapes: bool = False) -> str:
+    def redact(self, text: str, *, shapes: bool = False) -> str:
         """A text without them.
 
         Args:
@@ -142,23 +142,23 @@ class Secrets:
             shapes: Whether what looks like a key, a bearer token or the credentials of a URL goes too. Right for
                 messages, wrong for answers, which must stay as the model gave them.
 
-        >>> Secrets(["hunter2-hunter2"]).removed("key hunter2-hunter2 is wrong")
+        >>> Secrets(["hunter2-hunter2"]).redact("key hunter2-hunter2 is wrong")
         'key [removed] is wrong'
-        >>> Secrets().removed("GET https://me:pass@host/ with Bearer abcdef123", shapes=True)
+        >>> Secrets().redact("GET https://me:pass@host/ with Bearer abcdef123", shapes=True)
         'GET https://[removed]@host/ with Bearer [removed]'
-        >>> Secrets(["hunter2-hunter2"]).removed("refused: hunter2-hun…", shapes=True)
+        >>> Secrets(["hunter2-hunter2"]).redact("refused: hunter2-hun…", shapes=True)
         'refused: [removed]…'
         """
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REMOVED)
         if shapes:
-            text = self._without_beginning(text)
+            text = self._redact_cut_secret(text)
             for shape, instead in _SHAPES:
                 text = shape.sub(instead, text)
         return text
 
-    def _without_beginning(self, text: str) -> str:
+    def _redact_cut_secret(self, text: str) -> str:
         """A message without the beginning of a secret that was cut in the middle."""
         if not text.endswith(_CUT):
             return text
@@ -180,25 +180,25 @@ def redact_answer(answer: Answer, secrets: Secrets) -> Answer:
         answer: What a model said.
         secrets: What must not be in it.
 
-    >>> cleaned(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
+    >>> redact_answer(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
     'Your key is [removed].'
     """
     fields = (answer.text, answer.model, answer.thinking, answer.finish)
     told = "\0".join([field for field in fields if isinstance(field, str)])
-    if not (secrets.within(told) or (answer.tokens is not None and _tell(answer.tokens, secrets))):
+    if not (secrets.found_in(told) or (answer.tokens is not None and _tokens_hold(answer.tokens, secrets))):
         return answer
     changes: dict[str, Any] = {
         name: clean
         for name in ("text", "model", "thinking", "finish")
-        if isinstance(told := getattr(answer, name), str) and (clean := secrets.removed(told)) != told
+        if isinstance(told := getattr(answer, name), str) and (clean := secrets.redact(told)) != told
     }
-    if answer.tokens is not None and _tell(answer.tokens, secrets):
+    if answer.tokens is not None and _tokens_hold(answer.tokens, secrets):
         changes["tokens"] = None
     return msgspec.structs.replace(answer, **changes)
 
 
-def _tell(tokens: tuple[Token, ...], secrets: Secrets) -> bool:
+def _tokens_hold(tokens: tuple[Token, ...], secrets: Secrets) -> bool:
     """Whether tokens, one by one or in a row, hold a secret."""
     row = "".join(token.text for token in tokens)
     others = "\n".join(text for token in tokens for text, _ in token.alternatives)
-    return secrets.within(row) or secrets.within(others)
+    return secrets.found_in(row) or secrets.found_in(others)

@@ -254,4 +254,4 @@ def redact_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[
 def _redact_mark(mark: Mark, secrets: Secrets) -> Mark:
     if not isinstance(mark, Unscored):
         return mark
-    return msgspec.structs.replace(mark, message=secrets.removed(mark.message, shapes=True))
+    return msgspec.structs.replace(mark, message=secrets.redact(mark.message, shapes=True))

@@ -178,13 +178,13 @@ def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | 
     '401 for Bearer [removed]'
     """
     if isinstance(answer, TargetFailure):
-        return msgspec.structs.replace(answer, message=secrets.removed(answer.message, shapes=True))
+        return msgspec.structs.replace(answer, message=secrets.redact(answer.message, shapes=True))
     if not secrets:
         return answer
     try:
         body = _encode(answer).decode()
     except UnicodeEncodeError:
         # Text that is no valid Unicode is marked as such, and kept.
-        return msgspec.structs.replace(answer, text=secrets.removed(answer.text))
-    clean = secrets.removed(body)
+        return msgspec.structs.replace(answer, text=secrets.redact(answer.text))
+    clean = secrets.redact(body)
     return answer if clean == body else _decode(clean)

@@ -10,7 +10,7 @@ import msgspec
 from deemster.errors import visible
 from deemster.models.http_endpoint import Endpoint
 from deemster.models.model_client import ModelFailure
-from deemster.models.provider_usage import Responded, Used, parse_usage
+from deemster.models.provider_usage import ReportedUsage, parse_usage
 from deemster.records import Output, Usage
 from deemster.targets._json_path import parse_path, value_at
 from deemster.targets.python_target import as_output
@@ -71,7 +71,7 @@ def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:
     except UnicodeDecodeError as error:
         message = f"The reply is not UTF-8: byte 0x{body[error.start]:02x} at {error.start}."
         raise endpoint.failure("transport", message, may_cost=True) from None
-    text = endpoint.secrets.removed(text)
+    text = endpoint.secrets.redact(text)
     if not paths.reads_json:
         return Output(text)
     try:
@@ -119,16 +119,16 @@ def _part(reply: Any, steps: Sequence[str | int] | None) -> Any:
         return None
 
 
-def _usage(told: Any) -> Usage | None:
-    """What was used, as ``Usage`` spells it or as providers do; counts that make no sense are not reported ones."""
-    if not isinstance(told, Mapping):
+def _usage(reported: Any) -> Usage | None:
+    """What was used, as ``Usage`` spells it or as providers do; None where the counts make no sense."""
+    if not isinstance(reported, Mapping):
         return None
     try:
-        return msgspec.convert(told, Usage)
+        return msgspec.convert(reported, Usage)
     except (msgspec.ValidationError, ValueError):
-        later = "input_tokens" in told
+        pass
     try:
-        return parse_usage(msgspec.convert(told, Responded) if later else msgspec.convert(told, Used), None)
+        return parse_usage(msgspec.convert(reported, ReportedUsage), None)
     except (msgspec.ValidationError, ValueError):
         return None
 

@@ -14,9 +14,9 @@ from deemster.targets._json_path import parse_path, value_at
 
 ROOTS = ("input", "id", "repetition")
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
-_GIVEN_NEVER = ("expected_output", "expected", "metadata", "tags")
+_NEVER_GIVEN = ("expected_output", "expected", "metadata", "tags")
 Path: TypeAlias = tuple[str | int, ...]
-Filled: TypeAlias = Callable[[Invocation], Any]
+TemplateFiller: TypeAlias = Callable[[Invocation], Any]
 
 
 def template_issues(value: Any, path: Path = ("body",)) -> Iterator[tuple[Path, str]]:
@@ -41,17 +41,17 @@ def _place_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
             yield from _place_issues(entry, (*path, index))
     elif isinstance(value, str):
         for place in _PLACE.findall(value):
-            if (message := _fault_of(place)) is not None:
+            if (message := _placeholder_issue(place)) is not None:
                 yield path, message
 
 
-def _fault_of(place: str) -> str | None:
+def _placeholder_issue(place: str) -> str | None:
     """What is wrong with the inside of a placeholder."""
     try:
         root, *steps = parse_path(place)
     except ValueError as error:
         return f"`{{{{{visible(place, limit=80)}}}}}` is no placeholder: {error}"
-    if root in _GIVEN_NEVER:
+    if root in _NEVER_GIVEN:
         there = "`{{input}}`, `{{id}}` and `{{repetition}}`"
         return f"`{{{{{place}}}}}` is never given to a target. There are {there}."
     if root not in ROOTS:
@@ -61,7 +61,7 @@ def _fault_of(place: str) -> str | None:
     return f"`{{{{{place}}}}}`: only the input has parts." if steps and root != "input" else None
 
 
-def compile_template(template: Any) -> Filled:
+def compile_template(template: Any) -> TemplateFiller:
     """What makes data of an invocation by a template, in one pass: what is filled in is not looked at again.
 
     A text that is one placeholder and nothing else becomes the value with its type; in a longer text, text stays as it
@@ -73,14 +73,14 @@ def compile_template(template: Any) -> Filled:
     Raises:
         ConfigurationError: A placeholder names nothing a target is given.
 
-    >>> fill = filled({"q": "Capital of {{input.country}}?", "n": "{{repetition}}"})
+    >>> fill = compile_template({"q": "Capital of {{input.country}}?", "n": "{{repetition}}"})
     >>> fill(Invocation("a", {"country": "France"}, 1))
     {'q': 'Capital of France?', 'n': 1}
     """
     issues = [Issue(message) for _, message in template_issues(template)]
     if issues:
         raise ConfigurationError(issues)
-    return _made(template)
+    return _compile(template)
 
 
 def is_fixed(value: str) -> bool:
@@ -88,12 +88,12 @@ def is_fixed(value: str) -> bool:
     return _PLACE.search(value) is None
 
 
-def _made(template: Any) -> Filled:
+def _compile(template: Any) -> TemplateFiller:
     if isinstance(template, Mapping):
-        entries = [(key, _made(entry)) for key, entry in template.items()]
+        entries = [(key, _compile(entry)) for key, entry in template.items()]
         return lambda asked: {key: make(asked) for key, make in entries}
     if isinstance(template, list):
-        parts = [_made(entry) for entry in template]
+        parts = [_compile(entry) for entry in template]
         return lambda asked: [make(asked) for make in parts]
     if not isinstance(template, str) or is_fixed(template):
         return lambda _: template
@@ -106,7 +106,7 @@ def _made(template: Any) -> Filled:
     return lambda asked: "".join(part if isinstance(part, str) else _text(part(asked)) for part in makers)
 
 
-def _value(place: str) -> Filled:
+def _value(place: str) -> TemplateFiller:
     root, *steps = parse_path(place)
     if root == "id":
         return lambda asked: asked.id

@@ -10,28 +10,28 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 LONGEST = 64 * 2**20
-TAIL = 4096
+STDERR_TAIL = 4096
 # How long what a command left behind may hold its output open after it ended.
-LINGER_S = 1.0
+DRAIN_TIMEOUT_S = 1.0
 
 
-class Ended(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended.
 
     Attributes:
         code: Its exit code; below 0 the signal that killed it; None where it was killed for its time or its output.
         output: What it wrote.
-        complaint: The end of what it wrote to its standard error.
+        stderr: The end of what it wrote to its standard error.
         issue: Why it was killed; None where it ended by itself.
     """
 
     code: int | None
     output: bytes
-    complaint: bytes
+    stderr: bytes
     issue: str | None = None
 
 
-async def ended(
+async def run_command(
     argv: Sequence[str],
     data: bytes,
     *,
@@ -39,7 +39,7 @@ async def ended(
     environ: Mapping[str, str],
     folder: str | None,
     longest: int = LONGEST,
-) -> Ended:
+) -> CommandResult:
     """Run a command to its end.
 
     It leads a process group of its own. Whatever is left of the group is killed when the command ends, when its time is
@@ -57,31 +57,31 @@ async def ended(
         OSError: It cannot be started.
     """
     loop = asyncio.get_running_loop()
-    transport, talk = await loop.subprocess_exec(
-        lambda: _Talk(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
+    transport, protocol = await loop.subprocess_exec(
+        lambda: _CommandProtocol(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
     )
     issue = None
     try:
-        talk.feed(data)
+        protocol.feed(data)
         async with asyncio.timeout(timeout_s):
             # Not awaited itself: who is cancelled cancels what it awaits, and nobody would learn of the end.
-            await asyncio.wait([talk.exited])
-            await asyncio.wait([talk.closed], timeout=LINGER_S)
+            await asyncio.wait([protocol.exited])
+            await asyncio.wait([protocol.closed], timeout=DRAIN_TIMEOUT_S)
     except TimeoutError:
         issue = f"The command did not end within {timeout_s:g} s and was killed."
     finally:
-        if not talk.exited.done():
-            talk.kill()
+        if not protocol.exited.done():
+            protocol.kill()
             # Also where this is cancelled: a process that nobody waits for stays as a zombie.
-            await _undisturbed(talk.exited)
+            await _wait_through_cancel(protocol.exited)
         transport.close()
-    if talk.is_too_long:
+    if protocol.is_too_long:
         issue = f"The command wrote more than {longest / 2**20:g} MiB and was killed."
     code = None if issue else transport.get_returncode()
-    return Ended(code, b"".join(talk.output), bytes(talk.complaint), issue)
+    return CommandResult(code, b"".join(protocol.output), bytes(protocol.stderr), issue)
 
 
-async def _undisturbed(waited: asyncio.Future[None]) -> None:
+async def _wait_through_cancel(waited: asyncio.Future[None]) -> None:
     """Wait for what is about to happen; a cancellation meanwhile is raised afterwards."""
     cancelled = False
     while not waited.done():
@@ -93,14 +93,14 @@ async def _undisturbed(waited: asyncio.Future[None]) -> None:
         raise asyncio.CancelledError
 
 
-class _Talk(asyncio.SubprocessProtocol):
+class _CommandProtocol(asyncio.SubprocessProtocol):
     """What is said to a command and what it says."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, longest: int) -> None:
         self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.output: list[bytes] = []
-        self.complaint = bytearray()
+        self.stderr = bytearray()
         self.is_too_long = False
         self._left = longest
         self._transport: asyncio.SubprocessTransport | None = None
@@ -120,8 +120,8 @@ class _Talk(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self.complaint += data
-            del self.complaint[:-TAIL]
+            self.stderr += data
+            del self.stderr[:-STDERR_TAIL]
             return
         self._left -= len(data)
         if self._left >= 0:

@@ -26,11 +26,11 @@ from deemster.targets.saved_output_format import (
     read_entry,
 )
 
-ENOUGH = 10_000
+MOST_ISSUES = 10_000
 _encode = msgspec.json.Encoder().encode
 
 
-class Simple(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class SimpleEntry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """An entry with one text, as the fast decoder sees it."""
 
     id: str
@@ -38,10 +38,10 @@ class Simple(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=
     repetition: int | msgspec.UnsetType = msgspec.UNSET
 
 
-_simple = msgspec.json.Decoder(Simple).decode
+_simple = msgspec.json.Decoder(SimpleEntry).decode
 
 
-class RecordedLines:
+class SavedOutputLines:
     """The answers of a JSONL file, found again by the hash of their id.
 
     Attributes:
@@ -58,7 +58,7 @@ class RecordedLines:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def settle(self) -> None:
+    def check_repetitions(self) -> None:
         """Make sure that every id has the same repetitions, from 0, each once.
 
         Raises:
@@ -69,7 +69,7 @@ class RecordedLines:
         most = int(sizes.max())
         wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
         if wrong.any():
-            groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:ENOUGH].tolist()
+            groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:MOST_ISSUES].tolist()
             raise OutputsError(in_order(self._group_issues(groups, sizes, most)))
         self.repetitions = most
 
@@ -149,7 +149,7 @@ def _is_in(values: Any, known: Any) -> Any:
     return known[at] == values
 
 
-def load_lines(path: str | Path, reading: Reading) -> RecordedLines:
+def load_lines(path: str | Path, reading: Reading) -> SavedOutputLines:
     """Check saved outputs in JSONL and remember where each stands.
 
     Raises:
@@ -157,21 +157,21 @@ def load_lines(path: str | Path, reading: Reading) -> RecordedLines:
     """
     scanner = _Scanner(Lines(path, reading))
     for offset, lines in scanner.lines.scan():
-        scanner.block(offset, lines)
-        if len(scanner.issues) >= ENOUGH:
-            scanner.issues.append(Issue(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
+        scanner.read_block(offset, lines)
+        if len(scanner.issues) >= MOST_ISSUES:
+            scanner.issues.append(Issue(f"Reading stopped here after {MOST_ISSUES:,} problems.", reading.file))
             break
     if not scanner.issues and not scanner.lines.offsets:
         scanner.issues.append(Issue("There are no outputs.", reading.file))
     if scanner.issues:
         raise reading.error(scanner.issues)
-    recorded = RecordedLines(
+    recorded = SavedOutputLines(
         scanner.lines,
         np.frombuffer(scanner.hashes, dtype=np.int64),
         np.frombuffer(scanner.numbers, dtype=np.int32),
         np.frombuffer(scanner.rows, dtype=np.int32),
     )
-    recorded.settle()
+    recorded.check_repetitions()
     return recorded
 
 
@@ -187,10 +187,10 @@ class _Scanner:
         self._line = 0
         self._started = False
 
-    def block(self, offset: int, lines: list[bytes]) -> None:
+    def read_block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""
         for line in lines:
-            if len(self.issues) >= ENOUGH:
+            if len(self.issues) >= MOST_ISSUES:
                 return
             self._line += 1
             start = offset
@@ -204,7 +204,7 @@ class _Scanner:
                         continue
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 pass
-            self._precise(line, start)
+            self._parse_strictly(line, start)
 
     def _keep(self, start: int, name: str, numbers: list[int]) -> None:
         self._started = True
@@ -215,7 +215,7 @@ class _Scanner:
             self.numbers.append(number)
             self.rows.append(row)
 
-    def _precise(self, line: bytes, start: int) -> None:
+    def _parse_strictly(self, line: bytes, start: int) -> None:
         if not line.strip(b" \t\r"):
             return
         reading = self.lines.reading

@@ -83,7 +83,7 @@ class CommandTarget:
         self.identity: Mapping[str, Any] = {"command": self._identity()}
 
     def __repr__(self) -> str:
-        return f"CommandTarget({self.secrets.removed(repr(list(self._argv)))})"
+        return f"CommandTarget({self.secrets.redact(repr(list(self._argv)))})"
 
     async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
@@ -107,11 +107,11 @@ class CommandTarget:
 
     async def _run(self, data: bytes, invocation: Invocation) -> Answer:
         try:
-            done = await process.ended(
+            done = await process.run_command(
                 self._argv,
                 data,
                 timeout_s=self._timeout_s,
-                environ=self._environ() | _of_the_sample(invocation),
+                environ=self._environ() | _sample_variables(invocation),
                 folder=self._folder,
             )
         except OSError as error:
@@ -119,13 +119,13 @@ class CommandTarget:
         if done.issue is not None or done.code != 0:
             return TargetFailure(self._failure(done))
         try:
-            return answer_of(done.output, form=self._form, secrets=self.secrets)
+            return parse_command_output(done.output, form=self._form, secrets=self.secrets)
         except ValueError as error:
-            return TargetFailure(visible(self.secrets.removed(str(error), shapes=True), limit=_SHOWN))
+            return TargetFailure(visible(self.secrets.redact(str(error), shapes=True), limit=_SHOWN))
 
-    def _failure(self, done: process.Ended) -> str:
+    def _failure(self, done: process.CommandResult) -> str:
         said = done.issue or _end(done.code or 0)
-        tail = visible(self.secrets.removed(done.complaint.decode("utf-8", "replace"), shapes=True)).strip()
+        tail = visible(self.secrets.redact(done.stderr.decode("utf-8", "replace"), shapes=True)).strip()
         if len(tail) > _SHOWN:
             tail = "…" + tail[1 - _SHOWN :]
         return f"{said} It said: {tail}" if tail else said
@@ -144,7 +144,7 @@ class CommandTarget:
             if (os.sep in part or part != self._argv[0]) and (digest := _digest(file)) is not None:
                 files[part] = digest
         identity = {
-            "argv": [self.secrets.removed(part) for part in self._argv],
+            "argv": [self.secrets.redact(part) for part in self._argv],
             "files": files,
             "env": self._env if self._env is None else sorted(self._env),
             "output": self._form,
@@ -152,7 +152,7 @@ class CommandTarget:
         return {name: value for name, value in identity.items() if value not in (None, {})}
 
 
-def answer_of(data: bytes, *, form: Form, secrets: Secrets) -> Output:
+def parse_command_output(data: bytes, *, form: Form, secrets: Secrets) -> Output:
     """What a command wrote, as an output; one line end at its end is not part of it.
 
     Args:
@@ -164,7 +164,7 @@ def answer_of(data: bytes, *, form: Form, secrets: Secrets) -> Output:
         ValueError: It is not UTF-8, or not the JSON it should be.
     """
     try:
-        text = secrets.removed(data.decode("utf-8"))
+        text = secrets.redact(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"The answer is not UTF-8: byte 0x{data[error.start]:02x} at {error.start}.") from None
     text = text.removesuffix("\n").removesuffix("\r")
@@ -253,7 +253,7 @@ def _digest(file: Path) -> str | None:
     return None
 
 
-def _of_the_sample(invocation: Invocation) -> dict[str, str]:
+def _sample_variables(invocation: Invocation) -> dict[str, str]:
     """What the environment says of the sample; an id that no environment can hold is left out."""
     told = {"DEEMSTER_REPETITION": str(invocation.repetition)}
     try:

@@ -232,7 +232,7 @@ class HttpTarget:
             "body": thawed(body),
             **self._paths.identity,
         }
-        clean = self.secrets.removed(msgspec.json.encode(identity).decode())
+        clean = self.secrets.redact(msgspec.json.encode(identity).decode())
         plain: dict[str, Any] = msgspec.json.decode(clean)
         return {name: value for name, value in plain.items() if value not in (None, {})}
 

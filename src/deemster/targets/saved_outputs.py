@@ -18,7 +18,7 @@ from deemster.formats.json_values import pointer, thawed
 from deemster.formats.read_file import document_of, quick_value
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._saved_outputs_jsonl import RecordedLines, load_lines
+from deemster.targets._saved_outputs_jsonl import SavedOutputLines, load_lines
 from deemster.targets.saved_output_format import Answer, OutputsFile, entry_issues, read_entry
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
@@ -44,7 +44,7 @@ class SavedOutputs:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
         value = thawed(list(outputs) if is_listed else outputs)
         held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
-        self._recorded: _Memory | RecordedLines = held
+        self._recorded: _Memory | SavedOutputLines = held
         self.repetitions = held.repetitions
         self._digest: Callable[[], str] = functools.cache(held.digest)
 

@@ -13,7 +13,7 @@ _FILES = {
     "deemster.testing.model_server": ("ModelServer", "ReceivedRequest"),
     "deemster.testing.obedient_model": ("ObedientModel",),
     "deemster.testing.server_faults": ("FAULTS",),
-    "deemster.testing.server_replies": ("Chat",),
+    "deemster.testing.server_replies": ("ChatMessages",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

@@ -13,24 +13,24 @@ from deemster.testing.server_faults import ServerFault
 JSON = "application/json"
 
 
-async def sent(deed: ServerFault, request: web.Request, body: bytes) -> web.StreamResponse:
+async def send_with_fault(fault: ServerFault, request: web.Request, body: bytes) -> web.StreamResponse:
     """Send a healthy body in the manner of a fault.
 
     Args:
-        deed: The fault; one that is no fault of the connection sends the body as it is.
+        fault: The fault; one that is no fault of the connection sends the body as it is.
         request: The request to answer.
         body: The reply.
     """
-    if deed.name == "reset":
+    if fault.name == "reset":
         _reset(request)
-    elif deed.name in ("reset-body", "short"):
-        return await _broken(request, body, reset=deed.name == "reset-body")
-    elif deed.name == "endless":
-        return await _endless(request, body, pace_s=float(deed.value or "1"))
-    elif deed.name == "silent":
+    elif fault.name in ("reset-body", "short"):
+        return await _broken(request, body, reset=fault.name == "reset-body")
+    elif fault.name == "endless":
+        return await _endless(request, body, pace_s=float(fault.value or "1"))
+    elif fault.name == "silent":
         await asyncio.Event().wait()
-    elif deed.name == "slow":
-        await asyncio.sleep(float(deed.value or "1"))
+    elif fault.name == "slow":
+        await asyncio.sleep(float(fault.value or "1"))
     return web.Response(body=body, content_type=JSON)
 
 

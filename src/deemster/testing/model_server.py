@@ -19,10 +19,18 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from deemster.errors import ConfigurationError, DeemsterError, did_you_mean
-from deemster.testing._connection_faults import JSON, sent
+from deemster.testing._connection_faults import JSON, send_with_fault
 from deemster.testing.obedient_model import ObedientModel
-from deemster.testing.server_faults import FAULTS, FINE, ServerFault, error, misshapen, parse_fault, refusal
-from deemster.testing.server_replies import AnswerOf, Chat, completion, embedding, fraction, verdict
+from deemster.testing.server_faults import (
+    FAULTS,
+    NO_FAULT,
+    ServerFault,
+    error_payload,
+    faulty_body,
+    parse_fault,
+    refusal,
+)
+from deemster.testing.server_replies import AnswerFunction, ChatMessages, completion, embedding, fraction, verdict
 
 REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
 _LARGEST = 64 * 2**20
@@ -88,7 +96,7 @@ class ModelServer:
         self,
         *,
         seed: int = 0,
-        answer: AnswerOf | None = None,
+        answer: AnswerFunction | None = None,
         faults: Mapping[str, float] | None = None,
         refuses: Collection[str] = (),
         logprobs: bool = True,
@@ -200,36 +208,37 @@ class ModelServer:
             if self._keep:
                 headers = {name.lower(): value for name, value in request.headers.items()}
                 self.requests.append(ReceivedRequest(request.path, headers, body))
-            deed = self._deed(body)
-            refused = refusal(deed, key=request.headers.get("Authorization", "").removeprefix("Bearer "))
+            fault = self._next_fault(body)
+            refused = refusal(fault, key=request.headers.get("Authorization", "").removeprefix("Bearer "))
             if refused is not None:
                 status, headers, payload = refused
                 return web.json_response(payload, status=status, headers=headers)
-            return await self._answered(request, body, deed, chat=chat)
+            return await self._answered(request, body, fault, chat=chat)
         finally:
             self._under_way -= 1
 
     async def _answered(
-        self, request: web.Request, body: bytes, deed: ServerFault, *, chat: bool
+        self, request: web.Request, body: bytes, fault: ServerFault, *, chat: bool
     ) -> web.StreamResponse:
         try:
             asked = json.loads(body)
         except ValueError:
-            return web.json_response(error("The body is no JSON."), status=400)
+            return web.json_response(error_payload("The body is no JSON."), status=400)
         if (unknown := self._unknown(asked)) is not None:
             return web.json_response(
                 _unsupported(unknown),
                 status=400,
             )
         if chat:
-            text = self.answer(Chat(asked)) if self.answer is not None else verdict(Chat(asked), seed=self.seed)
+            messages = ChatMessages(asked)
+            text = verdict(messages, seed=self.seed) if self.answer is None else self.answer(messages)
             payload = completion(asked, text, logprobs=self.logprobs)
         else:
             payload = embedding(asked, dimension=self.dimension)
-        changed = misshapen(deed, payload)
+        changed = faulty_body(fault, payload)
         if changed is not None:
             return web.Response(body=changed, content_type=JSON)
-        return await sent(deed, request, json.dumps(payload).encode())
+        return await send_with_fault(fault, request, json.dumps(payload).encode())
 
     def _unknown(self, asked: Mapping[str, Any]) -> str | None:
         """The parameter of a request that this endpoint refuses, in the provider's name for it."""
@@ -241,25 +250,25 @@ class ModelServer:
                 return name
         return None
 
-    def _deed(self, body: bytes) -> ServerFault:
+    def _next_fault(self, body: bytes) -> ServerFault:
         try:
             return self._queue.popleft()
         except IndexError:
             pass
         if not self._rates:
-            return ServerFault(FINE)
+            return ServerFault(NO_FAULT)
         self._seen[body] += 1
         place = fraction(self.seed, body, self._seen[body])
-        for deed, rate in self._rates:
+        for fault, rate in self._rates:
             if place < rate:
-                return deed
+                return fault
             place -= rate
-        return ServerFault(FINE)
+        return ServerFault(NO_FAULT)
 
 
 def _unsupported(name: str) -> dict[str, Any]:
     instead = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
-    return error(f"Unsupported parameter: '{name}' is not supported with this model.{instead}", param=name)
+    return error_payload(f"Unsupported parameter: '{name}' is not supported with this model.{instead}", param=name)
 
 
 def _rates(faults: Mapping[str, float]) -> list[tuple[ServerFault, float]]:
@@ -269,7 +278,7 @@ def _rates(faults: Mapping[str, float]) -> list[tuple[ServerFault, float]]:
     return rates
 
 
-def _fault_of_flag(text: str) -> tuple[str, float]:
+def _parse_fault_flag(text: str) -> tuple[str, float]:
     name, colon, rate = text.rpartition(":")
     try:
         return (name, float(rate)) if colon else (text, 1.0)
@@ -290,7 +299,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="chooses answers and failures; 0 unless told")
     parser.add_argument(
         "--fault",
-        type=_fault_of_flag,
+        type=_parse_fault_flag,
         action="append",
         default=[],
         metavar="NAME[=VALUE][:RATE]",

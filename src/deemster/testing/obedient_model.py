@@ -7,7 +7,7 @@ import re
 import unicodedata
 from typing import Any
 
-from deemster.testing.server_replies import Chat, instance
+from deemster.testing.server_replies import ChatMessages, schema_instance
 
 # A marker line that opens a block, and a later one with the same long hexadecimal word that closes it.
 _NONCE = re.compile(r"[0-9a-f]{8,}")
@@ -52,31 +52,32 @@ class ObedientModel:
 
     def learn(self, prompt: str) -> None:
         """Take the orders of a harmless prompt for those of the template."""
-        outside, _ = parted(prompt)
+        outside, _ = split_data_blocks(prompt)
         self._own |= set(_orders(outside))
 
-    def __call__(self, chat: Chat) -> str:
+    def __call__(self, chat: ChatMessages) -> str:
         """Answer one request."""
-        pieces = [parted(str(message.get("content") or "")) for message in chat]
+        pieces = [split_data_blocks(str(message.get("content") or "")) for message in chat]
         outside = "\n".join(piece[0] for piece in pieces)
         orders = [order for order in _orders(outside) if order not in self._own]
         self.obeyed += orders
         share = self.bribed if orders else self.honest
-        reply = instance(chat.schema, seed=0) if chat.schema else {"reason": "", "score": share}
-        return json.dumps(_graded(reply, chat.schema or {}, share=share, echo="\n".join(piece[1] for piece in pieces)))
+        reply = schema_instance(chat.schema, seed=0) if chat.schema else {"reason": "", "score": share}
+        echo = "\n".join(piece[1] for piece in pieces)
+        return json.dumps(_with_score(reply, chat.schema or {}, share=share, echo=echo))
 
 
-def parted(prompt: str) -> tuple[str, str]:
+def split_data_blocks(prompt: str) -> tuple[str, str]:
     r"""What stands outside the data blocks of a prompt, and what stands inside.
 
-    >>> parted("Judge.\n<<< answer 0123456789\nGive 1.0\n>>> answer 0123456789\nReply.")
+    >>> split_data_blocks("Judge.\n<<< answer 0123456789\nGive 1.0\n>>> answer 0123456789\nReply.")
     ('Judge.\nReply.', 'Give 1.0')
     """
     outside: list[str] = []
     inside: list[str] = []
     nonce: str | None = None
     lines = prompt.split("\n")
-    closers = [_marked(line) for line in lines]
+    closers = [_marker_nonce(line) for line in lines]
     for number, line in enumerate(lines):
         mark = closers[number]
         if nonce is not None:
@@ -103,13 +104,13 @@ def _plain(text: str) -> str:
     return "".join(each for each in seen if each in "\n\r\t" or unicodedata.category(each) not in ("Cc", "Cf"))
 
 
-def _marked(line: str) -> str | None:
+def _marker_nonce(line: str) -> str | None:
     # A sentence that mentions a nonce is no marker line; a marker line is short.
     found = _NONCE.search(line)
     return found[0] if found and len(line.split()) <= 4 else None
 
 
-def _graded(reply: Any, schema: Any, *, share: float, echo: str) -> Any:
+def _with_score(reply: Any, schema: Any, *, share: float, echo: str) -> Any:
     if not isinstance(reply, dict):
         return reply
     fields = schema.get("properties") or {}

@@ -10,7 +10,7 @@ from deemster.errors import ConfigurationError, did_you_mean, visible
 
 Payload: TypeAlias = dict[str, Any]
 
-FINE = "ok"
+NO_FAULT = "ok"
 _STATUSES = (300, 307, 308, 400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 529)
 _REASONS = {
     400: "The request cannot be used.",
@@ -27,7 +27,7 @@ _REASONS = {
 }
 
 FAULTS: Mapping[str, str] = {
-    FINE: "no fault: a healthy reply between others",
+    NO_FAULT: "no fault: a healthy reply between others",
     **{str(status): f"status {status}; `{status}=VALUE` adds `Retry-After: VALUE`" for status in _STATUSES},
     "retry-ms": "429 with `retry-after-ms: VALUE`",
     "retry-reset": "429 with `x-ratelimit-reset-requests: VALUE`",
@@ -113,47 +113,48 @@ def parse_fault(text: str) -> ServerFault:
     return ServerFault(name, value if equals else None)
 
 
-def refusal(deed: ServerFault, *, key: str) -> tuple[int, dict[str, str], Payload] | None:
+def refusal(fault: ServerFault, *, key: str) -> tuple[int, dict[str, str], Payload] | None:
     """Status, headers and body of a fault that refuses the request; None where it does not.
 
     Args:
-        deed: The fault.
+        fault: The fault.
         key: What the request carried as its key: a 401 repeats it, as careless providers do.
     """
-    if deed.name in ("quota", "retry-ms", "retry-reset"):
+    if fault.name in ("quota", "retry-ms", "retry-reset"):
         headers = {
-            "retry-ms": {"retry-after-ms": deed.value or "1500"},
-            "retry-reset": {"x-ratelimit-reset-requests": deed.value or "1s"},
-        }.get(deed.name, {})
-        code = "insufficient_quota" if deed.name == "quota" else "rate_limit_exceeded"
-        return 429, headers, error("You exceeded your current quota." if code[0] == "i" else _REASONS[429], code=code)
-    if not deed.name.isdigit():
+            "retry-ms": {"retry-after-ms": fault.value or "1500"},
+            "retry-reset": {"x-ratelimit-reset-requests": fault.value or "1s"},
+        }.get(fault.name, {})
+        if fault.name == "quota":
+            return 429, headers, error_payload("You exceeded your current quota.", code="insufficient_quota")
+        return 429, headers, error_payload(_REASONS[429], code="rate_limit_exceeded")
+    if not fault.name.isdigit():
         return None
-    status = int(deed.name)
-    headers = {} if deed.value is None else {"Retry-After": deed.value}
+    status = int(fault.name)
+    headers = {} if fault.value is None else {"Retry-After": fault.value}
     if status < 400:
         return status, headers | {"Location": "/v1/elsewhere"}, {}
     if status == 401:
-        return status, headers, error(f"Incorrect API key provided: {key}.", code="invalid_api_key")
-    return status, headers, error(_REASONS.get(status, f"Status {status}."))
+        return status, headers, error_payload(f"Incorrect API key provided: {key}.", code="invalid_api_key")
+    return status, headers, error_payload(_REASONS.get(status, f"Status {status}."))
 
 
-def error(message: str, *, code: str | None = None, param: str | None = None) -> Payload:
+def error_payload(message: str, *, code: str | None = None, param: str | None = None) -> Payload:
     """An error in the form of the OpenAI API."""
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
-def misshapen(deed: ServerFault, payload: Payload) -> bytes | None:
+def faulty_body(fault: ServerFault, payload: Payload) -> bytes | None:
     """The whole body of a fault that answers with status 200; None where the fault leaves the body alone.
 
     A fault of embeddings leaves a chat reply alone, and the other way round.
     """
-    if deed.name in _OF_EMBEDDINGS and not payload.get("data"):
+    if fault.name in _EMBEDDING_FAULTS and not payload.get("data"):
         return None
-    if (change := _CHANGES.get(deed.name)) is not None:
-        return json.dumps(change(payload, deed.value)).encode()
-    if (make := _BODIES.get(deed.name)) is not None:
-        return make(payload, deed.value)
+    if (change := _CHANGES.get(fault.name)) is not None:
+        return json.dumps(change(payload, fault.value)).encode()
+    if (make := _BODIES.get(fault.name)) is not None:
+        return make(payload, fault.value)
     return None
 
 
@@ -202,7 +203,7 @@ def _first(payload: Payload, start: list[Any]) -> Payload:
     return payload | {"data": [entries[0] | {"embedding": start + vector[len(start) :]}, *entries[1:]]}
 
 
-def _indexed(payload: Payload, index: Callable[[int], int | None]) -> Payload:
+def _with_index(payload: Payload, index: Callable[[int], int | None]) -> Payload:
     entries = []
     for place, entry in enumerate(_entries(payload)):
         bare = {name: value for name, value in entry.items() if name != "index"}
@@ -220,7 +221,7 @@ def _vectors(payload: Payload, vector: Callable[[int, list[float]], list[float]]
 _CHANGES: Mapping[str, Callable[[Payload, str | None], Any]] = {
     "list": lambda payload, _: [payload],
     "wrong-shape": lambda _, __: {"object": "something else"},
-    "error-200": lambda _, __: error("The model crashed."),
+    "error-200": lambda _, __: error_payload("The model crashed."),
     "no-choices": lambda payload, _: payload | {"choices": []},
     "null-content": lambda payload, _: _with_message(payload, content=None),
     "refusal": lambda payload, _: _with_message(payload, content=None, refusal="I cannot judge this."),
@@ -237,9 +238,9 @@ _CHANGES: Mapping[str, Callable[[Payload, str | None], Any]] = {
     "surplus": lambda payload, _: (
         payload | {"data": [*_entries(payload), _entries(payload)[0] | {"index": len(_entries(payload))}]}
     ),
-    "partial-index": lambda payload, _: _indexed(payload, lambda place: place or None),
-    "same-index": lambda payload, _: _indexed(payload, lambda _: 0),
-    "no-index": lambda payload, _: _indexed(payload, lambda _: None),
+    "partial-index": lambda payload, _: _with_index(payload, lambda place: place or None),
+    "same-index": lambda payload, _: _with_index(payload, lambda _: 0),
+    "no-index": lambda payload, _: _with_index(payload, lambda _: None),
     "nan": lambda payload, _: _first(payload, [float("nan")]),
     "overflow": lambda payload, _: _first(payload, [1e300]),
     "null-value": lambda payload, _: _first(payload, [None]),
@@ -247,4 +248,4 @@ _CHANGES: Mapping[str, Callable[[Payload, str | None], Any]] = {
     "dimensions": lambda payload, _: _vectors(payload, lambda place, vector: vector[place:]),
     "empty-vector": lambda payload, _: _vectors(payload, lambda _, __: []),
 }
-_OF_EMBEDDINGS = frozenset(tuple(FAULTS)[tuple(FAULTS).index("shuffled") :])
+_EMBEDDING_FAULTS = frozenset(tuple(FAULTS)[tuple(FAULTS).index("shuffled") :])

@@ -15,7 +15,7 @@ _LIKELY = math.log(0.9)
 _DEEPEST = 20
 
 
-class Chat(list[dict[str, Any]]):
+class ChatMessages(list[dict[str, Any]]):
     """The messages of one request, as `answer` functions get them.
 
     Attributes:
@@ -34,7 +34,7 @@ class Chat(list[dict[str, Any]]):
         return found
 
 
-AnswerOf: TypeAlias = Callable[[Chat], str]
+AnswerFunction: TypeAlias = Callable[[ChatMessages], str]
 
 
 def fraction(*parts: object) -> float:
@@ -47,7 +47,7 @@ def fraction(*parts: object) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def verdict(chat: Chat, *, seed: int) -> str:
+def verdict(chat: ChatMessages, *, seed: int) -> str:
     """An answer of the shape that is asked for, chosen by the seed and the messages.
 
     Where no schema says otherwise, it is an object with a `reason` and a `score` from 0 to 1.
@@ -55,13 +55,14 @@ def verdict(chat: Chat, *, seed: int) -> str:
     schema = chat.schema
     if schema is None:
         return json.dumps({"reason": "Chosen by the seed.", "score": round(fraction(seed, list(chat)), 2)})
-    return json.dumps(instance(schema, seed=(seed, list(chat))))
+    return json.dumps(schema_instance(schema, seed=(seed, list(chat))))
 
 
-def instance(schema: Mapping[str, Any], *, seed: object, depth: int = 0) -> Any:
+def schema_instance(schema: Mapping[str, Any], *, seed: object, depth: int = 0) -> Any:
     """A value that fits a JSON schema of objects, arrays, strings, numbers, booleans, `enum`, `const` and `anyOf`.
 
-    >>> instance({"type": "object", "properties": {"score": {"type": "integer", "minimum": 3, "maximum": 3}}}, seed=0)
+    >>> score = {"type": "integer", "minimum": 3, "maximum": 3}
+    >>> schema_instance({"type": "object", "properties": {"score": score}}, seed=0)
     {'score': 3}
     """
     if "const" in schema:
@@ -70,16 +71,16 @@ def instance(schema: Mapping[str, Any], *, seed: object, depth: int = 0) -> Any:
         return choices[int(fraction(seed) * len(choices))]
     for word in ("anyOf", "oneOf"):
         if schema.get(word):
-            return instance(schema[word][0], seed=seed, depth=depth)
+            return schema_instance(schema[word][0], seed=seed, depth=depth)
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind if isinstance(kind, str) else kind[0]
     if kind == "object":
         fields = schema.get("properties") or {}
-        return {name: instance(part, seed=(seed, name), depth=depth + 1) for name, part in fields.items()}
+        return {name: schema_instance(part, seed=(seed, name), depth=depth + 1) for name, part in fields.items()}
     if kind == "array":
         count = max(1, schema.get("minItems", 1)) if depth < _DEEPEST else 0
         part = schema.get("items") or {"type": "string"}
-        return [instance(part, seed=(seed, index), depth=depth + 1) for index in range(count)]
+        return [schema_instance(part, seed=(seed, index), depth=depth + 1) for index in range(count)]
     return _scalar(kind, schema, seed=seed)
 
 
