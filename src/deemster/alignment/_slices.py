@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._score_statistics import ScoreSums
-from deemster.alignment._verdict_statistics import Key, Values
-from deemster.alignment.result_models import CriterionType
-from deemster.stats import confusion_tables as tables
-from deemster.stats.nan_arithmetic import mean_defined, quotient
+from deemster.alignment._verdict_statistics import Key, Values, accuracy_and_mean_kappa
+from deemster.stats.nan_arithmetic import quotient
 
 # A slice with fewer items has no intervals.
 FEWEST_ITEMS = 10
@@ -98,22 +96,19 @@ def _compare_with_rest(
     all_sums: Floats,
 ) -> dict[str, Floats]:
     """Statistics of slices and their differences to the rest, from tables by group and sums of scores."""
-    kinds = [group.kind for group in groups]
     outside = [every - part for every, part in zip(everything, inside, strict=True)]
-    here, there = _headlines(kinds, inside, own_sums), _headlines(kinds, outside, all_sums - own_sums)
+    here, there = _headlines(groups, inside, own_sums), _headlines(groups, outside, all_sums - own_sums)
     return here | {
         difference: here[name] - there[name] for name, difference in zip(_HEADLINES, _DIFFERENCES, strict=True)
     }
 
 
-def _headlines(kinds: Sequence[CriterionType], counted: Sequence[Floats], sums: Floats) -> dict[str, Floats]:
-    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in counted)
-    total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in counted)
-    kappas = [tables.kappa(pairs, kind) for kind, pairs in zip(kinds, counted, strict=True)]
+def _headlines(groups: Sequence[CriterionGroup], by_group: Sequence[Floats], sums: Floats) -> dict[str, Floats]:
+    accuracy, mean_kappa = accuracy_and_mean_kappa(groups, by_group)
     n = np.rint(sums[0])
     return {
-        "criterion_accuracy": quotient(hits, total),
-        "mean_kappa": mean_defined(np.concatenate(kappas)),
+        "criterion_accuracy": accuracy,
+        "mean_kappa": mean_kappa,
         "score_rmse": np.sqrt(quotient(np.maximum(sums[2], 0.0), n)),
         "bias": quotient(sums[1], n),
     }

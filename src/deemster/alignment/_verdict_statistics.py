@@ -23,12 +23,6 @@ Values: TypeAlias = dict[Key, Floats]
 KINDS: tuple[CriterionType, ...] = ("binary", "ordinal", "nominal")
 COVERAGE_RATES = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
 MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
-_TABLE_NAMES = ("accuracy", "kappa", "balanced_accuracy", "scott_pi", "pabak", "gwet_ac")
-_CRITERION_NAMES: dict[CriterionType, tuple[str, ...]] = {
-    "binary": (*_TABLE_NAMES, *MET_NAMES),
-    "ordinal": (*_TABLE_NAMES, "linear_kappa", "adjacent_accuracy", "spearman", "kendall", "rmse", "mae"),
-    "nominal": _TABLE_NAMES,
-}
 POOLED_NAMES = ("exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
 POOLED_BINARY_NAMES = ("kappa", "phi", "precision", "recall", "f1")
 
@@ -69,6 +63,19 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     return values
 
 
+def accuracy_and_mean_kappa(groups: Sequence[CriterionGroup], by_group: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The accuracy of all pairs together, and the mean over criteria of the kappas that are defined.
+
+    Args:
+        groups: The groups of criteria.
+        by_group: Tables of each group, ``[columns, ..., K, K]``.
+    """
+    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in by_group)
+    total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in by_group)
+    kappas = [tables.kappa(pairs, group.kind) for group, pairs in zip(groups, by_group, strict=True)]
+    return quotient(hits, total), mean_defined(np.concatenate(kappas))
+
+
 def _by_column(layout: ContingencyCounts, by_group: Sequence[dict[str, Floats]], name: str) -> Floats:
     """One statistic of every column, in the order of the columns."""
     places = [place for group in layout.groups for place in group.columns]
@@ -82,10 +89,13 @@ def _add_columns(values: Values, places: Sequence[int], found: Mapping[str, Floa
 
 
 def _add_criteria(values: Values, group: CriterionGroup, found: Mapping[str, Floats]) -> None:
-    names = dict(zip(_CRITERION_NAMES[group.kind], _CRITERION_NAMES[group.kind], strict=True))
-    names["accuracy"] = "accuracy" if group.kind == "binary" else "exact_accuracy"
-    names["kappa"] = "weighted_kappa" if group.kind == "ordinal" else "kappa"
-    _add_columns(values, group.columns, {shown: found[name] for name, shown in names.items()})
+    other_names = {} if group.kind == "binary" else {"accuracy": "exact_accuracy"}
+    if group.kind == "ordinal":
+        other_names["kappa"] = "weighted_kappa"
+    own = {
+        name: rows for name, rows in found.items() if name not in ("hits", "pairs") and not name.startswith("class_")
+    }
+    _add_columns(values, group.columns, {other_names.get(name, name): rows for name, rows in own.items()})
     if group.kind != "binary":
         for name in ("precision", "recall", "f1"):
             for place, rows in zip(group.columns, found[f"class_{name}"], strict=True):
@@ -118,22 +128,17 @@ def _add_overall(
 def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> None:
     undefined = np.full(counts.shape[1], np.nan)
     for judge in range(layout.groups[0].n_judges):
-        hits, total = np.zeros(counts.shape[1]), np.zeros(counts.shape[1])
+        own = [group.judge_tables(counts)[judge] for group in layout.groups]
         met, accuracy = dict.fromkeys(MET_NAMES, undefined), undefined
-        kappas = []
-        for group in layout.groups:
-            pairs = group.judge_tables(counts)[judge]
-            hits += np.einsum("...ii->...", pairs).sum(axis=0)
-            total += pairs.sum(axis=(0, -1, -2))
-            kappas.append(tables.kappa(pairs, group.kind))
+        for group, pairs in zip(layout.groups, own, strict=True):
             if group.kind == "binary":
                 together = pairs.sum(axis=0)
                 met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
         values |= {("judge", judge, f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1")}
         values["judge", judge, "phi"] = met["phi"]
         values["judge", judge, "binary_accuracy"] = accuracy
-        values["judge", judge, "criterion_accuracy"] = quotient(hits, total)
-        values["judge", judge, "mean_kappa"] = mean_defined(np.concatenate(kappas))
+        overall = accuracy_and_mean_kappa(layout.groups, own)
+        values["judge", judge, "criterion_accuracy"], values["judge", judge, "mean_kappa"] = overall
 
 
 def _add_coverage(values: Values, layout: ContingencyCounts, counts: Floats, covered: Floats) -> None:

@@ -125,6 +125,9 @@ class CannotAssessStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Counts of pairs: a row for each true label, a column for each predicted one.
 
+    The cells `tp`, `fn`, `fp`, `tn` and the rates belong to a table of MET against UNMET; on any other table they raise
+    a ValueError.
+
     >>> table = ConfusionMatrix(matrix=((8, 2), (1, 9)), labels=("MET", "UNMET"))
     >>> table.total, table.tp, table.fn, table.fnr
     (20, 8, 2, 0.2)
@@ -153,74 +156,42 @@ class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def tp(self) -> int:
-        """Pairs that are MET on both sides.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """Pairs that are MET on both sides."""
         return self._cell("tp", 0, 0)
 
     @property
     def fn(self) -> int:
-        """Pairs that are MET in truth and UNMET for the judge.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """Pairs that are MET in truth and UNMET for the judge."""
         return self._cell("fn", 0, 1)
 
     @property
     def fp(self) -> int:
-        """Pairs that are UNMET in truth and MET for the judge.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """Pairs that are UNMET in truth and MET for the judge."""
         return self._cell("fp", 1, 0)
 
     @property
     def tn(self) -> int:
-        """Pairs that are UNMET on both sides.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """Pairs that are UNMET on both sides."""
         return self._cell("tn", 1, 1)
 
     @property
     def fpr(self) -> float | None:
-        """The share of true UNMET that the judge calls MET; None without a true UNMET.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """The share of true UNMET that the judge calls MET; None without a true UNMET."""
         return _share(self.fp, self.fp + self.tn)
 
     @property
     def fnr(self) -> float | None:
-        """The share of true MET that the judge calls UNMET; None without a true MET.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """The share of true MET that the judge calls UNMET; None without a true MET."""
         return _share(self.fn, self.fn + self.tp)
 
     @property
     def precision(self) -> float | None:
-        """The share of the judge's MET that are MET in truth; None where the judge says MET to nothing.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """The share of the judge's MET that are MET in truth; None where the judge says MET to nothing."""
         return _share(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """The share of true MET that the judge calls MET; None without a true MET.
-
-        Raises:
-            ValueError: The table is not MET against UNMET.
-        """
+        """The share of true MET that the judge calls MET; None without a true MET."""
         return _share(self.tp, self.tp + self.fn)
 
     def _cell(self, name: str, truth: int, judged: int) -> int:

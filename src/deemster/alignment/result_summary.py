@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
 
 from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
 from deemster.alignment.result_models import (
@@ -342,14 +343,14 @@ def _table(head: Sequence[str], rows: Sequence[_Row]) -> list[str]:
     rows = [row._replace(cells=[visible(text) for text in row.cells]) for row in rows]
     names = [visible(row.name, limit=WIDTH - len(_INDENT)) for row in rows]
     widths = [
-        max(_width(text) for text in (title, *(row.cells[place] for row in rows)))
+        max(cell_len(text) for text in (title, *(row.cells[place] for row in rows)))
         for place, title in enumerate(head[1:])
     ]
     room = WIDTH - len(_INDENT) - sum(len(_GAP) + width for width in widths)
-    first = max([_width(head[0]), *(width for width in map(_width, names) if width <= room)])
+    first = max([cell_len(head[0]), *(width for width in map(cell_len, names) if width <= room)])
     lines = [_line(head[0], head[1:], first, widths)]
     for name, row in zip(names, rows, strict=True):
-        if _width(name) > first:
+        if cell_len(name) > first:
             lines.append(_INDENT + name)
             name = ""  # noqa: PLW2901 - the name has been said
         lines.append(_line(name, row.cells, first, widths))
@@ -372,15 +373,6 @@ def _block(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _line(name: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> str:
-    padded = [name + " " * (first - _width(name))]
-    padded += [" " * (width - _width(text)) + text for text, width in zip(cells, widths, strict=True)]
+    padded = [name + " " * (first - cell_len(name))]
+    padded += [" " * (width - cell_len(text)) + text for text, width in zip(cells, widths, strict=True)]
     return (_INDENT + _GAP.join(padded)).rstrip()
-
-
-def _width(text: str) -> int:
-    """How many columns a terminal gives a text: two for wide characters, none for marks upon others."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )

@@ -204,7 +204,7 @@ def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
 
 
 def _between(ci: ConfidenceInterval | None) -> str:
-    return "n/a" if ci is None else f"{format_number(ci.lower)} to {format_number(ci.upper)}"
+    return _span(None if ci is None else (ci.lower, ci.upper))
 
 
 def _signed(value: float | None) -> str:
@@ -349,7 +349,7 @@ def _span(ends: tuple[float, float] | None) -> str:
 
 
 def _interval(found: BootstrapResult | None) -> str:
-    return "n/a" if found is None or found.ci is None else _span((found.ci.lower, found.ci.upper))
+    return _between(None if found is None else found.ci)
 
 
 def _agreement(result: MetricsResult) -> TextSection:
