@@ -44,6 +44,11 @@ from deemster.rubrics.rubric_scoring import Scoring, Strategy
 from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules
 
+CALLS = ("per_criterion", "per_item")
+UNREADABLE = "unreadable"
+MAX_TOKENS, PER_CRITERION = 1024, 512
+GradingScript: TypeAlias = Generator[Sequence[Request], Sequence[Reply], ItemGrading]
+
 
 def penalty_settings(penalty: LengthPenalty | None) -> dict[str, Any] | None:
     """The settings of a length penalty; a function that counts is given by its name and source text.
@@ -82,27 +87,21 @@ def example_settings(few: FewShot | None) -> dict[str, Any] | None:
     return found
 
 
-def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, whole: bool, examples: bool) -> dict[str, str]:
+def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, per_item: bool, examples: bool) -> dict[str, str]:
     """A hash of every prompt and of the texts that it is composed of.
 
     Args:
         style: How questions are worded.
         kinds: The kinds of prompts that are used.
-        whole: Whether a question is about a whole rubric.
+        per_item: Whether a question is about a whole rubric.
         examples: Whether examples are shown.
     """
     found = {kind: style.prompt(kind).hash for kind in kinds}
-    if whole:
+    if per_item:
         found["entry"] = text_hash(prompt_file_text("grade-entry"))
     if examples:
         found["example"] = text_hash(prompt_file_text("grade-example"))
     return found
-
-
-CALLS = ("per_criterion", "per_item")
-UNREADABLE = "unreadable"
-MAX_TOKENS, PER_CRITERION = 1024, 512
-GradingScript: TypeAlias = Generator[Sequence[Request], Sequence[Reply], ItemGrading]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,9 +207,7 @@ class CriterionGrader:
             yield Issue("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
 
     def _prompt_issues(self) -> Iterator[Issue]:
-        given = self.system_prompt
-        prompts = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
-        for kind, text in prompts.items():
+        for kind, text in self._system_prompts.items():
             if kind not in KINDS:
                 yield Issue(f"`system_prompt` knows no kind {show_value(kind)}. {did_you_mean(str(kind), KINDS)}")
             elif not isinstance(text, str) or not text.strip():
@@ -243,14 +240,18 @@ class CriterionGrader:
     @cached_property
     def style(self) -> QuestionStyle:
         """How it words its questions."""
+        return QuestionStyle(self._system_prompts, self.shuffle_options, self.auto_na, self.seed)
+
+    @property
+    def _system_prompts(self) -> dict[str, Any]:
+        """The given prompts by kind of criterion."""
         given = self.system_prompt
-        prompts = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
-        return QuestionStyle(dict(prompts), self.shuffle_options, self.auto_na, self.seed)
+        return dict(given) if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """All that can change a verdict or a score beside the dataset and the models, as JSON."""
-        whole, shows = self.calls == "per_item", self.few_shot is not None
+        per_item, shows = self.calls == "per_item", self.few_shot is not None
         return {
             "judges": [{"id": judge.id, "model": judge.model, "weight": judge.weight} for judge in self.judges],
             "calls": self.calls,
@@ -270,7 +271,7 @@ class CriterionGrader:
             "max_tokens": self.max_tokens,
             "probabilities": self.probabilities,
             "cascade": None if self.cascade is None else self.cascade.settings,
-            "prompts": prompt_settings(self.style, self._kinds, whole=whole, examples=shows),
+            "prompts": prompt_settings(self.style, self._kinds, per_item=per_item, examples=shows),
         }
 
     @property
