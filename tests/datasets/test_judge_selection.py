@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.datasets import Votes
-from deemster.datasets.judge_selection import seated
+from deemster.datasets.judge_selection import select_judges
 from tests.datasets.loop_reference import votes_files
 
 
@@ -31,7 +31,7 @@ def test_the_rest_of_a_panel_is_what_a_file_without_the_others_gives(value, rand
     names = [judge["id"] for judge in value["judges"]]
     kept = random.sample(names, random.randint(1, len(names)))
     votes = Votes.parse(value)
-    fewer, dropped = seated(votes, kept)
+    fewer, dropped = select_judges(votes, kept)
     if len(kept) == len(names):
         assert (fewer, dropped) == (votes, 0)
         return

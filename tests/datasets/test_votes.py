@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.datasets import Probability, Repeat, RubricDataset, Votes, derive, with_truth
+from deemster.datasets import Probability, Repeat, RubricDataset, Votes, derive, with_ground_truth
 from deemster.errors import VotesError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 from tests.datasets import bad_votes as mistakes
@@ -346,7 +346,7 @@ def essays(**item):
 
 def test_the_dataset_labels_the_items_that_the_votes_leave_unlabelled():
     dataset = essays(tags=["late"], metadata={"doc": 1}, annotations={"eve": ["MET", "UNMET", None]})
-    votes = with_truth(Votes.parse(PILOT), dataset)
+    votes = with_ground_truth(Votes.parse(PILOT), dataset)
     (block,) = votes.blocks
     assert block.truth[5].tolist() == [0, 0, 2]
     assert block.labelled.all()
@@ -357,7 +357,7 @@ def test_the_dataset_labels_the_items_that_the_votes_leave_unlabelled():
 
 def test_labels_of_the_dataset_win_over_those_of_the_votes():
     dataset = essays(id="q1", ground_truth=["UNMET", "MET", "poor"], tags=["late"])
-    votes = with_truth(Votes.parse(PILOT), dataset)
+    votes = with_ground_truth(Votes.parse(PILOT), dataset)
     assert votes.blocks[0].truth[0].tolist() == [1, 0, 0]
     assert votes.blocks[0].truth[1].tolist() == [1, 0, 1]
     assert votes.tags[0] == ("billing",)
@@ -365,25 +365,25 @@ def test_labels_of_the_dataset_win_over_those_of_the_votes():
 
 def test_annotators_of_the_dataset_replace_those_of_the_votes_on_their_item_alone():
     people = {"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]}
-    (block,) = with_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=None, annotations=people)).blocks
+    (block,) = with_ground_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=None, annotations=people)).blocks
     assert block.truth[1].tolist() == [0, MISSING, 2]
     assert block.no_consensus[1].tolist() == [False, True, False]
     assert (sorted(block.annotations), bool(block.stated[1])) == (["x", "y"], False)
-    (block,) = with_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=["MET", None, "good"])).blocks
+    (block,) = with_ground_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=["MET", None, "good"])).blocks
     assert block.truth[1].tolist() == [0, MISSING, 2]
     assert sorted(block.annotations) == ["ann", "bob"]
 
 
 def test_an_item_that_the_dataset_does_not_label_keeps_its_labels():
     silent = essays(id="q2", ground_truth=[None, None, None], annotations={"x": [None, None, None]})
-    joined = with_truth(Votes.parse(PILOT), silent)
+    joined = with_ground_truth(Votes.parse(PILOT), silent)
     assert joined.blocks[0].truth[1].tolist() == [1, 0, 1]
     assert sorted(joined.blocks[0].annotations) == ["ann", "bob"]
 
 
 def test_the_consensus_of_the_dataset_labels_votes_too():
     dataset = essays(ground_truth=None, annotations={"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]})
-    (block,) = with_truth(Votes.parse(PILOT), dataset).blocks
+    (block,) = with_ground_truth(Votes.parse(PILOT), dataset).blocks
     assert block.truth[5].tolist() == [0, MISSING, 2]
     assert block.no_consensus[5].tolist() == [False, True, False]
 
@@ -392,7 +392,7 @@ def test_the_rubric_may_have_the_abstention_that_graders_add():
     full = json.loads(json.dumps(RUBRIC))
     full["criteria"][2]["options"].append({"label": "Cannot assess / not applicable", "na": True})
     dataset = RubricDataset([{"id": "q6", "submission": "x", "ground_truth": ["MET", "MET", "good"]}], rubric=full)
-    assert with_truth(Votes.parse(PILOT), dataset).blocks[0].truth[5].tolist() == [0, 0, 2]
+    assert with_ground_truth(Votes.parse(PILOT), dataset).blocks[0].truth[5].tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_another_rubric_than_that_of_the_votes_is_refused(change, said):
     criteria = [{**first, **change}, *rest] if change else rest
     dataset = RubricDataset([{"id": "q6", "submission": "x"}], rubric={"criteria": criteria})
     with pytest.raises(VotesError) as caught:
-        with_truth(Votes.parse(PILOT), dataset)
+        with_ground_truth(Votes.parse(PILOT), dataset)
     assert str(caught.value).startswith(f"sample `q6`: {said}")
 
 

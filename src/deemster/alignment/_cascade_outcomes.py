@@ -10,7 +10,7 @@ import numpy as np
 
 from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
-from deemster.datasets.votes import Block
+from deemster.datasets.vote_block import Block
 from deemster.errors import InputError, visible
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.vote_aggregation import aggregate

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses, build_classes
-from deemster.datasets import Derived, RubricDataset, Votes, derive, with_truth
-from deemster.datasets.join_ground_truth import overruled
-from deemster.datasets.judge_selection import seated
+from deemster.datasets import Derived, RubricDataset, Votes, derive, with_ground_truth
+from deemster.datasets.join_ground_truth import changed_labels
+from deemster.datasets.judge_selection import select_judges
 from deemster.errors import InputError, Issue, did_you_mean, list_names, plural, visible
 from deemster.formats.json_values import kind_of
 from deemster.rubrics import Criterion
@@ -199,7 +199,7 @@ def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -
     ]
     if issues:
         raise InputError([Issue(message) for message in issues])
-    fewer, dropped = seated(votes, frozenset(judges))
+    fewer, dropped = select_judges(votes, frozenset(judges))
     if dropped:
         warnings.append(
             f"recorded-dropped: what was recorded on {plural(dropped, 'item')} is the whole panel's; it is derived "
@@ -221,8 +221,8 @@ def _join_truth(votes: Votes, dataset: RubricDataset, warnings: list[str]) -> tu
         warnings.append(
             f"extra-items: {plural(len(extra), 'item')} of the votes not in the dataset: {_list_names(extra)}."
         )
-    joined = with_truth(votes, dataset)
-    differing, others = overruled(votes, joined)
+    joined = with_ground_truth(votes, dataset)
+    differing, others = changed_labels(votes, joined)
     if differing:
         which = f"{plural(differing, 'label')} of the votes on {plural(len(others), 'item')}"
         warnings.append(f"other-truth: {which} differ from the dataset: {_list_names(others)}; the dataset's count.")

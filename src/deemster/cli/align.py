@@ -114,7 +114,7 @@ def command(
     cost and share of escalations, and the cheapest one that is accurate enough. Exit codes: 0 done, 1 the answer is
     below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
-    from deemster.datasets import RubricDataset, Votes, with_truth
+    from deemster.datasets import RubricDataset, Votes, with_ground_truth
     from deemster.report import Destination
 
     files = {"json": json, "markdown": markdown}
@@ -125,7 +125,7 @@ def command(
     labels = None if dataset is None else RubricDataset.load(dataset)
     loaded = Votes.load(votes)
     if cascade.cascade is not None:
-        labelled = loaded if labels is None else with_truth(loaded, labels)
+        labelled = loaded if labels is None else with_ground_truth(loaded, labels)
         calibration = cascade.calibrate(labelled, confidence=settings["confidence"], seed=seed)
         show_calibration(calibration, destinations, seeded=seed is not None)
         return

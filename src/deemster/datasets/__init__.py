@@ -6,10 +6,11 @@ _FILES = {
     "deemster.datasets.derived_verdicts": ("Derived", "derive"),
     "deemster.datasets.fingerprint": ("row_hash",),
     "deemster.datasets.golden_dataset": ("Dataset",),
-    "deemster.datasets.join_ground_truth": ("with_truth",),
+    "deemster.datasets.join_ground_truth": ("with_ground_truth",),
     "deemster.datasets.rubric_dataset": ("RubricDataset",),
     "deemster.datasets.rubric_items": ("RubricItem", "Submission"),
-    "deemster.datasets.votes": ("Block", "Juror", "Probability", "Repeat", "Votes"),
+    "deemster.datasets.vote_block": ("Block", "Juror", "Probability", "Repeat"),
+    "deemster.datasets.votes": ("Votes",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

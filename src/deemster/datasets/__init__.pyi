@@ -2,12 +2,12 @@ from deemster.datasets.derived_verdicts import Derived as Derived
 from deemster.datasets.derived_verdicts import derive as derive
 from deemster.datasets.fingerprint import row_hash as row_hash
 from deemster.datasets.golden_dataset import Dataset as Dataset
-from deemster.datasets.join_ground_truth import with_truth as with_truth
+from deemster.datasets.join_ground_truth import with_ground_truth as with_ground_truth
 from deemster.datasets.rubric_dataset import RubricDataset as RubricDataset
 from deemster.datasets.rubric_items import RubricItem as RubricItem
 from deemster.datasets.rubric_items import Submission as Submission
-from deemster.datasets.votes import Block as Block
-from deemster.datasets.votes import Juror as Juror
-from deemster.datasets.votes import Probability as Probability
-from deemster.datasets.votes import Repeat as Repeat
+from deemster.datasets.vote_block import Block as Block
+from deemster.datasets.vote_block import Juror as Juror
+from deemster.datasets.vote_block import Probability as Probability
+from deemster.datasets.vote_block import Repeat as Repeat
 from deemster.datasets.votes import Votes as Votes

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from deemster.datasets.dataset_format import (
+    DatasetFacts,
     DatasetHeader,
-    Header,
     SampleRow,
     build_header,
     is_good_row,
@@ -121,7 +121,7 @@ def _quotes(parts: list[bytes]) -> int:
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord('"')))
 
 
-def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[Header, IndexedRows]:
+def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[DatasetFacts, IndexedRows]:
     """Check a JSONL dataset and remember where its rows begin.
 
     Raises:

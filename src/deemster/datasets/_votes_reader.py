@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from deemster.datasets.label_codebook import Codebook, annotation_codes, check_item_values, check_tags, read_codebook
+from deemster.datasets.vote_block import Juror
 from deemster.datasets.vote_columns import Columns, cell_code
-from deemster.datasets.votes import Juror, Votes
 from deemster.datasets.votes_format import GradingSection, VotesFile
 from deemster.errors import ConfigurationError, VotesError, did_you_mean
 from deemster.formats.document import Reading
@@ -22,7 +22,7 @@ from deemster.formats.item_files import (
     read_item_file,
     repeated_ids,
 )
-from deemster.formats.json_values import Path, is_number, kind_of, thawed
+from deemster.formats.json_values import Path, is_number, kind_of, to_json_value
 from deemster.formats.schema_validation import is_id
 from deemster.records import FrozenDict
 from deemster.rubrics.criterion import MISSING
@@ -38,8 +38,8 @@ _WHAT = (
 )
 
 
-def votes_of_file(path: str | FilePath) -> Votes:
-    """Read a votes file, JSON or JSONL.
+def read_votes_file(path: str | FilePath) -> dict[str, Any]:
+    """Read a votes file, JSON or JSONL, as the fields of `Votes`.
 
     Raises:
         VotesError: The file or something in it is wrong; every issue is given with its place.
@@ -50,16 +50,16 @@ def votes_of_file(path: str | FilePath) -> Votes:
         shown = f"The extension is `{extension}`" if extension else "There is no extension"
         reading.refuse(f"{shown}, so this is no votes file. {_WHAT}")
     with pause_garbage_collection():
-        return _Reader(read_item_file(path, reading, known=("json", "jsonl"), item_key=None)).votes()
+        return _Reader(read_item_file(path, reading, known=("json", "jsonl"), item_key=None)).fields()
 
 
-def votes_of_value(value: Mapping[str, Any]) -> Votes:
-    """Read votes from a map with the keys of a votes file.
+def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Read votes from a map with the keys of a votes file, as the fields of `Votes`.
 
     Raises:
         VotesError: Something in it is wrong; every issue is given.
     """
-    return _Reader(ItemFile(thawed(value), None, Reading("votes", error=VotesError))).votes()
+    return _Reader(ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))).fields()
 
 
 class _Reader:
@@ -70,8 +70,8 @@ class _Reader:
         self._found = IssueList(file)
         self._root: dict[str, Any] = file.root if isinstance(file.root, dict) else {}
 
-    def votes(self) -> Votes:
-        """The votes.
+    def fields(self) -> dict[str, Any]:
+        """The fields of the votes.
 
         Raises:
             VotesError: Something is wrong; every issue is given.
@@ -95,17 +95,17 @@ class _Reader:
         if decoded is None:
             raise AssertionError("a votes file without its shape passed the validator")
         used = sorted((columns for columns in self._columns.values() if columns and columns.rows), key=_first_row)
-        return Votes(
-            name=decoded.name,
-            dataset_fingerprint=decoded.dataset_fingerprint,
-            judges=judges,
-            rules=rules,
-            scoring=scoring,
-            ids=tuple(item.id for item in decoded.items),
-            tags=tuple(item.tags for item in decoded.items),
-            metadata=tuple(FrozenDict(item.metadata) for item in decoded.items),
-            blocks=tuple(columns.block(rules) for columns in used),
-        )
+        return {
+            "name": decoded.name,
+            "dataset_fingerprint": decoded.dataset_fingerprint,
+            "judges": judges,
+            "rules": rules,
+            "scoring": scoring,
+            "ids": tuple(item.id for item in decoded.items),
+            "tags": tuple(item.tags for item in decoded.items),
+            "metadata": tuple(FrozenDict(item.metadata) for item in decoded.items),
+            "blocks": tuple(columns.block(rules) for columns in used),
+        }
 
     def _refuse_other_files(self) -> None:
         """Refuse what is no votes file at all with one issue that says what a votes file is.

@@ -6,16 +6,20 @@ import math
 from collections.abc import Iterator
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
 from deemster.datasets.label_codebook import Codebook
-from deemster.datasets.votes import SCHEMA, Block, Votes
+from deemster.datasets.vote_block import Block
+from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 from deemster.rubrics.verdicts import CHECK
+
+if TYPE_CHECKING:
+    from deemster.datasets.votes import Votes
 
 _FAILURES = {FAILED: {"failure": "infrastructure"}, FAILED_WORST: {"failure": "unknown"}}
 

@@ -43,7 +43,7 @@ class DatasetFile(_Facts, forbid_unknown_fields=True, kw_only=True):
     samples: Annotated[list[SampleRow], Meta(min_length=1)]
 
 
-class Header(NamedTuple):
+class DatasetFacts(NamedTuple):
     """The facts of a dataset that are not samples."""
 
     name: str
@@ -62,7 +62,7 @@ def split_legacy_keys(root: Any, *, file: str) -> tuple[Any, tuple[str, ...]]:
     return {key: value for key, value in root.items() if key in known}, warnings
 
 
-def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tuple[str, ...] = ()) -> Header:
+def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tuple[str, ...] = ()) -> DatasetFacts:
     """The header of a dataset.
 
     Args:
@@ -70,7 +70,7 @@ def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tup
         name: The name where the file gives none.
         warnings: What was ignored while reading.
     """
-    return Header(facts.name or name, facts.description, facts.repetitions, facts.schema_version, warnings)
+    return DatasetFacts(facts.name or name, facts.description, facts.repetitions, facts.schema_version, warnings)
 
 
 def is_good_row(row: SampleRow) -> bool:

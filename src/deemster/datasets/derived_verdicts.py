@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from deemster.datasets.votes import Block, Codes, Floats, Votes
+from deemster.datasets.vote_block import Block, Codes, Floats
+from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring, rubric_scores

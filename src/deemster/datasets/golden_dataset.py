@@ -13,8 +13,8 @@ import numpy as np
 from deemster.datasets._jsonl_dataset import IndexedRows, load_jsonl
 from deemster.datasets.dataset_format import (
     SCHEMA,
+    DatasetFacts,
     DatasetFile,
-    Header,
     SampleRow,
     build_header,
     is_good_row,
@@ -25,7 +25,7 @@ from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import is_odd, is_plain
 from deemster.formats.document import Reading, in_order
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
-from deemster.formats.json_values import ROW_DEPTH, Path, pointer, thawed
+from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, document_of, format_of, quick_value
 from deemster.formats.schema_validation import Located, check_shape
 from deemster.formats.write_rows import write_rows
@@ -113,7 +113,7 @@ class Dataset:
         self._take(header, rows, str(path))
         return self
 
-    def _take(self, header: Header, rows: ListedRows | IndexedRows, path: str | None) -> None:
+    def _take(self, header: DatasetFacts, rows: ListedRows | IndexedRows, path: str | None) -> None:
         self.name, self.description, self.repetitions, self.schema_version, self.warnings = header
         self.path = path
         self._rows = rows
@@ -182,14 +182,14 @@ def _row_of(sample: Sample | Mapping[str, Any]) -> Any:
     if isinstance(sample, Sample):
         return {
             "id": sample.id,
-            "input": thawed(sample.input),
-            "expected_output": thawed(sample.expected_output),
-            "metadata": thawed(sample.metadata),
+            "input": to_json_value(sample.input),
+            "expected_output": to_json_value(sample.expected_output),
+            "metadata": to_json_value(sample.metadata),
         }
-    return thawed(sample)
+    return to_json_value(sample)
 
 
-def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
+def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
     """Read a file whose root is a map with `samples`.
 
     The fast readers know no lines. Whatever they refuse, and whatever has an issue, is read again precisely.
@@ -210,7 +210,7 @@ class _NoPlaces:
 
 def _read_root(
     root: Any, document: Located | None, *, file: str = "", issues: Sequence[Issue] = ()
-) -> tuple[Header, ListedRows]:
+) -> tuple[DatasetFacts, ListedRows]:
     """Read the root of a dataset: decode it by its declared shape, then hash its rows.
 
     Args:
@@ -255,7 +255,7 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
     return ListedRows(samples, digests) if len({row.id for row in rows}) == len(rows) else None
 
 
-def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[Header, ListedRows]:
+def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
     """Read a table of samples."""
     from deemster.datasets.tabular_files import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.datasets.vote_block import Block
 from deemster.datasets.vote_columns import agreement
-from deemster.datasets.votes import Block, Votes
+from deemster.datasets.votes import Votes
 from deemster.errors import Issue, VotesError
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 
 
-def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
+def with_ground_truth(votes: Votes, dataset: RubricDataset) -> Votes:
     """Votes whose items have the labels that a dataset gives them.
 
     Items are matched by id. Where the dataset labels an item, its labels take the place of those in the votes: its
@@ -58,7 +59,7 @@ def with_truth(votes: Votes, dataset: RubricDataset) -> Votes:
     )
 
 
-def overruled(votes: Votes, joined: Votes) -> tuple[int, tuple[str, ...]]:
+def changed_labels(votes: Votes, joined: Votes) -> tuple[int, tuple[str, ...]]:
     """How many labels of votes a dataset has changed or taken away, and on which items, in the order of the votes.
 
     Args:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from deemster.datasets.votes import Block, Votes
+from deemster.datasets.vote_block import Block
+from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
 
 
-def seated(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
+def select_judges(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
     """Votes as if these judges were the whole panel, and on how many items a record was dropped.
 
     Judges stay in the order of the votes. Final verdicts and scores that were recorded are those of the whole panel, so

@@ -23,7 +23,7 @@ from deemster.formats.item_files import (
     read_item_file,
     repeated_ids,
 )
-from deemster.formats.json_values import thawed
+from deemster.formats.json_values import to_json_value
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -75,9 +75,9 @@ class RubricDataset:
         given = {
             "name": name,
             "prompt": prompt,
-            "rubric": rubric if isinstance(rubric, Rubric) else thawed(rubric),
+            "rubric": rubric if isinstance(rubric, Rubric) else to_json_value(rubric),
             "reference_submission": reference_submission,
-            ITEMS: [item_dict(item) if isinstance(item, RubricItem) else thawed(item) for item in items],
+            ITEMS: [item_dict(item) if isinstance(item, RubricItem) else to_json_value(item) for item in items],
         }
         root = {key: value for key, value in given.items() if value is not None}
         self._take(ItemFile(root, None, Reading("dataset", error=DatasetError)))

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from deemster.datasets.label_codebook import Codebook, annotation_codes, check_item_values, check_tags
 from deemster.formats.item_files import IssueList
-from deemster.formats.json_values import Path, thawed
+from deemster.formats.json_values import Path, to_json_value
 from deemster.formats.schema_validation import Id, NonBlank
 from deemster.records import FrozenDict
 from deemster.rubrics.rubric_definition import Rubric
@@ -92,7 +92,7 @@ def item_dict(item: RubricItem) -> dict[str, Any]:
             continue
         if isinstance(value, Submission):
             value = {"output": value.output} | ({} if value.thinking is None else {"thinking": value.thinking})
-        held[key] = value if isinstance(value, Rubric) else thawed(value)
+        held[key] = value if isinstance(value, Rubric) else to_json_value(value)
     return held
 
 

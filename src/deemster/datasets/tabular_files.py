@@ -19,7 +19,7 @@ _COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_ou
 _WHOLE = ("input", "metadata")
 
 
-class Table(NamedTuple):
+class SampleTable(NamedTuple):
     """Rows in the shape of samples, and where each stands.
 
     Attributes:
@@ -46,7 +46,7 @@ class _Column(NamedTuple):
     is_json: bool = False
 
 
-def table_rows(data: bytes, kind: str, reading: Reading) -> Table:
+def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
     """Read CSV or TSV.
 
     Raises:
@@ -57,7 +57,7 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> Table:
     columns, issues = _columns(names, reading, whole=False)
     if issues:
         raise reading.error(issues)
-    table = Table([], [], [], reading.file)
+    table = SampleTable([], [], [], reading.file)
     for line, cells in lines:
         where = f"{reading.file}:{line}"
         if len(cells) != len(columns):
@@ -181,7 +181,7 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
     return row, issues
 
 
-def parquet_rows(path: str | Path, reading: Reading) -> Table:
+def parquet_rows(path: str | Path, reading: Reading) -> SampleTable:
     """Read Parquet: flat columns as in CSV but typed, or `input` and `metadata` structs and a `tags` list.
 
     A null in a flat column, or in a field of these structs, is an absent field.
@@ -208,7 +208,7 @@ def parquet_rows(path: str | Path, reading: Reading) -> Table:
             )
     if issues:
         raise reading.error([issue._replace(where=reading.file) for issue in issues])
-    table = Table([], [], [], reading.file)
+    table = SampleTable([], [], [], reading.file)
     lists = [column.to_pylist() for column in source.columns]
     for position, cells in enumerate(zip(*lists, strict=True)):
         where = f"{reading.file}#/{position}"

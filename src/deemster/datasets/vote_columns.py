@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from deemster.datasets.label_codebook import Codebook, consensus
-from deemster.datasets.votes import Block, Codes, Probability, Repeat
+from deemster.datasets.vote_block import Block, Codes, Probability, Repeat
 from deemster.datasets.votes_format import FailureCell, VoteCell
 from deemster.errors import list_names
 from deemster.formats.item_files import IssueList, name_in_item

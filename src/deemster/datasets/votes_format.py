@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.datasets.rubric_items import Annotations, FlatMetadata, Labels, Tags
+from deemster.datasets.vote_block import Juror
 from deemster.formats.schema_validation import Id, Share, any_shape
 from deemster.rubrics.rubric_scoring import Scoring
 from deemster.rubrics.vote_aggregation import Rules
 
+SCHEMA: Final = "deemster.votes.v1"
 Label = Annotated[str, Meta(title="a label")]
-
-
-class JudgeEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A judge: one of a panel."""
-
-    id: Id
-    weight: Annotated[float, Meta(gt=0)] = 1.0
-    model: str | None = None
 
 
 # The settings are those of the rubrics' own structs, so that nobody declares them twice.
@@ -81,7 +75,7 @@ class VotesFile(msgspec.Struct, forbid_unknown_fields=True):
     one_of: ClassVar = ("rubric", "rubrics")
 
     schema_version: Literal["deemster.votes.v1"]
-    judges: Annotated[list[JudgeEntry], Meta(min_length=1)]
+    judges: Annotated[list[Juror], Meta(min_length=1)]
     items: Annotated[list[VotesItem], Meta(min_length=1)]
     name: str | None = None
     dataset_fingerprint: str | None = None

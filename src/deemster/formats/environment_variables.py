@@ -12,7 +12,7 @@ Keys: TypeAlias = tuple[str | int, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-def expanded(
+def expand_variables(
     value: Any,
     *,
     environ: Mapping[str, str],
@@ -51,6 +51,6 @@ def expanded(
     return inside(value, path)
 
 
-def unset(name: str) -> str:
+def unset_variable_message(name: str) -> str:
     """What to say of a variable that is unset and has no default."""
     return f"The environment has no variable `{visible(name)}`; `${{{name}:-default}}` gives a default."

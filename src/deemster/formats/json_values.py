@@ -95,12 +95,12 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def thawed(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value with every mapping as a dict and every tuple as a list, as files have them."""
     if type(value) in SCALARS:
         return value
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - the first is quick, the second is not
-        return {key: entry if type(entry) in SCALARS else thawed(entry) for key, entry in value.items()}
+        return {key: entry if type(entry) in SCALARS else to_json_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [entry if type(entry) in SCALARS else thawed(entry) for entry in value]
+        return [entry if type(entry) in SCALARS else to_json_value(entry) for entry in value]
     return value

@@ -12,7 +12,8 @@ import msgspec
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import RubricItem
-from deemster.datasets.votes import SCHEMA, Votes
+from deemster.datasets.votes import Votes
+from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.formats.environment_variables import Keys, expanded, unset
+from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
 from deemster.formats.json_values import kind_of
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
@@ -299,10 +299,10 @@ class _Reader:
     def _expanded(self, value: Any, path: Keys) -> Any:
         def missing(path: Keys, variable: str) -> str:
             if self._calls:
-                self.issue(path, unset(variable))
+                self.issue(path, unset_variable_message(variable))
             return "unset"
 
-        return expanded(value, environ=self._environ, path=path, missing=missing)
+        return expand_variables(value, environ=self._environ, path=path, missing=missing)
 
 
 def _embedded(kind: RoleKind, weights: Path | None = None) -> Any:

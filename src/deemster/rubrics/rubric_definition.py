@@ -17,7 +17,7 @@ from deemster.errors import Issue, RubricError
 from deemster.formats import Document, Reading, format_of, in_order
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import Path as Keys
-from deemster.formats.json_values import kind_of, thawed
+from deemster.formats.json_values import kind_of, to_json_value
 from deemster.formats.schema_validation import decode_struct
 from deemster.rubrics._rubric_yaml import yaml_lines
 from deemster.rubrics.criterion import Check, Criterion, Option, refuse_issues
@@ -272,7 +272,7 @@ def _option_dict(option: Option) -> dict[str, Any]:
 
 def _check_dict(check: Check) -> dict[str, Any]:
     threshold = None if check.threshold == 1 else _number(check.threshold)
-    return _given({"metric": check.metric, "args": thawed(check.args) or None, "threshold": threshold})
+    return _given({"metric": check.metric, "args": to_json_value(check.args) or None, "threshold": threshold})
 
 
 def _number(value: float) -> float | int:

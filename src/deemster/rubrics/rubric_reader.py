@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import Issue, RubricError, did_you_mean
 from deemster.formats import Document, Reading, format_of, read_document
 from deemster.formats.json_values import Path as Keys
-from deemster.formats.json_values import kind_of, pointer, thawed
+from deemster.formats.json_values import kind_of, pointer, to_json_value
 from deemster.formats.schema_validation import shape_issues
 from deemster.formats.strict_json import json_document
 from deemster.rubrics.rubric_format import (
@@ -116,7 +116,7 @@ def read_entries(value: Any, document: Document | None, path: Keys = ()) -> tupl
         The entries, and everything that is wrong; with issues the entries are incomplete.
     """
     reader = _Reader(document)
-    head, groups = reader.rubric(value if document is not None else thawed(value), path)
+    head, groups = reader.rubric(value if document is not None else to_json_value(value), path)
     reader.check_criteria([pair for group in groups for pair in group.criteria], path)
     return RubricEntries(head, groups), reader.issues
 

@@ -10,7 +10,7 @@ from deemster.datasets import Dataset
 from deemster.datasets.dataset_format import SCHEMA
 from deemster.datasets.fingerprint import row_hash
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
-from deemster.formats.json_values import thawed
+from deemster.formats.json_values import to_json_value
 from deemster.formats.write_rows import extend_rows, write_rows
 from deemster.records import Execution, MetricCard, MetricScore, Output
 from deemster.store import RunRow, SampleFacts, Store
@@ -127,8 +127,8 @@ def _row(run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence
     said = {"said": answer.text} if isinstance(answer, Output) else {"error": getattr(answer, "message", "not run")}
     return {
         "id": sample.id,
-        "input": thawed(sample.input),
-        "expected_output": thawed(sample.expected_output),
+        "input": to_json_value(sample.input),
+        "expected_output": to_json_value(sample.expected_output),
         "metadata": {
             "tags": [*dict.fromkeys((*sample.tags, TAG))],
             "promoted": {"run": run.id, **said, "failed": failed},

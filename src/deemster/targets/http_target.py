@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, nearest
-from deemster.formats.json_values import kind_of, thawed
+from deemster.formats.json_values import kind_of, to_json_value
 from deemster.models.call_context import CallContext
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
@@ -110,7 +110,7 @@ class HttpTarget:
             hidden=[*secret, *(value.rpartition(" ")[2] for value in secret), *hidden],
         )
         self.secrets = self._endpoint.secrets
-        self._fill = None if method == "GET" else compile_template("{{input}}" if body is None else thawed(body))
+        self._fill = None if method == "GET" else compile_template("{{input}}" if body is None else to_json_value(body))
         self._queries = [(name, compile_template(value)) for name, value in self._endpoint.parameters]
         self._is_fixed = all(is_fixed(value) for _, value in self._endpoint.parameters)
         try:
@@ -229,7 +229,7 @@ class HttpTarget:
             "query": self._endpoint.query,
             "method": method,
             "headers": shown,
-            "body": thawed(body),
+            "body": to_json_value(body),
             **self._paths.identity,
         }
         clean = self.secrets.redact(msgspec.json.encode(identity).decode())

@@ -16,7 +16,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.formats.json_values import thawed
+from deemster.formats.json_values import to_json_value
 from deemster.models.clock import Clock
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, freeze
@@ -88,7 +88,7 @@ class PythonTarget:
 
     def _argument(self, invocation: Invocation) -> Any:
         # A target that changes its input must not change the sample for metrics and later repetitions.
-        own = thawed(invocation.input)
+        own = to_json_value(invocation.input)
         return Invocation(invocation.id, own, invocation.repetition) if self.takes_invocation else own
 
     def call(self, invocation: Invocation) -> Output:

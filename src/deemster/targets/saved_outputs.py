@@ -14,7 +14,7 @@ from deemster.datasets.tabular_files import csv_lines
 from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
 from deemster.formats import Reading, format_of
 from deemster.formats.document import Document, in_order
-from deemster.formats.json_values import pointer, thawed
+from deemster.formats.json_values import pointer, to_json_value
 from deemster.formats.read_file import document_of, quick_value
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
@@ -42,7 +42,7 @@ class SavedOutputs:
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
-        value = thawed(list(outputs) if is_listed else outputs)
+        value = to_json_value(list(outputs) if is_listed else outputs)
         held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
         self._recorded: _Memory | SavedOutputLines = held
         self.repetitions = held.repetitions

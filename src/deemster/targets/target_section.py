@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.formats.environment_variables import Keys, expanded, unset
+from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
 from deemster.formats.json_values import kind_of
 from deemster.models.model_roles import Role
 from deemster.models.secret_redaction import is_secret_name
@@ -196,7 +196,7 @@ class _Reader:
 
     def _expanded(self, value: Any, path: Keys) -> Any:
         def missing(path: Keys, name: str) -> str:
-            issue = Issue(unset(name), self._place(("target", *path)))
+            issue = Issue(unset_variable_message(name), self._place(("target", *path)))
             (self.issues if self._calls else self._unset).append(issue)
             return "unset"
 
@@ -205,7 +205,7 @@ class _Reader:
             if is_secret_name(name) or path[-1] == "headers":
                 self._hidden.add(value)
 
-        return expanded(value, environ=self._environ, path=path, missing=missing, found=found)
+        return expand_variables(value, environ=self._environ, path=path, missing=missing, found=found)
 
     def _setting_issues(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
         for key in _NUMBERS:
