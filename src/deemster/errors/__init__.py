@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions a caller can tell apart.
+"""The exceptions that this package raises, and the texts of their messages.
 
     DeemsterError
     ├── InputError (also ValueError)          what the user gave cannot be used; exit code 2

@@ -1,4 +1,4 @@
-"""How text from data and names from users are put into messages."""
+"""Formats text from data, values, names and counts for messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_value(value: Any) -> str:
     try:
         return repr(value)
     except (ValueError, RecursionError):
-        # Integers of more than 4,300 digits, alone or within something else; nesting without end.
+        # Python refuses integers of more than 4,300 digits and nesting that is too deep.
         return "a number" if isinstance(value, int) else "a list" if isinstance(value, (list, tuple)) else "a map"
 
 

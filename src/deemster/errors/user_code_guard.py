@@ -1,4 +1,4 @@
-"""The one place where whatever user code raises becomes a value."""
+"""Catches whatever user code (a target, a custom metric) raises, and holds it as a value."""
 
 from __future__ import annotations
 

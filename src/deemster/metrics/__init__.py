@@ -1,4 +1,4 @@
-"""Scorers that need no judge."""
+"""Metrics: scorers that need no judge."""
 
 from deemster import lazy_names
 

@@ -1,4 +1,4 @@
-"""What a sample expects of a trajectory: `metadata.trajectory`, else an option of the same key."""
+"""Reads what a sample or an option expects of a trajectory: tools, order, arguments, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading rankings from outputs, and relevance from samples."""
+"""Reads rankings from outputs, and relevant ids with their gains from samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_K = 5
 _NUMBERS = frozenset({int, float})
 _LARGEST = sys.float_info.max
 _LONGEST = 4096
-# Ids that are sooner looked for one by one than by way of a map.
+# Up to this many ids, a search one by one is faster than a map.
 _FEW = 6
 
 
@@ -61,7 +61,7 @@ def entry_ids(entries: Sequence[Any]) -> Sequence[str]:
     ['b', 'a', 'b', '7']
     """
     try:
-        # The cheapest way to learn that every entry is text; it also brings the texts into the cache for what follows.
+        # The cheapest check that every entry is text. It also brings the texts into the processor's cache.
         "".join(entries)
     except TypeError:
         return [entry_id(entry, position) for position, entry in enumerate(entries)]

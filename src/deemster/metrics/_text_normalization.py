@@ -1,4 +1,4 @@
-"""Shared rules about text: normalising and word tokens."""
+"""Normalises text (NFC, case, spaces) and splits it into word tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of texts: asking for them in blocks, reading what came, and finding each text's nearest on the other side."""
+"""Asks for vectors of texts in blocks, and finds the nearest text of the other side by cosine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deemster.metrics.builtin_metric import UnscoredError
 from deemster.records import Embed, NoAnswer, Reply, Vectors
 
 PAIRS, TEXTS = 512, 16_384
-# Multiplications up to which OpenBLAS keeps to one thread.
+# OpenBLAS uses one thread up to this many multiplications.
 TILE = 1 << 18
-# Vectors that are straightened at a time, so that they stay in the processor's cache.
+# How many vectors are scaled to length 1 at a time, so that they stay in the processor's cache.
 _ROWS = 128
-# Parts whose squares, and the sum of these, neither overflow nor vanish.
+# The squares of components in this range, and their sum, neither overflow nor vanish.
 _SAFE = (1e-100, 1e100)
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.float32]
@@ -148,12 +148,12 @@ def unit_vectors(reply: Reply, *, count: int) -> UnitVectors:
     lost = np.empty(len(given), dtype=bool)
     for start in range(0, len(given), _ROWS):
         rows = slice(start, start + _ROWS)
-        lost[rows] = _straightened(given[rows], values[rows])
+        lost[rows] = _scale_to_unit(given[rows], values[rows])
     return UnitVectors(values, frozenset(np.flatnonzero(lost).tolist()))
 
 
-def _straightened(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bool_]:
-    """Write the directions of vectors into rows; tells those that have none."""
+def _scale_to_unit(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bool_]:
+    """Write vectors, scaled to length 1, into rows; returns which of them have no direction."""
     values[...] = given
     largest = np.maximum(values.max(axis=1), -values.min(axis=1))
     lost: npt.NDArray[np.bool_] = ~(np.isfinite(largest) & (largest > 0))
@@ -161,7 +161,7 @@ def _straightened(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.bo
     odd = ~lost & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
     if odd.any():
         values[odd] /= largest[odd, None]
-    # Not einsum: how that adds up depends on the processor.
+    # Not einsum: its order of additions depends on the processor.
     length = np.sqrt(np.square(values).sum(axis=1))
     length[lost] = 1.0
     values /= length[:, None]
@@ -266,7 +266,7 @@ def _products(left: Rows, right: Rows) -> Rows:
     if m * n * depth <= TILE:
         return left @ right.T
     side = math.isqrt(TILE // depth)
-    # Sixteen numbers fill the registers of its inner loops.
+    # The inner loops of OpenBLAS work on sixteen numbers at a time.
     side = side // 16 * 16 or side or 1
     found = np.empty((m, n), np.float32)
     columns = right.T

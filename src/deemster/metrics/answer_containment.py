@@ -1,4 +1,4 @@
-"""Was the answer within reach: the expected text in what was retrieved."""
+"""The metric `answer-containment-at-k`: is the expected text in the first k retrieved passages?"""
 
 from __future__ import annotations
 

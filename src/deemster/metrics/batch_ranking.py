@@ -1,4 +1,4 @@
-"""Ranking metrics, computed for many samples at once from arrays of hits."""
+"""Computes ranking metrics for many samples at once, from arrays of hits."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def ranked_columns(
         if not metric.wants_first:
             np.maximum(needed, deep, out=needed)
     hits, unread = find_hits(pairs, depths=needed.tolist(), first=any(metric.wants_first for metric in metrics))
-    # What is wrong with a sample comes before what is wrong with its output.
+    # An error of the sample goes before an error of its output.
     return [
         _column(metric, hits, deep, {**pairs.errors, **unread, **unclear})
         for metric, (deep, unclear) in zip(metrics, reaches, strict=True)
@@ -310,7 +310,7 @@ def _reach(
 def _marks(column: MetricColumn, threshold: Any) -> list[Mark]:
     """The marks of one metric, in the order of the batch."""
     places, scores, details, errors = column
-    # Counts, ids and finite sums need no second look, so the details go in frozen.
+    # Details hold counts, ids and finite sums only, so freezing needs no check.
     scored: list[Mark] = [
         MetricScore(score, FrozenDict(detail), None, threshold)
         for score, detail in zip(scores.tolist(), details, strict=True)

@@ -1,4 +1,4 @@
-"""Metrics of machine translation, by sacrebleu."""
+"""The metrics `bleu` and `chrf` of machine translation, computed by sacrebleu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deemster.records import Mark, Sample
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 ORDERS = 100
-# BLEU lists a precision for each order, and a detail lists no more.
+# BLEU has a precision for each order, and a detail lists at most 20 values.
 PRECISIONS = 20
 HEAVIEST = 1000
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")
@@ -139,6 +139,6 @@ def _chrf(char_order: int, word_order: int, beta: float) -> Any:
 
 
 def _signature(scorer: Any, references: int) -> str:
-    # sacrebleu keeps the number of references of its last call; stating it keeps the mark free of what came before.
+    # sacrebleu remembers the number of references of its last call, so it is set anew for each.
     scorer.num_refs = references
     return str(scorer.get_signature())

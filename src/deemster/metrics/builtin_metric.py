@@ -1,4 +1,4 @@
-"""What all metrics share: options, names, reading, details, and failures as values."""
+"""The base of all built-in metrics and judges: options, spec, threshold, checks, unscored marks."""
 
 from __future__ import annotations
 

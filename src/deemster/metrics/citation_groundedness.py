@@ -1,4 +1,4 @@
-"""Citations that an answer must carry."""
+"""The metric `citation-groundedness`: does the answer carry the citations and quotes it must?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain functions as metrics."""
+"""The decorator `metric`, which makes a metric of a plain function."""
 
 from __future__ import annotations
 
@@ -182,14 +182,14 @@ def _refuse_odd_parts(mark: MetricScore) -> None:
     if not isinstance(mark.details, dict):
         raise ValueError(f"The details of a mark are a map, not {_shown(mark.details)}.")  # noqa: TRY004 - as above
     try:
-        # A FrozenDict is taken unread by a mark, and may come from anyone here.
+        # A mark does not check a FrozenDict, and user code may have made this one.
         json.dumps(mark.details, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         raise ValueError("The details of a mark are finite JSON values in valid Unicode.") from None
 
 
 def _shown(value: Any) -> str:
-    # Text may quote a sample, and a long number says no more than a short one.
+    # Text may quote a sample, so only its type is named.
     return repr(value)[:40] if isinstance(value, float) or value is None else f"a value of type {type(value).__name__}"
 
 

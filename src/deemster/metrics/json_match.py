@@ -1,4 +1,4 @@
-"""JSON compared leaf by leaf."""
+"""The metric `json-match`: compares expected and actual JSON leaf by leaf."""
 
 from __future__ import annotations
 
@@ -280,10 +280,10 @@ def _without(value: Any, pointers: Sequence[Sequence[str]], keys: frozenset[str]
                 left = _without(entry, rest, keys)
                 if left is not _GONE:
                     kept[key] = left
-        # A map with nothing left is not an empty one, which would be a leaf.
+        # An empty map would be a leaf, so a map of which all is ignored is removed.
         return kept if kept or not value else _GONE
     if isinstance(value, list):
-        # What is ignored in a list keeps its place, so that the others are compared where they stand.
+        # An ignored entry of a list keeps its place, so that the other entries keep theirs.
         following = [_following(pointers, str(place)) for place in range(len(value))]
         left = [
             _GONE if () in rest else _without(entry, rest, keys) for entry, rest in zip(value, following, strict=True)

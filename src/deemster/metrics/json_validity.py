@@ -1,4 +1,4 @@
-"""Outputs that should be JSON, and JSON that should fit a schema."""
+"""The metrics `json-valid` and `json-schema`: is the output JSON, and does it fit a schema?"""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _value(text: str) -> Any:
     except (json.JSONDecodeError, _Constant):
         raise
     except ValueError:
-        # An integer too long for Python; only then is a function called for every integer.
+        # An integer is too long for Python. Only now is a function called for every integer.
         return _CAREFUL.decode(text)
 
 
@@ -306,8 +306,8 @@ def _places(validator: jsonschema_rs.Validator, value: Any) -> list[str]:
     try:
         return [json_pointer(error.instance_path) for error in validator.iter_errors(value)]
     except ValueError:
-        # An error repeats the value at error, where half a character or an integer of over 4,300 digits cannot stand.
-        # Rounded, such a number is no integer to the validator, which may then find less wrong.
+        # An error message repeats the value, and it cannot hold a lone surrogate or an integer of over 4,300 digits.
+        # Such an integer is rounded to a float, so the validator may find fewer faults.
         plain = _rounded(_whole(value))
         return [json_pointer(error.instance_path) for error in validator.iter_errors(plain)] or [""]
 

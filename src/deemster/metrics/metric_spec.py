@@ -1,4 +1,4 @@
-"""Canonical specs: `ndcg(gain=exponential)@10` is a metric, and a metric is its spec."""
+"""Parses and writes the spec of a metric, such as `ndcg(gain=exponential)@10`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers within a tolerance."""
+"""The metric `numeric-close`: is the number in the output within a tolerance?"""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from deemster.records import MetricScore, Output, Sample
 EXTRACTS = ("whole", "first", "last")
 _NUMBER = r"[+-]?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _WHOLE = re.compile(_NUMBER)
-# Digits in a word, beside `_` or after a dot belong to something else. ASCII: not every script puts spaces around them.
+# Digits in a word, beside `_` or after a dot are no number. Only ASCII letters count: not every script uses spaces.
 _WITHIN = re.compile(rf"(?<![\w.]){_NUMBER}(?![0-9_])", re.ASCII)
 # A sign within a word or range (`COVID-19`, `3-5`) is a hyphen.
 _WITHIN_WORD = re.compile(r"(?<=\w)-")
-# Differences are taken in decimal, so that 0.4 lies within 0.1 of 0.3; no trap, so that nothing raises.
+# Decimal arithmetic, so that 0.4 lies within 0.1 of 0.3. Without traps, so that nothing raises.
 _EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 

@@ -1,4 +1,4 @@
-"""Checks of option values, so that a wrong one is refused before anything runs."""
+"""Checks the values of options of metrics and judges, before anything runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 
-# What a spec can carry after `@`, and every JSON reader holds exactly as an integer of 64 bits.
+# The largest number after `@` in a spec. It fits into an integer of 64 bits.
 LARGEST = 10**18 - 1
 
 

@@ -1,4 +1,4 @@
-"""Labels on an ordered scale."""
+"""The metric `ordinal-distance`: how far apart are two labels on an ordered scale?"""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def credit_for(distance: int, *, levels: int, credit: str) -> float:
     """
     if credit == "step":
         return (1.0, 0.5, 0.0)[min(distance, 2)]
-    # One division, so that two of four steps away on five levels is exactly a half.
+    # One division only, so that two steps of four give exactly 0.5.
     return (levels - 1 - distance) / (levels - 1)
 
 

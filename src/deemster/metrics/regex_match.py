@@ -1,4 +1,4 @@
-"""Patterns of users, matched in linear time."""
+"""The metric `regex`: matches patterns of users in linear time, by RE2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of rankings: was the relevant found, and how high."""
+"""Retrieval metrics of rankings: hit, recall, precision, F1, MRR, MAP, R-precision, nDCG."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
         """The discounted sum over the ideal one, both added best place first."""
         gain = hits.gain
         if self.gain == "exponential":
-            # 2^g - 1 of a tiny gain is 0 when subtracted, and nothing would be relevant.
+            # expm1 keeps tiny gains above 0, where 2^g - 1 would round to 0.
             gain = np.expm1(gain * np.log(2))
         within = hits.within(deep)
         order = np.lexsort((hits.rank[within], hits.owner[within]))

@@ -1,4 +1,4 @@
-"""Metrics that compare word tokens: the longest common subsequence, and the overlap of multisets."""
+"""Metrics of word tokens: `rouge-l` (longest common subsequence) and `token-f1` as in SQuAD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that compare meaning by the vectors of an embedding model."""
+"""The metrics `cosine-embedding` and `bertscore-like`, by vectors of an embedding model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MODES = ("clamp", "rescale")
 TOKENS = ("unique", "all")
-# What may lie in a single text: asked for alone, the other pairs of the block get their vectors.
+# Causes that may lie in a single text. The pairs of the block are then embedded one by one.
 _OF_A_TEXT = frozenset({"model_failed", "unreadable"})
 _NO_DIRECTION = "The vector of a text has no direction: it is zero, or holds a number that is not finite."
 
@@ -198,7 +198,7 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
             raise UnscoredError("too_large", f"{what}: a side has more than `max_tokens`, {self.max_tokens}.")
         pair = TextPair(wanted, given)
         if self.tokens == "all":
-            # A counter keeps the order in which tokens come, as the distinct ones do.
+            # A Counter keeps the order of first occurrence, as the distinct tokens do.
             pair = pair._replace(weights=(tuple(Counter(words[0]).values()), tuple(Counter(words[1]).values())))
         return pair if wanted and given else self._unmatched(pair)
 

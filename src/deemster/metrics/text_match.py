@@ -1,4 +1,4 @@
-"""Metrics that compare characters: equality, substrings, prefixes, edits, lengths."""
+"""Metrics of characters: exact match, contains, starts with, Levenshtein, length."""
 
 from __future__ import annotations
 

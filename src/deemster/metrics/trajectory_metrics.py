@@ -1,4 +1,4 @@
-"""What an agent did on its way: tools, their arguments and order, steps, approvals."""
+"""Metrics of an agent's trajectory: tools called, arguments, order, steps, approvals."""
 
 from __future__ import annotations
 

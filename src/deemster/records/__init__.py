@@ -1,4 +1,4 @@
-"""The nouns that travel between rooms. Immutable, and they refuse impossible values."""
+"""The records that travel between rooms: immutable, and they refuse impossible values."""
 
 from deemster.records.execution import Cut, Execution, Invocation, TargetFailure
 from deemster.records.frozen_json import FrozenDict, freeze
@@ -11,7 +11,6 @@ from deemster.records.model_requests import (
     NoAnswer,
     Reply,
     Request,
-    Scorer,
     Script,
     Scripts,
     Token,
@@ -19,7 +18,7 @@ from deemster.records.model_requests import (
 )
 from deemster.records.output import Output
 from deemster.records.sample import Sample
-from deemster.records.scorer_protocols import Metric, MetricCard
+from deemster.records.scorer_protocols import Metric, MetricCard, Scorer
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Call, Usage
 

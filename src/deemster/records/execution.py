@@ -1,4 +1,4 @@
-"""One pass of one sample through target and metrics."""
+"""One sample in one repetition: the call of the target, its failure, its marks."""
 
 from __future__ import annotations
 

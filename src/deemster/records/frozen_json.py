@@ -1,4 +1,4 @@
-"""JSON values that cannot change."""
+"""JSON values that cannot be changed."""
 
 from __future__ import annotations
 

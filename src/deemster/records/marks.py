@@ -72,7 +72,7 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defau
 
 
 def _number(value: object) -> float:
-    # Text is no number here, though float() would read it.
+    # float() would accept text; a score must be a number.
     if not isinstance(value, (str, bytes, bytearray)):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return float(value)  # type: ignore[arg-type]

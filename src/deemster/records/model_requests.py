@@ -1,16 +1,14 @@
-"""What scripts ask of models, and what they are answered."""
+"""The requests that scripts send to models, and the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.records.frozen_json import FrozenDict, freeze
 from deemster.records.marks import Cause, Mark
-from deemster.records.output import Output
-from deemster.records.sample import Sample
 from deemster.records.usage import Call, Usage
 
 JUDGE = "judge"
@@ -140,21 +138,3 @@ Request: TypeAlias = Ask | Embed
 Reply: TypeAlias = Answer | Vectors | NoAnswer
 Script: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Mark]
 Scripts: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Sequence[Mark]]
-
-
-@runtime_checkable
-class Scorer(Protocol):
-    """Scores an output by asking a model: its script yields rounds of requests and is sent the replies.
-
-    A scorer may also have ``script_many(samples, outputs)``, one script for a batch that ends with a mark for each,
-    and everything a ``Metric`` may have beside ``score``.
-    """
-
-    @property
-    def name(self) -> str:
-        """How reports call it."""
-        ...
-
-    def script(self, sample: Sample, output: Output) -> Script:
-        """Mark one output, asking as it goes."""
-        ...

@@ -1,4 +1,4 @@
-"""What a target said."""
+"""The output of a target."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The roles that user code can play."""
+"""The protocols `Metric` and `Scorer`, which user code may implement, and what reports say of a metric."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from deemster.records.marks import Mark
+from deemster.records.model_requests import Script
 from deemster.records.output import Output
 from deemster.records.sample import Sample
 
@@ -54,4 +55,22 @@ class Metric(Protocol):
 
     def score(self, sample: Sample, output: Output) -> Mark:
         """Mark one output."""
+        ...
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Scores an output by asking a model: its script yields rounds of requests and is sent the replies.
+
+    A scorer may also have ``script_many(samples, outputs)``, one script for a batch that ends with a mark for each,
+    and everything a ``Metric`` may have beside ``score``.
+    """
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        ...
+
+    def script(self, sample: Sample, output: Output) -> Script:
+        """Mark one output, asking as it goes."""
         ...

@@ -1,4 +1,4 @@
-"""What an agent did on its way to an output."""
+"""The tool calls and approvals of an agent behind an output."""
 
 from __future__ import annotations
 

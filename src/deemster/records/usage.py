@@ -1,4 +1,4 @@
-"""What model calls used."""
+"""Tokens, cost and latency of model calls: sums, parts, cached calls."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def divide_usage(usage: Usage | None, parts: int) -> list[Usage | None]:
     """A usage in equal parts that add up to it exactly; what cannot be divided falls to the first of them."""
     if usage is None or parts <= 1:
         return [usage] * parts
-    # Money goes with the calls it was paid for.
+    # Only as many parts as there were calls pay.
     payers = min(parts, max(usage.calls, 1))
     each = None if usage.cost_usd is None else (usage.cost_usd / payers).quantize(_CENT, ROUND_DOWN)
     shares: list[Usage | None] = []
@@ -148,7 +148,7 @@ def divide_usage(usage: Usage | None, parts: int) -> list[Usage | None]:
         cost = each
         if usage.cost_usd is not None and each is not None:
             cost = usage.cost_usd - each * (payers - 1) if part == 0 else each if part < payers else Decimal(0)
-        # The time is that of the call, which is the first one's.
+        # The first part has the latency of the call.
         latency_ms = usage.latency_ms if part == 0 else None
         shares.append(msgspec.structs.replace(usage, **counts, latency_ms=latency_ms, cost_usd=cost))
     return shares

@@ -1,4 +1,4 @@
-"""Where the facts of a run are kept: the store of runs, and the spool of one that is not stored."""
+"""The store of runs, and the spool for the executions of a run that is not stored."""
 
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease

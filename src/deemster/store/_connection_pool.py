@@ -1,4 +1,4 @@
-"""Connections to one store, each lent to one thread at a time."""
+"""A pool of database connections, each used by one thread at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deemster.store._database import Connection, Database, store_error
 
 
 class ConnectionPool:
-    """Open connections that nobody is using are kept for the next who asks.
+    """Keeps open connections that are not in use for the next caller.
 
     Args:
         database: The database.
@@ -19,10 +19,10 @@ class ConnectionPool:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._free: list[Connection] = []
-        # Known here too: whoever stops reading early leaves a connection to the garbage collector, and from Python 3.13
-        # on that closes it before it comes back.
+        # A reader that stops early leaves its connection to the garbage collector, which closes it from Python 3.13 on.
+        # `close` therefore knows the connections in use too.
         self._lent: set[Connection] = set()
-        # One that its holder may take again: the garbage collector may bring a connection back at any moment.
+        # Re-entrant, since the garbage collector may give a connection back at any moment.
         self._lock = threading.RLock()
         self._is_open = True
 
@@ -46,7 +46,7 @@ class ConnectionPool:
             yield connection
             is_sound = True
         except GeneratorExit:
-            # Somebody stopped reading early; the connection is as good as before.
+            # The reader stopped early; the connection is still good.
             is_sound = True
             raise
         finally:
@@ -73,7 +73,7 @@ class ConnectionPool:
             yield connection
 
     def close(self) -> None:
-        """Close the connections, also those of whoever has not read to the end."""
+        """Close all connections, also those in use."""
         with self._lock:
             self._is_open = False
             known = self._lent.copy()

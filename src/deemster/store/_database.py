@@ -1,4 +1,4 @@
-"""What the store asks of a database. SQL is written once, with `?` for values; a dialect says it in its own words."""
+"""The protocols of a database and its connection, which SQLite and PostgreSQL implement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inserts a run with all its samples into the store, and removes one."""
+"""Inserts a run with its samples, and deletes runs, also those that a dead process left half-written."""
 
 from __future__ import annotations
 

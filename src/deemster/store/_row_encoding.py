@@ -1,4 +1,4 @@
-"""How executions and samples are written as JSON, in the store and in the spool, and how damage to them is seen."""
+"""Encodes and decodes rows as JSON, and computes their check sums."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _score(mark: _LeanScore) -> MetricScore:
 
 @functools.lru_cache(maxsize=4096)
 def _bare(score: float, threshold: float, higher_is_better: bool) -> MetricScore:  # noqa: FBT001 - a cache takes no keywords fast
-    # Scores repeat, most of all 0 and 1: one record stands for all that are equal.
+    # Scores repeat, most of all 0 and 1, so equal scores share one record.
     return MetricScore(score, threshold=threshold, higher_is_better=higher_is_better)
 
 

@@ -1,4 +1,4 @@
-"""The tables of samples, outputs, marks and entries: how their rows are made and written."""
+"""Writes the tables of samples, outputs, marks and entries."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def encode_samples(run: int, samples: Iterable[SampleFacts], *, most: int | None
         size += len(body)
         if most is not None and size >= most:
             break
-    # In one order for all, so that two runs that begin at the same time never wait for each other.
+    # Sorted, so that two runs that begin at the same time never lock each other out.
     return SampleRows([contents[row_hash] for row_hash in sorted(contents)], labels)
 
 

@@ -1,4 +1,4 @@
-"""Reading a run back, in order, page by page, with every check sum looked at."""
+"""Reads samples, executions and entries of a run in order, and checks every check sum."""
 
 from __future__ import annotations
 

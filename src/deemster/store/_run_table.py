@@ -1,4 +1,4 @@
-"""The tables `runs` and `scorings`: inserts, changes, finds and checks their rows."""
+"""Writes, finds and checks the rows of runs and scorings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store in an SQLite file."""
+"""The store in an SQLite file: connections, transactions, busy retries, error causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deemster.errors import is_storage_failure, plural
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 _Result = TypeVar("_Result")
-# "deem" as a number, in the header of the file.
+# "deem" as a number: the application id in the header of the file.
 _MARK = 0x6465656D
 _MAGIC = b"SQLite format 3\0"
 _SMALLEST = 512
@@ -23,10 +23,10 @@ _NONE = "There is no store here. `deemster run` makes one; `--store` names anoth
 _PATIENCE_S = 120.0
 _TIMEOUT_MS = 10_000
 _CACHE_KIB = 8 << 10
-# An index over the hashes of a million contents.
+# Enough for an index over the hashes of a million contents.
 _ROOMY_KIB = 64 << 10
-# How many rows one statement puts in. Other threads go on while SQLite works on a statement, and it waits for them
-# after each: with one row a statement it would mostly wait.
+# How many rows one statement inserts. SQLite releases the GIL for each statement and then waits to get it back. With
+# one row a statement it would mostly wait.
 _AT_ONCE = (128, 8, 1)
 _BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"})
 _CAUSES = {
@@ -58,7 +58,7 @@ class SqliteConnection:
             failing.pop_all()
 
     def _write_ahead(self, *, durable: bool) -> None:
-        # A page holds several outputs of common length. Of a file that has pages already this changes nothing.
+        # A page of this size holds several outputs of common length. It has no effect on an existing file.
         self.read("PRAGMA page_size = 8192")
         if self.read("PRAGMA journal_mode")[0][0] != "wal":
             self.read("PRAGMA journal_mode = WAL")
@@ -93,7 +93,7 @@ class SqliteConnection:
                     return
                 yield from rows
         finally:
-            # The store may have been closed before whoever read from it went.
+            # The store may be closed before its reader ends.
             with contextlib.suppress(sqlite3.ProgrammingError):
                 cursor.close()
 
@@ -121,7 +121,7 @@ class SqliteConnection:
         Raises:
             StoreError: The database refuses.
         """
-        # Where not even one row fits, SQLite says so.
+        # At least one: SQLite itself refuses a row that does not fit.
         most = max(1, self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?"))
         inserted = at = 0
         with self._raise_store_errors():
@@ -139,7 +139,7 @@ class SqliteConnection:
         Raises:
             StoreError: The database refuses.
         """
-        # The lock is taken at the start: a reader that turns into a writer could be refused without any wait.
+        # IMMEDIATE locks at the start: SQLite refuses a reader that turns into a writer without any wait.
         self.read("BEGIN IMMEDIATE")
         try:
             yield
@@ -156,7 +156,7 @@ class SqliteConnection:
             StoreError: The database refuses.
         """
         self.read(f"PRAGMA cache_size = {-_ROOMY_KIB}")
-        # After a failure the connection is closed, and all its memory goes with it.
+        # After a failure the pool closes the connection, which frees its memory.
         yield
         self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
         self.read("PRAGMA shrink_memory")
@@ -181,7 +181,7 @@ class SqliteConnection:
 
     def _abandon(self) -> None:
         with contextlib.suppress(sqlite3.Error):
-            # SQLite has rolled back by itself after some failures.
+            # After some failures SQLite has rolled back by itself.
             if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
 
@@ -211,7 +211,7 @@ class SqliteConnection:
             failure = store_error if _name(error) == "SQLITE_NOTADB" else storage_error
             raise failure(self._where, f"The store cannot be used: {_cause(error)}.") from error
         except (UnicodeDecodeError, MemoryError) as error:
-            # What is damaged may be quoted in SQLite's own message, or ask for more memory than there is.
+            # A damaged file may put invalid text into SQLite's message, or ask for more memory than there is.
             raise storage_error(self._where, "The store cannot be used: it is damaged.") from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise store_error(self._where, f"The store cannot take a value: {error}.") from error
@@ -247,7 +247,7 @@ class SqliteDatabase:
             raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 
     def _look_at(self, path: Path, *, may_be_empty: bool) -> None:
-        # SQLite takes what is shorter than a page for an empty database, and would begin anew over what is left of one.
+        # SQLite takes a file shorter than a page for an empty database, and would overwrite the rest of a damaged one.
         with path.open("rb") as file:
             start = file.read(_SMALLEST)
         if not start and not may_be_empty:

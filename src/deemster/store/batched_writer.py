@@ -1,4 +1,4 @@
-"""Writing executions as they finish, many of them in one commit."""
+"""Writes executions as they finish, many in one commit, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
 
-# A commit stands at most a quarter of a second after what it holds; the rest is for the commit itself.
+# The writer commits at most 250 ms after `add`: 150 ms of waiting, the rest for the commit itself.
 _COMMIT_DELAY_S = 0.15
 _GROUP_EXECUTIONS = 4000
 _GROUP_BYTES = 4 << 20
@@ -170,7 +170,7 @@ class Writer:
         try:
             self.close()
         except StoreError:
-            # What ended the block is the better reason.
+            # The error that ended the block says more.
             if error is None:
                 raise
 

@@ -1,4 +1,4 @@
-"""Who may write a run: one process at a time, told apart from a dead one."""
+"""The lease of a run: one process at a time may write it; heartbeat, takeover from a dead process."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Lease:
         self.run_id, self.number, self.token, self.lost = run_id, number, token, False
         self._pool = pool
         self._ended = threading.Event()
-        # The thread knows the lease weakly, so that one that was dropped without a word does not live for ever.
+        # A weak reference, so that the heartbeat of a lease that was dropped unreleased ends.
         self.thread = threading.Thread(
             target=_beat, args=(weakref.ref(self), self._ended), name="deemster-lease", daemon=True
         )
         self.thread.start()
 
     def renew(self, connection: Connection) -> None:
-        """Say within a transaction that the run is still this holder's.
+        """Renew the heartbeat within a transaction.
 
         Raises:
-            LeaseError: It is not.
+            LeaseError: Another process has taken the run over.
             StoreError: The database refuses.
         """
         if not self._is_renewed(connection):
@@ -58,10 +58,10 @@ class Lease:
             raise LeaseError(Issue(message, self._pool.database.where))
 
     def release(self) -> None:
-        """Give the run back. What cannot be said to the store any more ends by itself after 30 seconds."""
+        """Give the run back. Where the store cannot be written, the lease expires after 30 seconds."""
         if self._ended.is_set():
             return
-        self.end()
+        self.stop_heartbeat()
         try:
             with self._pool.write_transaction() as connection:
                 self.release_within(connection)
@@ -69,7 +69,7 @@ class Lease:
             self.lost = True
 
     def release_within(self, connection: Connection) -> None:
-        """Give the run back within a transaction; `end` follows once that is committed.
+        """Give the run back within a transaction; call `stop_heartbeat` once that is committed.
 
         Raises:
             StoreError: The database refuses.
@@ -80,8 +80,8 @@ class Lease:
             (self.number, self.token),
         )
 
-    def end(self) -> None:
-        """Beat no more."""
+    def stop_heartbeat(self) -> None:
+        """End the heartbeat."""
         self._ended.set()
 
     @property
@@ -90,7 +90,7 @@ class Lease:
         return not (self.lost or self._ended.is_set())
 
     def beat(self) -> None:
-        """Write one heartbeat; a store that cannot be written just then is asked again at the next."""
+        """Write one heartbeat; where the store cannot be written, the next one tries again."""
         try:
             with self._pool.write_transaction() as connection:
                 if not self._is_renewed(connection) and not self._ended.is_set():
@@ -121,7 +121,7 @@ def _beat(held: weakref.ref[Lease], ended: threading.Event) -> None:
 
 
 def acquire_lease(pool: ConnectionPool, run_id: str) -> Lease:
-    """Take the lease of a run: a free one, or one whose owner is dead or silent.
+    """Take the lease of a run that is free, or whose owner is dead or has not been heard of for 30 seconds.
 
     Raises:
         LeaseError: Another process holds it.
@@ -199,7 +199,7 @@ def is_dead(host: str, pid: int, start: str | None) -> bool:
     if host != clean_text(socket.gethostname()):
         return False
     if start is not None:
-        # Hosts may share a name, and containers a host: a number means something only where it was given.
+        # Hosts may share a name, and containers a host: a process id means something only on its own machine.
         return start.rpartition(" ")[0] == _machine() and process_start(pid) != start
     if os.name == "nt":
         return False

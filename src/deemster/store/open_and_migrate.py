@@ -27,7 +27,7 @@ def migrate(database: Database, connection: Connection) -> None:
     if _missing(database, connection, len(files)):
         with connection.transaction():
             database.lock(connection)
-            # Another process may have been faster.
+            # Another process may have migrated in the meantime.
             missing = _missing(database, connection, len(files))
             for file in files[len(files) - missing :]:
                 for statement in statements(file, database):

@@ -1,4 +1,4 @@
-"""Runs as Parquet files, one for each kind of row: for analysis elsewhere; no store reads them back."""
+"""Exports runs as Parquet files, one for each kind of row, for analysis elsewhere."""
 
 from __future__ import annotations
 

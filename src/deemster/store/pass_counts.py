@@ -1,4 +1,4 @@
-"""How often each metric of a run passed, failed, or gave no score."""
+"""Counts how often each metric of a stored run passed, failed or gave no score."""
 
 from __future__ import annotations
 

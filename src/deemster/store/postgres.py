@@ -1,4 +1,4 @@
-"""A store in a PostgreSQL database."""
+"""The store in a PostgreSQL database: connections, transactions, error causes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deemster.store._database import Connection, InsertStatement, Row, storage_e
 if TYPE_CHECKING:
     import psycopg
 
-# "deem" as a number: who migrates holds the lock of that name.
+# "deem" as a number: the advisory lock of migrations.
 _LOCK = 0x6465656D
 _WAIT_S = 10
 

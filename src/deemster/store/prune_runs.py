@@ -1,4 +1,4 @@
-"""Which runs are old enough to go, and giving back the space of those that went."""
+"""Chooses old runs to remove, and gives the space of removed runs back."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def reclaim_space(store: Store) -> ReclaimedSpace:
     is_file = pool.database.words["bytes"] == "BLOB"
     with pool.write_transaction() as connection:
         if not is_file:
-            # A run that begins meanwhile must not count on a content that is about to go.
+            # A run that begins meanwhile must not refer to a content that is being deleted.
             connection.write("LOCK TABLE contents IN SHARE ROW EXCLUSIVE MODE")
         contents = connection.write(
             "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM samples WHERE samples.content = contents.number)"

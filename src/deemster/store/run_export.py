@@ -1,4 +1,4 @@
-"""Runs as a file that another store can import: `deemster.run.v1`, JSON lines with check sums."""
+"""Exports runs to a run file, which another store can import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store keeps of a run, as its users see it."""
+"""The records of a stored run: run, sample, scoring, owner of the lease."""
 
 from __future__ import annotations
 

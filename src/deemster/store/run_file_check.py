@@ -1,4 +1,4 @@
-"""Whether a run file is whole and holds together: every line, before any of it reaches a store."""
+"""Checks every line of a run file, before any of it reaches a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deemster.store.run_file_format import (
 )
 
 _FAULTS = 100
-# A report goes through all that a run should have, also where the file holds few of them.
+# A report walks through all executions that a run should have, also where the file holds only a few.
 _EXECUTIONS = 100_000_000
 _ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, EndLine)
 _PLACES = {kind: place for place, kind in enumerate(_ORDER)}

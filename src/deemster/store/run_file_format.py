@@ -1,4 +1,4 @@
-"""The lines of a run file, `deemster.run.v1`: what a run's rows are called outside of a database."""
+"""The format of a run file, `deemster.run.v1`: the shape of its lines, and their parser."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deemster.records import Mark, MetricCard
 from deemster.store._row_encoding import SampleContent, SampleLabels, StoredAnswer
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
-# The longest line that is read, so that what a hostile one can make of memory is bounded.
+# The longest line that is read: it bounds the memory that a hostile file can take.
 LONGEST = 16 * 1024 * 1024
-# The fact by which a store knows a run that came from a file: nothing that such a run names may be asked or loaded.
+# The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
 IMPORTED_FACT = "received"
 
 # PostgreSQL has no zero bytes in its text.
@@ -151,7 +151,7 @@ raw_bodies = msgspec.json.Decoder(RawBodies).decode
 _encode = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(Line).decode
 _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
-# What a line wraps around a value, so that a sample of the deepest nesting that a dataset may have fits.
+# A line nests its values a few levels deeper than a dataset does.
 _DEEPEST = DEPTH + 10
 
 
@@ -193,7 +193,7 @@ def parse_line(data: bytes) -> Line:
             return line
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
-    # Written otherwise than here, or wrong: the slow way tells which.
+    # Either another program wrote the line, or it is wrong: the slow way finds out.
     value = _strict(data)
     if not isinstance(value, dict) or value.get("line") not in _KINDS:
         found = visible(str(value.get("line")), limit=40) if isinstance(value, dict) and "line" in value else None

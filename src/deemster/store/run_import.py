@@ -1,4 +1,4 @@
-"""Imports the runs of a run file into a store. The file may come from anywhere."""
+"""Imports the runs of a run file into a store, all or none."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class _RunInserter:
         self._scorings += scorings
 
     def _insert_outputs(self, connection: Connection, found: Sequence[tuple[OutputLine, RawBodies]]) -> None:
-        # The check sum of an output covers the id of its sample, of which a million would be too many to hold.
+        # The check sum of an output covers the id of its sample. A million ids would be too many to hold in memory.
         sql = "SELECT position, id FROM samples WHERE run = ? AND position BETWEEN ? AND ?"
         names: dict[int, bytes] = dict(connection.stream(sql, (self._run, found[0][0].position, found[-1][0].position)))
         rows = []

@@ -1,4 +1,4 @@
-"""The store of runs: facts in, facts out. Numbers, comparisons and decisions are derived from them elsewhere."""
+"""The store of runs: begins, reads, changes, finishes and removes runs."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ class Store:
             if release:
                 lease.release_within(connection)
         if release:
-            lease.end()
+            lease.stop_heartbeat()
 
     def remove(self, run_id: str) -> None:
         """Remove a run. The content of its samples stays until the store is pruned, since others may share it.

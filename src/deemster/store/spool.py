@@ -1,4 +1,4 @@
-"""The executions of one run, kept until its reports are written: in memory while few, else in a temporary file."""
+"""Holds the executions of a run that is not stored: in memory, then in a temporary file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking for damage in a store: every row against its check sum, every count, every reference."""
+"""Finds damage in a store: every check sum, count and reference."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _damages(store: Store) -> Iterator[str]:
         try:
             yield from _run(store, run)
         except StoreError as error:
-            # A run that was removed meanwhile is not damaged.
+            # A run that was removed in the meantime is not damaged.
             with store.read_transaction() as connection:
                 if connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
                     yield str(error)
@@ -126,7 +126,7 @@ def _counts(store: Store, run: RunRow) -> Iterator[str]:
             return
         if stray:
             yield f"The run `{run.id}` is damaged: {plural(stray, 'mark row')} without an output."
-        # A run may be going on: the counts are those of this moment, not those that were read before.
+        # The run may be going on, so the counts are read again.
         for scoring, done in connection.read(
             "SELECT number, done FROM scorings WHERE run = ? ORDER BY number", (number,)
         ):
