@@ -67,7 +67,7 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
     max_tokens: int = 2048
 
     def validate(self) -> None:
-        """Refuse options that make no sense.
+        """Refuse options that are out of range.
 
         Raises:
             ConfigurationError: An option is out of range.

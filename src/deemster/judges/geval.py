@@ -113,7 +113,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         return None if self.preset is None else load_preset(self.preset)
 
     def validate(self) -> None:
-        """Refuse options that make no sense.
+        """Refuse options that are out of range.
 
         Raises:
             ConfigurationError: An option is missing or out of range.

@@ -45,7 +45,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
     template: str | None = None
 
     def validate(self) -> None:
-        """Refuse options that make no sense.
+        """Refuse options that are out of range.
 
         Raises:
             ConfigurationError: An option is out of range.
