@@ -86,7 +86,9 @@ def test_a_failing_disk_is_told_by_path_and_cause_and_leaves_what_stood_there(ba
     for case in found["failed"]:
         folder, err = Path(case["folder"]), case["err"]
         assert "Traceback" not in err
-        assert case["code"] in (2, 3), case["what"]
+        # A report that may not be written where the user wants it is bad input. Every other failure is the disk's.
+        is_bad_place = case["error"] == errno.EACCES and "runs.db" not in err
+        assert case["code"] == 3 or (is_bad_place and case["code"] == 2), case["what"]
         assert any(name in err for name in (*REPORTS, "runs.db"))
         assert any(said in err for said in SAID[case["error"]]), err
         assert stored(folder)[:1] == before
@@ -129,7 +131,7 @@ def test_files_that_may_not_grow_end_in_one_line_and_leave_what_stood_there(base
     if done.returncode == 0:
         assert stored(folder)[1][1] == "complete"
         return
-    assert done.returncode in (2, 3)
+    assert done.returncode == 3
     assert any(name in done.stderr for name in (*REPORTS, "runs.db"))
     assert any(word in done.stderr for word in ("File too large", "the disk is full", "reading or writing failed"))
     for name in REPORTS:

@@ -112,7 +112,8 @@ def test_no_permission_is_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sqlite.os, "open", denied)
     path = tmp_path / "runs.db"
-    assert refused(lambda: open_store(path)) == f"{path}: The store cannot be opened: Permission denied."
+    said = refused(lambda: open_store(path), code=ExitCode.INCOMPLETE)
+    assert said == f"{path}: The store cannot be opened: Permission denied."
 
 
 def test_a_store_that_may_only_be_read_is_said(tmp_path):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deemster.report import Destination
     from deemster.results.grading_summary import GradingSummary
     from deemster.runs.model_access import ModelAccess
+    from deemster.runs.run_lifecycle import RunStorage
 
 SCHEMA = "deemster.grading.v1"
 _VOTES = (".json", ".jsonl")
@@ -67,15 +68,11 @@ def command(
     resumed: votes that are there are not asked for again, votes that failed are. Exit codes: 0 done, 2 bad input, 3
     incomplete.
     """
-    from deemster.cli.run import interruptible
     from deemster.datasets import RubricDataset
     from deemster.report import Destination
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.grade_dataset import run_grading
     from deemster.runs.model_access import complete_model_access
     from deemster.runs.rubric_metric import build_criterion_checks
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop
 
     storage.check()
     destination = None if json is None else Destination("json", json)
@@ -91,25 +88,41 @@ def command(
     if dry_run:
         _print_planned_calls(items, built, access)
         return
-    stop = Stop()
     with storage.open() as stored:
-        with interruptible(stop), show_progress(quiet=quiet) as progress:
-            grading = run_sync(
-                run_grading(
-                    items,
-                    built,
-                    access=access,
-                    warn=lambda message: warn(visible(message)),
-                    progress=progress,
-                    stop=stop,
-                    storage=stored,
-                    name=items.name or Path(dataset).stem,
-                )
-            )
+        grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
         code = _write_and_print(grading, destination, votes, quiet=quiet)
         if stored is not None and code is ExitCode.INCOMPLETE:
             note(f"To go on with it: the same command with --resume {grading.run}")
     sys.exit(code)
+
+
+def _grade(
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    access: ModelAccess,
+    storage: RunStorage | None,
+    *,
+    name: str,
+    quiet: bool,
+) -> Grading:
+    from deemster.cli.run import interruptible
+    from deemster.runs.grade_dataset import run_grading
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop
+
+    stop = Stop()
+    with interruptible(stop), show_progress(quiet=quiet) as progress:
+        work = run_grading(
+            dataset,
+            grader,
+            access=access,
+            warn=lambda message: warn(visible(message)),
+            progress=progress,
+            stop=stop,
+            storage=storage,
+            name=name,
+        )
+        return run_sync(work)
 
 
 def _write_and_print(grading: Grading, destination: Destination | None, votes: str | None, *, quiet: bool) -> ExitCode:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from deemster.errors import ConfigurationError, Issue
+from deemster.errors import ConfigurationError, Issue, is_storage_failure
 
 FILES = ("suite.yml", "golden.yml", "app.py")
 
@@ -28,6 +28,8 @@ def command(*, directory: str) -> None:
         for name in FILES:
             (folder / name).write_bytes((files("deemster.cli") / "starter" / name).read_bytes())
     except OSError as error:
+        if is_storage_failure(error):
+            raise
         raise ConfigurationError(Issue(f"The suite cannot be written: {error.strerror}.", str(folder))) from None
     click.echo(f"Wrote {', '.join(str(folder / name) for name in FILES)}.")
     click.echo(f"Next: deemster run {folder / 'suite.yml'}")

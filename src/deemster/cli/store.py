@@ -125,7 +125,7 @@ def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes
 def verify(*, store: str) -> None:
     """Look for damage, and say what is lost: every check sum, count and reference, and the database itself.
 
-    Exit codes: 0 nothing is damaged, 1 something is, 2 the store cannot be opened.
+    Exit codes: 0 nothing is damaged, 1 something is, 2 there is no such store, 3 it cannot be read.
     """
     from deemster.store.verify_store import find_damage
 

@@ -7,6 +7,7 @@
     │   ├── VotesError                        votes of judges
     │   ├── OutputsError                      saved outputs
     │   ├── ReportError                       a report file, or a place where one should go
+    │   │   └── ReportWriteError              a full disk, a device that fails; exit code 3
     │   ├── StoreError                        a store of runs, or a run that it does not hold
     │   │   ├── LeaseError                    a run that another process is writing
     │   │   ├── RunExistsError                a run whose id the store has already
@@ -28,6 +29,7 @@ from deemster.errors.exceptions import (
     MissingExtraError,
     OutputsError,
     ReportError,
+    ReportWriteError,
     RubricError,
     RunExistsError,
     StorageError,
@@ -48,6 +50,7 @@ __all__ = [
     "MissingExtraError",
     "OutputsError",
     "ReportError",
+    "ReportWriteError",
     "RubricError",
     "RunExistsError",
     "StorageError",

@@ -92,6 +92,12 @@ class ReportError(InputError):
     """A report file cannot be read, or a report cannot be written."""
 
 
+class ReportWriteError(ReportError):
+    """A report cannot be written although its place is right: the disk is full, or the device fails."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
 class StoreError(InputError):
     """A store of runs cannot be opened, read or written, or holds no such run."""
 

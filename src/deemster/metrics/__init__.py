@@ -23,6 +23,7 @@ _FILES = {
         "RetrievalRPrecision",
         "RetrievalRecallAtK",
     ),
+    "deemster.metrics.rouge_and_token_f1": ("RougeL", "TokenF1"),
     "deemster.metrics.semantic_similarity": ("BertscoreLike", "CosineEmbedding"),
     "deemster.metrics.text_match": (
         "Contains",
@@ -33,7 +34,6 @@ _FILES = {
         "Levenshtein",
         "StartsWith",
     ),
-    "deemster.metrics.rouge_and_token_f1": ("RougeL", "TokenF1"),
     "deemster.metrics.trajectory_metrics": (
         "ApprovalGated",
         "NoPendingApprovals",

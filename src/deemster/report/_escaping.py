@@ -17,7 +17,7 @@ _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 def escape_markup(text: str) -> str:
     r"""Text as it may stand in Markdown or HTML: on one line, cut, with everything that could mean something escaped.
 
-    >>> entities("<b>a|b</b>`\x1b[31m")
+    >>> escape_markup("<b>a|b</b>`\x1b[31m")
     '&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m'
     """
     return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0]) or f"&#{ord(match[0])};", visible(text, limit=LIMIT))
@@ -48,7 +48,7 @@ def escape_terminal_line(text: str) -> str:
 
     A long text is folded, so that a command may start anywhere in it.
 
-    >>> terminal_line("::error::x")
+    >>> escape_terminal_line("::error::x")
     ':\\x3aerror:\\x3ax'
     """
     return escape_line(text).replace("::", ":\\x3a")
@@ -57,7 +57,7 @@ def escape_terminal_line(text: str) -> str:
 def escape_csv_cell(text: str, *, raw: bool = False) -> str:
     """Text from data for a CSV cell: on one line, and never a formula unless asked for.
 
-    >>> cell("=1+1")
+    >>> escape_csv_cell("=1+1")
     "'=1+1"
     """
     guarded = "" if raw or not _FORMULA.match(text) else "'"

@@ -29,7 +29,7 @@ _quoted: Callable[[str], str] = encode_basestring
 def json_number(value: float | Decimal, *, places: int = _PLACES) -> str:
     """A number with at most so many decimals, half to even, and at least one; no exponent, no negative zero.
 
-    >>> number(2 / 3), number(1.0), number(0.00001), number(-0.0)
+    >>> json_number(2 / 3), json_number(1.0), json_number(0.00001), json_number(-0.0)
     ('0.666666667', '1.0', '0.00001', '0.0')
     """
     text = f"{value:.{places}f}".rstrip("0")

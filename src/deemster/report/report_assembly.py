@@ -45,7 +45,7 @@ def cut_text(text: str) -> str:
 def shorten_texts(value: Any) -> Any:
     """A JSON value in which every text has at most 64 KiB; the very same one where none has more.
 
-    >>> shortened({"a": ["b"]})
+    >>> shorten_texts({"a": ["b"]})
     {'a': ['b']}
     """
     if _is_short(value):

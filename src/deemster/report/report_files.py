@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from deemster.errors import Issue, ReportError
+from deemster.errors import Issue, ReportError, ReportWriteError, is_storage_failure
 from deemster.formats.atomic_write import write_aside
 from deemster.report._csv_report import csv_rows
 from deemster.report._html_report import html_page
@@ -114,4 +114,5 @@ def _name_place(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReportError(Issue(f"The report cannot be written: {error.strerror or error}.", place)) from None
+        make_error = ReportWriteError if is_storage_failure(error) else ReportError
+        raise make_error(Issue(f"The report cannot be written: {error.strerror or error}.", place)) from None

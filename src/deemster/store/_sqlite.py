@@ -243,7 +243,8 @@ class SqliteDatabase:
         except FileNotFoundError:
             raise store_error(self.where, _NONE) from None
         except OSError as error:
-            failure = storage_error if is_storage_failure(error) else store_error
+            is_broken = is_storage_failure(error) or isinstance(error, PermissionError)
+            failure = storage_error if is_broken else store_error
             raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 
     def _look_at(self, path: Path, *, may_be_empty: bool) -> None:

@@ -1,0 +1,76 @@
+"""Flags that several commands share."""
+
+import inspect
+
+import click
+import pytest
+
+import deemster as dm
+from deemster.cli import _grader_options as grader_options
+from deemster.cli import _rubric_improve as improve
+from deemster.cli import _suite_options as suite_options
+from deemster.cli import monitor, options
+from deemster.cli.main import COMMANDS, app
+from deemster.judges import criterion_grader, grader_section, judge_cascade
+from deemster.records import model_requests
+from deemster.report import LEVELS, PUBLISH_SAFE
+from deemster.results import pass_rate_over_time
+from deemster.rubrics import rubric_scoring
+from deemster.runs import evaluation_job, improvement_judging
+from deemster.store import open_and_migrate
+
+
+@pytest.mark.parametrize(
+    ("flag", "engine"),
+    [
+        ((*options.REDACT_LEVELS, options.PUBLISH_SAFE), LEVELS),
+        (options.PUBLISH_SAFE, PUBLISH_SAFE),
+        (options.STORE, str(open_and_migrate.DEFAULT)),
+        (suite_options.DELTA, evaluation_job.DELTA),
+        (grader_options.JUDGE, model_requests.JUDGE),
+        (grader_options.CALLS, criterion_grader.CALLS),
+        (grader_options.ABSTENTIONS, rubric_scoring.STRATEGIES),
+        (grader_options.CASCADE_WAYS, judge_cascade.WAYS),
+        (grader_options.SETTINGS, tuple(name for name in grader_section.PLAIN if name != "system_prompt")),
+        (monitor.PERIODS, pass_rate_over_time.PERIODS),
+        (monitor.BASELINE, pass_rate_over_time.BASELINE),
+        (improve.ROUNDS, improvement_judging.ROUNDS),
+        (improve.CRITERIA, improvement_judging.CRITERIA),
+        (improve.EXEMPLARS, improvement_judging.EXEMPLARS),
+        (improve.ALPHA, improvement_judging.ALPHA),
+    ],
+)
+def test_a_constant_that_help_needs_early_is_the_one_of_the_engine(flag, engine):
+    assert flag == engine
+
+
+def every_command():
+    for name in COMMANDS:
+        command = app.get_command(None, name)
+        yield name, command
+        yield from ((f"{name} {sub}", each) for sub, each in getattr(command, "commands", {}).items())
+
+
+def test_a_flag_that_writes_a_result_is_spelt_the_same_in_every_command():
+    spellings = {
+        (option.opts[0], option.metavar)
+        for _, command in every_command()
+        for option in command.params
+        if isinstance(option, click.Option) and option.opts[0] in ("--json", "--markdown", "--to", "--html", "--csv")
+    }
+    assert spellings == {(flag, "FILE") for flag in ("--json", "--markdown", "--to", "--html", "--csv")}
+
+
+@pytest.mark.parametrize(
+    ("command", "function"), [("align", dm.compute_metrics), ("run", dm.evaluate), ("monitor", dm.monitor)]
+)
+def test_a_flag_has_the_name_and_the_default_of_its_argument(command, function):
+    arguments = inspect.signature(function).parameters
+    flags = {option.name: option for option in app.get_command(None, command).params}
+    both = set(arguments) & set(flags)
+    named = {"align": {"confidence", "seed", "n_bootstrap", "per_slice", "na_mode", "per_judge", "cluster"}}
+    assert both >= named.get(command, {"repetitions"} if command == "run" else {"baseline", "alpha", "every"})
+    for name in both - {"cache", "store"}:
+        default = flags[name].default
+        if isinstance(default, (int, float, str)) and flags[name].show_default:
+            assert default == arguments[name].default, name
