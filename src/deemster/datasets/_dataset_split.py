@@ -1,4 +1,4 @@
-"""Dividing a rubric dataset in two, with each label in both and no cluster in both."""
+"""Divides a rubric dataset in two: each label stands in both parts, no cluster does."""
 
 from __future__ import annotations
 

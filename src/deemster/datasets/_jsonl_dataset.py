@@ -1,4 +1,4 @@
-"""Datasets of JSONL: checked once, kept as offsets and hashes, and decoded again while iterating."""
+"""Reads JSONL datasets of any size: keeps offsets and hashes, and decodes samples while iterating."""
 
 from __future__ import annotations
 

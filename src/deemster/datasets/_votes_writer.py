@@ -1,4 +1,4 @@
-"""Writing votes files."""
+"""Writes votes files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Final verdicts and scores, derived from votes."""
+"""Derives final verdicts and scores from votes."""
 
 from __future__ import annotations
 

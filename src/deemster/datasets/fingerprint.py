@@ -1,4 +1,4 @@
-"""Fingerprints: SHA-256 over canonical JSON as RFC 8785 has it, of a row and of a list of rows."""
+"""Computes fingerprints: SHA-256 over canonical JSON (RFC 8785) of a row and of a list of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden datasets: loading, row hashes, fingerprint, writing."""
+"""The golden dataset: loads and saves it, hashes its rows, finds duplicates."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
 
 def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
     """Read a table of samples."""
-    from deemster.datasets.tabular_files import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
+    from deemster.datasets._sample_table import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
 
     table = parquet_rows(path, reading) if kind == "parquet" else table_rows(reading.content(path), kind, reading)
     if table.issues and not table.rows:

@@ -1,4 +1,4 @@
-"""Votes that take from a dataset what they lack."""
+"""Gives votes the ground truth, tags and metadata of a rubric dataset."""
 
 from __future__ import annotations
 

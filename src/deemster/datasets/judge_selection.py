@@ -1,4 +1,4 @@
-"""Votes of some judges of a panel alone."""
+"""Reduces votes to some judges of the panel."""
 
 from __future__ import annotations
 

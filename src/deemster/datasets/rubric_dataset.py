@@ -1,4 +1,4 @@
-"""Rubric datasets: submissions to be judged by a rubric, with the labels of people."""
+"""The rubric dataset: submissions, the rubric that judges them, and the labels of people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declares the items of rubric datasets: the record that code uses and the shape of a file are one struct."""
+"""Declares the items of rubric datasets: one struct is both record and shape of the file."""
 
 from __future__ import annotations
 

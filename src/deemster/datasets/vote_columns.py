@@ -1,4 +1,4 @@
-"""The cells of a votes file, and the columns they fill: labels, votes with details, failures, repeats."""
+"""Fills the columns of votes from the cells of a votes file: labels, details, failures, repeats."""
 
 from __future__ import annotations
 

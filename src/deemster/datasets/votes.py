@@ -1,4 +1,4 @@
-"""Votes of judges on rubric items, in columns."""
+"""The votes of judges on rubric items: loads, parses and saves them."""
 
 from __future__ import annotations
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 
-from deemster.datasets.tabular_files import csv_lines
 from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
 from deemster.formats import Reading, format_of
 from deemster.formats.document import Document, in_order
 from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import document_of, quick_value
+from deemster.formats.read_file import document_of, quick_value, read_csv_lines
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets._saved_outputs_jsonl import SavedOutputLines, load_lines
@@ -275,7 +274,7 @@ def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
 
 
 def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
-    lines = csv_lines(reading.text(data), kind, reading)
+    lines = read_csv_lines(reading.text(data), kind, reading)
     _, header = next(lines)
     names = [name.strip() for name in header]
     top = f"{reading.file}:1"

@@ -1,18 +1,16 @@
-"""Datasets in tables: CSV, TSV and Parquet."""
+"""Reads golden samples from tables: CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.errors import InputError, Issue, MissingExtraError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import ROW_DEPTH, kind_of
+from deemster.formats.read_file import read_csv_lines
 from deemster.formats.strict_json import json_document
 
 _COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_output:json", "tags", "metadata.<key>")
@@ -52,7 +50,7 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
     Raises:
         InputError: The file is not UTF-8 or not a table, or its columns are wrong.
     """
-    lines = csv_lines(reading.text(data), kind, reading)
+    lines = read_csv_lines(reading.text(data), kind, reading)
     _, names = next(lines)
     columns, issues = _columns(names, reading, whole=False)
     if issues:
@@ -68,30 +66,6 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
         table.rows.append(row)
         table.places.append(where)
     return table
-
-
-def csv_lines(text: str, kind: str, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a table that are not blank, each with the number of its first line.
-
-    Raises:
-        InputError: The text is not a table.
-    """
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == "tsv" else ",", strict=True)
-        start = 0
-        found = []
-        for cells in reader:
-            if cells:
-                found.append((start + 1, cells))
-            start = reader.line_num
-    except csv.Error as error:
-        reading.refuse(f"This is not {kind.upper()}: {error}.", line=reader.line_num)
-    finally:
-        csv.field_size_limit(limit)
-    if not found:
-        reading.refuse("The file is empty.")
-    return iter(found)
 
 
 def _json_cell(text: str, *, reading: Reading, line: int) -> Any:
