@@ -108,7 +108,7 @@ def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
 
 
 def _people(human: HumanAgreement, *, several: bool) -> TextSection:
-    whole = "panel" if several else "judge"
+    subject = "panel" if several else "judge"
     together = [("panel", human.panel)]
     if not several:
         # A panel of one is that judge, unless verdicts were recorded or checked otherwise.
@@ -131,7 +131,7 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
     )
     lines: list[TextLine] = [
         (f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",),
-        (f"The ceiling is {ceiling}; the {whole}'s gap is {_signed(human.kappa_gap)} in kappa.",),
+        (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in kappa.",),
     ]
     head = ("who", "name", "n", "accuracy", "mean kappa")
     return TextSection(("Judges and people against the other people",), lines, TextTable(head, rows))
@@ -287,10 +287,10 @@ def _findings(result: MetricsResult) -> Iterator[str]:
             f"interval {_span(ends)}, {reach}."
         )
     if result.human is not None and result.human.ceiling_kappa is not None:
-        human, whole = result.human, "panel" if result.n_judges > 1 else "judge"
+        human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
         yield (
             f"People among themselves reach a kappa of {format_number(human.ceiling_kappa)}, "
-            f"the {whole} {format_number(human.panel.mean_kappa)} against the same people."
+            f"the {subject} {format_number(human.panel.mean_kappa)} against the same people."
         )
     yield _bias(result)
     cover = result.coverage_stats
