@@ -55,7 +55,7 @@ def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, bod
 def test_a_recorded_line_that_cannot_be_decoded_is_a_fault_with_its_line(tmp_path, line):
     path = tmp_path / "recording.jsonl"
     path.write_bytes(line + b"\n")
-    with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: This is no recorded answer"):
+    with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: This is not a recorded answer"):
         Recording(path, secrets=Secrets())
 
 

@@ -158,11 +158,11 @@ def test_a_refusal_that_names_no_parameter_is_one_request(server, status):
 
 @given(st.binary(max_size=200), st.sampled_from([400, 422, 500]))
 def test_an_endpoint_is_never_adapted_to_without_end(body, status):
-    dialect = EndpointCapabilities()
+    capabilities = EndpointCapabilities()
     ask = msgspec.structs.replace(ASK, logprobs=2)
     for _ in range(6):
-        sent = dialect.fields(ask, model="m", extra={})
-        if not dialect.adapts(
+        sent = capabilities.fields(ask, model="m", extra={})
+        if not capabilities.learn(
             status, b"seed' logprobs response_format max_completion_tokens" + body, sent=sent, extra={}
         ):
             break

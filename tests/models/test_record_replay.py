@@ -155,7 +155,7 @@ def test_a_damaged_line_is_an_error_with_its_place(tmp_path):
     asked(Remote(), [question("one"), question("two")], path)
     lines = path.read_text().splitlines()
     path.write_text(f"{lines[0][:-9]}\n{lines[1]}\n")
-    with pytest.raises(ConfigurationError, match=r"r:1: This is no recorded answer"):
+    with pytest.raises(ConfigurationError, match=r"r:1: This is not a recorded answer"):
         Recording(path, secrets=NO_SECRETS)
 
 

@@ -142,8 +142,8 @@ def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
             issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
-    dialect = getattr(client, "dialect", None)
-    form = "JSON" if dialect is None else _FORMS[dialect.form]
+    capabilities = getattr(client, "capabilities", None)
+    form = "JSON" if capabilities is None else _FORMS[capabilities.form]
     return check._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
 
 

@@ -1,4 +1,4 @@
-"""Everything that talks to a chat or embedding model: clients, and the gateway through which every request goes."""
+"""Everything that talks to a chat or embedding model: clients, gateway, cache, limits, retries, price."""
 
 from deemster import lazy_names
 

@@ -1,4 +1,4 @@
-"""The names by which requests are known: a hash of everything that can change the answer."""
+"""Cache keys: the hash of everything in a request that can change its answer."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 def identity_prefix(identity: Mapping[str, Any]) -> bytes:
-    """What stands before every request of one client in the text that is hashed.
+    """The hash of a client, which goes into the key of each of its requests.
 
     Args:
-        identity: All that can change an answer beside the request: URL, model, extra parameters.
+        identity: Everything that can change an answer beside the request: URL, model, extra parameters.
 
     Raises:
-        TypeError: It holds what is not JSON.
+        TypeError: It holds a value that is not JSON.
     """
     return _VERSION + hashlib.sha256(canonical(dict(identity))).digest()
 
 
 def ask_key(prefix: bytes, ask: Ask) -> bytes:
-    """The name of a question to one client. Its role, and whether it is put `once`, do not count: neither is sent.
+    """The key of a question to one client. Its `role` and `once` do not count, because neither is sent.
 
     The order of the keys of a schema does count: models write them in that order.
 
@@ -53,7 +53,7 @@ def ask_key(prefix: bytes, ask: Ask) -> bytes:
 
 
 def text_key(prefix: bytes, text: str) -> bytes:
-    """The name of a text to be embedded by one client.
+    """The key of a text that one client embeds.
 
     Args:
         prefix: From `prefix_of`.

@@ -1,4 +1,4 @@
-"""What one endpoint has shown that it does not understand."""
+"""Which optional parameters an endpoint understands: JSON schema, log-probabilities, seed, token limit."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FORMATS = ("json_schema", "json_object", "plain")
 _FORMAT = re.compile(r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar", re.IGNORECASE)
 _LOGPROBS = re.compile(r"log.?probs?|logprobs", re.IGNORECASE)
 _SEED = re.compile(r"['\"`(]seed\b|\bseed['\"`)]|\bparameter:? seed\b", re.IGNORECASE)
-_COMPLAINTS = frozenset({400, 422})
+_PARAMETER_ERRORS = frozenset({400, 422})
 
 
 class EndpointCapabilities:
-    """How an endpoint is spoken to: begins with everything, and drops what the endpoint refuses.
+    """The parameters that an endpoint has not refused yet. At first all are sent.
 
-    A refusal is taken for one of these only where it names the parameter; any other stays a refusal.
+    A refusal counts against a parameter only where it names that parameter. Any other refusal stays a refusal.
 
     Attributes:
-        form: Which of `FORMATS` an answer with a schema is asked for in.
+        form: Which of `FORMATS` is used where an answer has a schema.
         offers_logprobs: Whether log-probabilities are asked for.
         offers_seed: Whether a seed is sent.
-        longest: The parameter for the longest answer.
+        longest: The name of the parameter that limits the length of an answer.
     """
 
     def __init__(self) -> None:
@@ -35,14 +35,14 @@ class EndpointCapabilities:
         self.longest = "max_tokens"
 
     def fields(self, ask: Ask, *, model: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request; an extra parameter that is None takes the field out."""
+        """The body of a request. An extra parameter that is None removes its field."""
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": role, "content": content} for role, content in ask.messages],
             "temperature": ask.temperature,
         }
         if ask.seed is not None and self.offers_seed:
-            # Several answers to one question must be free to differ.
+            # Several answers to one question must be able to differ.
             body["seed"] = ask.seed + ask.sample
         if ask.max_tokens is not None:
             body[self.longest] = ask.max_tokens
@@ -62,28 +62,31 @@ class EndpointCapabilities:
                 body[name] = value
         return body
 
-    def adapts(self, status: int, body: bytes, *, sent: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
-        """Learn from a refusal; whether there is something to be sent differently.
+    def learn(self, status: int, body: bytes, *, sent: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
+        """Learn from a refusal.
 
         Args:
             status: The status of the refusal.
             body: Its body.
             sent: The fields of the refused request.
             extra: The parameters the user set, which stay as they are.
+
+        Returns:
+            Whether the request can be sent again without what was refused.
         """
-        if status not in _COMPLAINTS:
+        if status not in _PARAMETER_ERRORS:
             return False
-        said = error_message(body)
-        if "max_tokens" in sent and "max_tokens" not in extra and "max_completion_tokens" in said:
+        message = error_message(body)
+        if "max_tokens" in sent and "max_tokens" not in extra and "max_completion_tokens" in message:
             self.longest = "max_completion_tokens"
             return True
-        if "logprobs" in sent and "logprobs" not in extra and _LOGPROBS.search(said):
+        if "logprobs" in sent and "logprobs" not in extra and _LOGPROBS.search(message):
             self.offers_logprobs = False
             return True
-        if "response_format" in sent and "response_format" not in extra and _FORMAT.search(said):
+        if "response_format" in sent and "response_format" not in extra and _FORMAT.search(message):
             self.form = max(self.form, FORMATS.index(sent["response_format"]["type"]) + 1)
             return True
-        if "seed" in sent and "seed" not in extra and _SEED.search(said):
+        if "seed" in sent and "seed" not in extra and _SEED.search(message):
             self.offers_seed = False
             return True
         return False

@@ -1,4 +1,4 @@
-"""A judge on this machine: llama.cpp in this process, asked over loopback like any OpenAI-compatible server."""
+"""A local judge: llama.cpp in this process, asked over loopback as an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LocalJudge:
         """
         client = self._client
         if client is None:
-            client = await asyncio.to_thread(self._started)
+            client = await asyncio.to_thread(self._open_client)
         return await client.complete(ask)
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class LocalJudge:
             await client.close()
             await asyncio.to_thread(self._stop)
 
-    def _started(self) -> OpenAIChat:
+    def _open_client(self) -> OpenAIChat:
         with self._starting:
             if self._client is None:
                 self._client = self._start()
@@ -98,7 +98,7 @@ class LocalJudge:
 
         # Loaded here: it is an extra, of 100 MB.
         xllamacpp: Any = importlib.import_module("xllamacpp")
-        # Whoever else is on this machine can reach the port, so it asks for a key.
+        # Other users of this machine can reach the port, so the server asks for a key.
         key = secrets.token_hex(16)
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(self._path)
@@ -120,7 +120,7 @@ class LocalJudge:
             self._server = xllamacpp.Server(parameters)
         except RuntimeError:
             raise ModelFailure("refused", f"`{self._path}` holds no model that can be loaded.") from None
-        # How long an attempt may take is the gateway's to say; on one thread it can be long.
+        # The gateway limits how long an attempt may take; on one thread it can be long.
         address = f"{self._server.listening_address}/v1"
         return OpenAIChat(address, self.model, api_key=key, timeout_s=_PATIENCE_S)
 

@@ -1,4 +1,4 @@
-"""Answers recorded once and replayed ever after."""
+"""Recordings: files of answers that are recorded once and replayed without a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         usage: Tokens.
         model: The model that says it answered.
         tokens: The answer token by token, where log-probabilities were asked for and offered.
-        thinking: The model's reasoning, where it is told apart from the answer.
+        thinking: The model's reasoning, where it is separate from the answer.
         finish: Why the model stopped, in the provider's word.
     """
 
@@ -139,7 +139,7 @@ class Recording:
         Raises:
             ConfigurationError: The file cannot be written.
         """
-        # The shortest decimals that give the same 32-bit floats, so that a difference shows what changed.
+        # The shortest decimals that give the same 32-bit floats, so that a diff of two files is readable.
         vector = [float(str(value)) for value in values.astype(np.float32)]
         request = {"role": role, "text": text}
         self._append(RecordedLine(key=_text_name(role, text), request=request, vector=vector, model=model))
@@ -154,28 +154,28 @@ class Recording:
             return
         self._file.close()
         self._file = None
-        # Others may have recorded into the same file meanwhile.
+        # Another process may have recorded into the same file meanwhile.
         self._lines = self._read() | self._lines
         try:
             write_aside(self.path, self._in_order())
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._write_error(error) from None
 
     def _append(self, line: RecordedLine) -> None:
-        # Value by value, for in the text of the line a quotation mark could be taken along with its escape.
-        data = _encode(_cleaned(msgspec.to_builtins(line), self._secrets))
+        # Value by value: in the encoded line, a secret could be removed together with an escape sign before it.
+        data = _encode(_redact_values(msgspec.to_builtins(line), self._secrets))
         try:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open_file()
             self._file.write(data + b"\n")
         except OSError as error:
-            raise self._refused(error) from None
+            raise self._write_error(error) from None
         self._lines[line.key] = _decode(data)
 
-    def _opened(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self._is_torn:
-            # What is appended behind half a line would make it a damaged one.
+            # A line that is appended to half a line would be damaged too.
             write_aside(self.path, self._in_order())
             self._is_torn = False
         return self.path.open("ab", buffering=0)
@@ -183,7 +183,7 @@ class Recording:
     def _in_order(self) -> Iterator[bytes]:
         return (_encode(self._lines[key]) + b"\n" for key in sorted(self._lines))
 
-    def _refused(self, error: OSError) -> ConfigurationError:
+    def _write_error(self, error: OSError) -> ConfigurationError:
         return ConfigurationError(Issue(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
 
     def _read(self) -> dict[str, RecordedLine]:
@@ -205,7 +205,7 @@ class Recording:
                 if number == len(pieces):
                     self.notes.append(f"{self.path}:{number}: the last line is incomplete and is passed over.")
                 else:
-                    issues.append(Issue(f"This is no recorded answer: {error}.", f"{self.path}:{number}"))
+                    issues.append(Issue(f"This is not a recorded answer: {error}.", f"{self.path}:{number}"))
                 continue
             lines[line.key] = line
         if issues:
@@ -228,13 +228,13 @@ def _without_cost(answer: Answer) -> RecordedAnswer:
     )
 
 
-def _cleaned(value: Any, secrets: Secrets) -> Any:
+def _redact_values(value: Any, secrets: Secrets) -> Any:
     if isinstance(value, str):
         return secrets.redact(SURROGATE.sub("\ufffd", value), shapes=True)
     if isinstance(value, dict):
-        return {key: _cleaned(entry, secrets) for key, entry in value.items()}
+        return {key: _redact_values(entry, secrets) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_cleaned(entry, secrets) for entry in value]
+        return [_redact_values(entry, secrets) for entry in value]
     return value
 
 
@@ -244,7 +244,7 @@ def describe_request(ask: Ask) -> str:
     name = f"{_ask_name(ask)[:12]} to `{ask.role}`"
     if len(last) <= 2 * _END:
         return f"{name}, which says {visible(last)!r}"
-    # Some prompts hold the case at their beginning and some at their end; the rest is alike in all of them.
+    # Some prompts hold the case at their beginning and some at their end; the rest is the same in all of them.
     return f"{name}, which begins {visible(last[:_END])!r} and ends {visible(last[-_END:])!r}"
 
 

@@ -1,4 +1,4 @@
-"""The embedding model that comes with the installation: static vectors of word pieces, with no network and no torch."""
+"""The embedded embedding model: static vectors of word pieces, without network or torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL = "wordllama-l2-supercat-256"
 DIMENSIONS = 256
 _WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
 _TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-# In longer texts the words are not looked up one by one: few texts are that long, and all their words would be kept.
+# Words of longer texts are not cached: few texts are that long, and they would fill the cache.
 _LONG = 20_000
 _KEPT = 1 << 15
 # Names of the tokenizer's own marks, which it finds inside words, and the sign it writes for a space.
@@ -90,7 +90,7 @@ class EmbeddedEmbedding:
 
 
 class _Pieces(dict[str, int]):
-    """Where the vector of each word lies: the sum over its pieces; it learns words as they come.
+    """The row of each word's vector, which is the sum over its pieces. New words are added as they come.
 
     No piece of this tokenizer reaches from the end of a word over the space that follows it, so the pieces of a text
     are those of its words, each with the spaces before it.
@@ -98,7 +98,7 @@ class _Pieces(dict[str, int]):
 
     def __init__(self, files: _Files) -> None:
         super().__init__()
-        # Loaded here, for it takes a tenth of a second and most runs embed nothing.
+        # Loaded here: it takes a tenth of a second, and most runs embed nothing.
         from safetensors import safe_open  # noqa: PLC0415
         from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -138,7 +138,7 @@ class _Pieces(dict[str, int]):
             self._vectors = np.concatenate((self._vectors, np.empty_like(self._vectors)))
         self._weights.take(ids, axis=0).sum(axis=0, out=self._vectors[place])
         self._counts.append(len(ids))
-        # A long word weighs as much as several: what is kept is bounded in bytes too.
+        # A long word counts as several, so that the cache is bounded in bytes too.
         self._size += 1 + len(word) // 64
         return place
 

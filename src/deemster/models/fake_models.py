@@ -1,4 +1,4 @@
-"""Models for tests and dry runs: they answer from a function, a table or a list, and remember what they were asked."""
+"""Fake models for tests: they answer from a function, a table or a list, and remember what they were asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deemster.records import Answer, Ask
 
 
 class FakeChat:
-    """A chat model that says what it is told to say.
+    """A chat model that gives prepared answers.
 
     Args:
         answers: A function of the question (it may be a coroutine); a table, in which the first key that is part of the
@@ -44,10 +44,10 @@ class FakeChat:
         self._answers = answers if callable(answers) or isinstance(answers, Mapping) else iter(answers)
 
     async def complete(self, ask: Ask) -> Answer:
-        """The answer it was told to give.
+        """The prepared answer.
 
         Raises:
-            ModelFailure: It was told to fail, or has no answer to this question.
+            ModelFailure: The prepared answer is a failure, or there is none to this question.
         """
         self.asked.append(ask)
         if callable(self._answers):

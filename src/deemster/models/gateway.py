@@ -42,7 +42,7 @@ class Gateway:
         dry_run: Whether requests are only counted; see `planned`.
         on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
         run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
-            this run. None for one that nobody resumes.
+            this run. None for one that is never resumed.
         paid: The calls of that run that the budget counts already.
 
     Raises:

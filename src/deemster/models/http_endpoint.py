@@ -26,7 +26,7 @@ from deemster.models.secret_redaction import NO_SECRETS, Secrets
 LONGEST_REPLY = 4 * 2**20
 _LONGEST_REFUSAL = 2**16
 _LARGE_BODY = 2**20
-# The status of a refusal counts even where its body does not arrive, so nobody waits long for that body.
+# The status of a refusal counts even where its body does not arrive, so the wait for that body is short.
 _REFUSAL_BODY_S = 5.0
 # Common servers drop an idle connection after 5 s. A request that is sent just then fails.
 _KEEPALIVE_S = 4.0

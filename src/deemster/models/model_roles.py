@@ -1,4 +1,4 @@
-"""Roles: which model answers under which name, and how it is treated."""
+"""Roles: which model answers under which name, with which limits, timeouts and prices."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _RANGE = re.compile(r"\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True):
-    """A model under a name, and how it is treated.
+    """A model under a name, with its limits, timeouts and prices.
 
     Attributes:
-        client: What answers; None where only a recording does.
+        client: The client that answers; None where only a recording does.
         kind: Whether it chats or embeds.
         concurrency: How many requests may be under way: from few to many, such as `5-64`, or never more than a number.
         rpm: Requests a minute.
@@ -74,7 +74,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The least and the most requests under way."""
+        """The smallest and the largest number of requests under way."""
         return concurrency_bounds(self.concurrency)
 
     @property
@@ -99,7 +99,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """All that can change an answer beside the request; None where the client does not say."""
+        """Everything that can change an answer beside the request; None where the client does not say."""
         identity: Mapping[str, Any] | None = getattr(self.client, "identity", None)
         return identity
 
@@ -114,7 +114,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def concurrency_bounds(concurrency: str | int) -> tuple[int, int]:
-    """The least and the most requests under way.
+    """The smallest and the largest number of requests under way.
 
     >>> concurrency_bounds("5-64"), concurrency_bounds(8)
     ((5, 64), (8, 8))
@@ -132,12 +132,12 @@ def concurrency_bounds(concurrency: str | int) -> tuple[int, int]:
 
 
 def role_kind(name: str) -> RoleKind:
-    """What a role does, by its name: one that begins with `embedding` embeds."""
+    """The kind of a role by its name: one that begins with `embedding` embeds."""
     return "embedding" if name.startswith(EMBEDDING) else "chat"
 
 
 def as_role(name: str, given: Any) -> Role:
-    """A role from what a caller hands over: a role as it is, or a client with the usual settings.
+    """A role as it is, or a client as a role with default settings.
 
     Args:
         name: The role's name.
@@ -160,7 +160,7 @@ def as_role(name: str, given: Any) -> Role:
 
 
 def missing_role_message(name: str, known: Iterable[str], *, embeds: bool) -> str:
-    """What to say where a metric asks a model that the suite does not name.
+    """The message where a metric asks a model that the suite does not name.
 
     Args:
         name: The role it asks.

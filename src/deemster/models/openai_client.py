@@ -1,4 +1,4 @@
-"""Chat and embeddings of any server that speaks the OpenAI API."""
+"""Clients for chat and embeddings of any server that speaks the OpenAI API."""
 
 from __future__ import annotations
 
@@ -91,15 +91,15 @@ _ENCODER = msgspec.json.Encoder()
 class OpenAIChat:
     """A chat model behind `/chat/completions`, one attempt a call; retries and limits are the gateway's.
 
-    An answer with a schema is asked for as `json_schema`; where the endpoint refuses that, as `json_object`, then in
-    plain words. What an endpoint refused once is not sent to it again.
+    It asks for an answer with a schema as `json_schema`. Where the endpoint refuses that, it asks as `json_object`,
+    then in plain words. It does not send again what an endpoint has refused.
 
     Args:
         base_url: Where the API lives, such as `https://api.openai.com/v1`.
         model: The model's name.
         api_key: The key; it appears in no message, name or identity.
         extra: Further parameters, sent as given; None takes a field out.
-        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+        timeout_s: The longest attempt, body included; None where the caller sets a time limit, as the gateway does.
 
     Attributes:
         identity: What can change an answer beside the question.
@@ -109,7 +109,7 @@ class OpenAIChat:
         ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
     """
 
-    # No answer leaves with a secret in it.
+    # It removes secrets from its answers itself.
     is_clean = True
 
     def __init__(
@@ -126,7 +126,7 @@ class OpenAIChat:
         self._endpoint = Endpoint(
             base_url, "chat/completions", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
         )
-        self._dialect = EndpointCapabilities()
+        self._capabilities = EndpointCapabilities()
         self.secrets = self._endpoint.secrets
         self.identity: Mapping[str, Any] = _identity("openai-chat", self._endpoint, model, self._extra)
 
@@ -134,9 +134,9 @@ class OpenAIChat:
         return f"OpenAIChat({self._endpoint.url!r}, {self.model!r})"
 
     @property
-    def dialect(self) -> EndpointCapabilities:
-        """What its endpoint has turned out to understand."""
-        return self._dialect
+    def capabilities(self) -> EndpointCapabilities:
+        """Which optional parameters its endpoint understands."""
+        return self._capabilities
 
     async def complete(self, ask: Ask) -> Answer:
         """Answer one question.
@@ -145,15 +145,15 @@ class OpenAIChat:
             ModelFailure: The attempt failed.
         """
         while True:
-            sent = self._dialect.fields(ask, model=self.model, extra=self._extra)
+            sent = self._capabilities.fields(ask, model=self.model, extra=self._extra)
             response = await self._endpoint.send(_ENCODER.encode(sent))
             if response.status < 300:
                 return self._answer(response)
-            if not self._dialect.adapts(response.status, response.body, sent=sent, extra=self._extra):
+            if not self._capabilities.learn(response.status, response.body, sent=sent, extra=self._extra):
                 raise self._endpoint.refusal(response)
 
     def most_tokens(self, ask: Ask) -> int | None:
-        """The most tokens that the answer to a question can have, `extra` considered; None where nobody limits it."""
+        """The most tokens that the answer to a question can have, `extra` considered; None for no limit."""
         named = [self._extra[name] for name in _LIMITS if name in self._extra]
         known = [limit for limit in named if type(limit) is int]
         longest = (max(known) if known else None) if named else ask.max_tokens
@@ -165,16 +165,16 @@ class OpenAIChat:
         await self._endpoint.close()
 
     def _answer(self, response: HttpResponse) -> Answer:
-        reply: _Completion = _decoded(_COMPLETION, response, self._endpoint)
+        reply: _Completion = _decode(_COMPLETION, response, self._endpoint)
         model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         choice = reply.choices[0] if reply.choices else None
         text = None if choice is None else _text(choice.message)
         if choice is None or text is None:
             missing = "no choices" if choice is None else f"no content (finish_reason: {choice.finish_reason})"
-            # Mostly a model that reasons, and had no room left for what it was asked for.
+            # Mostly a reasoning model that had no tokens left for its answer.
             hint = " It was cut off: raise `max_tokens`." if choice and choice.finish_reason == "length" else ""
-            raise _misshapen(self._endpoint, f"The reply has {missing}.{hint}", usage)
+            raise _shape_failure(self._endpoint, f"The reply has {missing}.{hint}", usage)
         message = choice.message
         thinking = message.reasoning_content or message.reasoning
         answer = Answer(
@@ -196,7 +196,7 @@ class OpenAIEmbedding:
         model: The model's name.
         api_key: The key; it appears in no message, name or identity.
         extra: Further parameters, sent as given, such as `dimensions`.
-        timeout_s: The longest attempt, body included; None where whoever calls sees to it, as the gateway does.
+        timeout_s: The longest attempt, body included; None where the caller sets a time limit, as the gateway does.
 
     Attributes:
         identity: What can change a vector beside its text.
@@ -239,12 +239,12 @@ class OpenAIEmbedding:
         response = await self._endpoint.send(_ENCODER.encode(body), longest=longest)
         if response.status >= 300:
             raise self._endpoint.refusal(response)
-        reply: _Embeddings = _decoded(_EMBEDDINGS, response, self._endpoint)
+        reply: _Embeddings = _decode(_EMBEDDINGS, response, self._endpoint)
         model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
         usage = _usage(reply.usage, model)
         values, issue = _matrix(reply.data, len(texts))
         if issue is not None:
-            raise _misshapen(self._endpoint, issue, usage)
+            raise _shape_failure(self._endpoint, issue, usage)
         return Vectors(values=values, usage=usage, model=model)
 
     async def close(self) -> None:
@@ -254,11 +254,11 @@ class OpenAIEmbedding:
 
 def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": hash_named_secrets(extra)}
-    # What the shown address hides tells two addresses apart all the same.
+    # Two addresses that differ only in hidden parts must not share answers.
     return identity if endpoint.query is None else {**identity, "query": endpoint.query}
 
 
-def _decoded(decoder: Any, response: HttpResponse, endpoint: Endpoint) -> Any:
+def _decode(decoder: Any, response: HttpResponse, endpoint: Endpoint) -> Any:
     """A reply as its type.
 
     Raises:
@@ -268,30 +268,30 @@ def _decoded(decoder: Any, response: HttpResponse, endpoint: Endpoint) -> Any:
         return decoder.decode(response.body)
     except msgspec.ValidationError as error:
         said = error_message(response.body) if b'"error"' in response.body[:200] else ""
-        failure = _misshapen(endpoint, f"The reply has the wrong shape: {said or error}", _spent(response.body))
+        failure = _shape_failure(endpoint, f"The reply has the wrong shape: {said or error}", _spent(response.body))
     except RecursionError:
         failure = endpoint.failure("shape", "The reply is nested too deep.", may_cost=True)
     except ValueError as error:
         failure = endpoint.failure("transport", f"The reply is no JSON: {error}.", may_cost=True)
-    # Outside the handlers, as everywhere that failure is raised: nothing of the reply hangs on to it.
+    # Raised outside the handlers, so that no traceback holds the reply.
     raise failure
 
 
-def _misshapen(endpoint: Endpoint, message: str, usage: Usage | None) -> ModelFailure:
+def _shape_failure(endpoint: Endpoint, message: str, usage: Usage | None) -> ModelFailure:
     return ModelFailure("shape", f"{endpoint.host}: {message}", usage=usage, may_cost=True, secrets=endpoint.secrets)
 
 
 def _spent(body: bytes) -> Usage | None:
-    """What a reply that cannot be read says it used."""
+    """What an unreadable reply says it used."""
     try:
-        told = _SPENT.decode(body)
+        reply = _SPENT.decode(body)
     except (ValueError, RecursionError):
         return None
-    return None if told.usage is _NOTHING else _usage(told.usage, None)
+    return None if reply.usage is _NOTHING else _usage(reply.usage, None)
 
 
 def _usage(raw: msgspec.Raw, model: str | None) -> Usage:
-    """What was used; counts that make no sense are not reported ones."""
+    """What was used, without counts where they make no sense."""
     try:
         used = _USED.decode(raw)
         if used is None:
@@ -305,16 +305,16 @@ def _text(message: _Message) -> str | None:
     content = message.content
     if isinstance(content, list):
         return "".join(part.text or "" for part in content if part.type == "text")
-    # A refusal is what the model said; whoever reads the answer will quote it.
+    # A refusal is what the model said, and the judge quotes it.
     return message.refusal if content is None else content
 
 
 def _tokens(raw: msgspec.Raw) -> tuple[Token, ...] | None:
     try:
-        told = _LOGPROBS.decode(raw)
+        logprobs = _LOGPROBS.decode(raw)
     except ValueError:
         return None
-    if told is None or not told.content:
+    if logprobs is None or not logprobs.content:
         return None
     return tuple(
         Token(
@@ -322,7 +322,7 @@ def _tokens(raw: msgspec.Raw) -> tuple[Token, ...] | None:
             token.logprob,
             tuple((other.token, other.logprob) for other in token.top_logprobs or ()),
         )
-        for token in told.content
+        for token in logprobs.content
     )
 
 

@@ -1,4 +1,4 @@
-"""What calls cost: as the provider reports it, or from the price table of the suite, or unknown."""
+"""The price of calls: as the provider reports it, from the suite's price table, or unknown."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Price(NamedTuple):
 
 
 def exact_price(price: Price) -> Price:
-    """A price in exact decimals, whatever numbers it was given in.
+    """A price in exact decimals.
 
     Raises:
-        ValueError: It is no price, or a part of it is no amount of at least 0.
+        ValueError: It is not a price, or a part of it is not an amount of at least 0.
 
     >>> exact_price(Price(0.15, 2)).cost(1_000_000, 0)
     Decimal('0.15')
@@ -79,7 +79,7 @@ class PriceTable:
         return Price(max(price.input for price in prices), max(price.output for price in prices))
 
     def cost_of(self, usage: Usage, *, model: str | None, embeds: bool = False) -> Decimal | None:
-        """What a usage that does not say costs, where the table and its tokens tell; else None.
+        """What a usage costs by the table and its tokens; None where they do not say.
 
         Args:
             usage: What a call used.

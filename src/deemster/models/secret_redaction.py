@@ -1,4 +1,4 @@
-"""Removes API keys from everything that is shown or written."""
+"""Removes API keys and other secrets from messages, answers and files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LONGEST_WORD = 16
 
 
 def looks_like_key(name: str) -> bool:
-    """Whether what should be the name of a variable looks more like the key itself.
+    """Whether what should be the name of a variable looks like the key itself.
 
     >>> looks_like_key("gsk_Zq8T0vXw2LmN4pRs"), looks_like_key("MY_COMPANYS_OPENAI_KEY_2")
     (True, False)
@@ -56,7 +56,7 @@ def looks_like_key(name: str) -> bool:
 
 
 def named_secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
-    """The texts in plain data that stand under a name that tells of a secret, at any depth.
+    """The texts in plain data that stand under the name of a secret, at any depth.
 
     Args:
         value: Plain data.
@@ -79,7 +79,7 @@ def named_secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
 
 
 def hash_named_secrets(value: Any, *, inside: bool = False) -> Any:
-    """Plain data with a hash in place of each text of `named_secrets`, so that two of them are still told apart.
+    """Plain data with a hash in place of each text of `named_secrets`, so that two of them still differ.
 
     Args:
         value: Plain data.
@@ -102,7 +102,7 @@ def hash_named_secrets(value: Any, *, inside: bool = False) -> Any:
 class Secrets:
     """Values that must appear nowhere, such as API keys.
 
-    A value of fewer than 8 characters is a placeholder for servers that want none, and no secret.
+    A value of fewer than 8 characters is a placeholder for servers without keys, not a secret.
 
     Args:
         values: The secrets.
@@ -184,13 +184,13 @@ def redact_answer(answer: Answer, secrets: Secrets) -> Answer:
     'Your key is [removed].'
     """
     fields = (answer.text, answer.model, answer.thinking, answer.finish)
-    told = "\0".join([field for field in fields if isinstance(field, str)])
-    if not (secrets.found_in(told) or (answer.tokens is not None and _tokens_hold(answer.tokens, secrets))):
+    text = "\0".join([field for field in fields if isinstance(field, str)])
+    if not (secrets.found_in(text) or (answer.tokens is not None and _tokens_hold(answer.tokens, secrets))):
         return answer
     changes: dict[str, Any] = {
         name: clean
         for name in ("text", "model", "thinking", "finish")
-        if isinstance(told := getattr(answer, name), str) and (clean := secrets.redact(told)) != told
+        if isinstance(value := getattr(answer, name), str) and (clean := secrets.redact(value)) != value
     }
     if answer.tokens is not None and _tokens_hold(answer.tokens, secrets):
         changes["tokens"] = None

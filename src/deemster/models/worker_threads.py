@@ -1,4 +1,4 @@
-"""Threads for what is no coroutine. They end with the process, whatever they are stuck in."""
+"""Worker threads for functions that are not coroutines. A stuck thread does not keep the process alive."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 from deemster.errors.user_code_guard import UserCodeGuard
 
 _T = TypeVar("_T")
-# Each that never came back holds its thread: enough of them, and the machine has no more.
+# A call that never returns holds its thread, and a machine has only so many threads.
 MOST_STUCK = 1_000
 
 
-class _Piece(NamedTuple):
-    """A call to be made, and who waits for it."""
+class _Task(NamedTuple):
+    """A call to make, and the future that waits for it."""
 
     loop: asyncio.AbstractEventLoop
     waiter: asyncio.Future[Any]
@@ -29,23 +29,23 @@ class _Piece(NamedTuple):
 
 
 class _Worker:
-    """A thread, and where it finds what to do."""
+    """A thread and its queue."""
 
-    __slots__ = ("pieces", "thread")
+    __slots__ = ("tasks", "thread")
 
     def __init__(self) -> None:
-        self.pieces: SimpleQueue[_Piece | None] = SimpleQueue()
+        self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self.thread: threading.Thread
 
 
 class WorkerThreads:
-    """Runs functions in threads and awaits them; how many at once is the caller's to say.
+    """Runs functions in daemon threads and awaits them.
 
-    Whoever stops waiting leaves the thread behind with what it does. Those of the standard library's pools would keep
-    the process from ending until they are through.
+    A caller that stops waiting leaves the thread behind. Threads of the standard library's pools would keep the process
+    alive until they end.
 
     Args:
-        name: What the threads are called.
+        name: The beginning of the threads' names.
         at_once: How many calls are under way at the same time.
     """
 
@@ -57,11 +57,11 @@ class WorkerThreads:
         self._is_closed = False
 
     async def call(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """What a function returns, called in a thread.
+        """Call a function in a thread, and return its result.
 
         Args:
-            function: What to call.
-            arguments: What it is given.
+            function: The function.
+            arguments: Its arguments.
 
         Raises:
             RuntimeError: Too many earlier calls never came back, or a ``StopIteration`` left the function.
@@ -71,20 +71,20 @@ class WorkerThreads:
         try:
             worker = self._idle.pop()
         except IndexError:
-            worker = self._started()
-        worker.pieces.put(_Piece(loop, waiter, copy_context(), function, arguments))
+            worker = self._start_worker()
+        worker.tasks.put(_Task(loop, waiter, copy_context(), function, arguments))
         return await waiter
 
     def close(self) -> None:
-        """End the threads that are free, and let the others end as they come free."""
+        """End the idle threads, and let the others end after their call."""
         self._is_closed = True
         with contextlib.suppress(IndexError):
             while True:
                 worker = self._idle.pop()
-                worker.pieces.put(None)
+                worker.tasks.put(None)
                 worker.thread.join(1)
 
-    def _started(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         if self._threads >= self._most:
             raise RuntimeError(f"{MOST_STUCK:,} calls never came back, so no further one is made.")
         self._threads += 1
@@ -96,21 +96,21 @@ class WorkerThreads:
         return worker
 
     def _work(self, worker: _Worker) -> None:
-        while (piece := worker.pieces.get()) is not None:
+        while (task := worker.tasks.get()) is not None:
             result = None
             with UserCodeGuard(everything=True) as caught:
-                result = piece.context.run(piece.function, *piece.arguments)
-            # Free again before anybody is told, so that the next call finds this thread.
+                result = task.context.run(task.function, *task.arguments)
+            # Idle again before the waiter wakes, so that the next call finds this thread.
             self._idle.append(worker)
-            # A loop that has ended waits for nothing.
+            # The loop may have ended.
             with contextlib.suppress(RuntimeError):
-                piece.loop.call_soon_threadsafe(_tell, piece.waiter, result, caught.error)
+                task.loop.call_soon_threadsafe(_resolve, task.waiter, result, caught.error)
             if self._is_closed:
                 return
-            del piece, result, caught
+            del task, result, caught
 
 
-def _tell(waiter: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _resolve(waiter: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if waiter.done():
         return
     if error is None:

@@ -1,4 +1,4 @@
-"""What an application replied over HTTP, as an output."""
+"""Parses the reply of an application over HTTP into an output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_NAME = 256
 
 
 class ReplyPaths(NamedTuple):
-    """Where in a reply the parts of an output are; None where a part is in none."""
+    """The paths of an output's parts in a reply; None for a part that no reply has."""
 
     output: list[str | int] | None
     retrieved: list[str | int] | None
@@ -77,8 +77,8 @@ def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:
     try:
         reply = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        told = f"The reply is not JSON: {visible(text, limit=120)}" if text.strip() else "The reply is empty."
-        raise endpoint.failure("transport", told, may_cost=True) from None
+        message = f"The reply is not JSON: {visible(text, limit=120)}" if text.strip() else "The reply is empty."
+        raise endpoint.failure("transport", message, may_cost=True) from None
     answer = text if paths.output is None else _answer(reply, paths.output, endpoint)
     try:
         said = as_output(answer)
@@ -110,7 +110,7 @@ def _missing(reply: Any, steps: Sequence[str | int], endpoint: Endpoint) -> Mode
 
 
 def _part(reply: Any, steps: Sequence[str | int] | None) -> Any:
-    """What stands at a path; None where nothing does, for not every reply has everything."""
+    """The value at a path; None where there is none, because not every reply has every part."""
     if steps is None:
         return None
     try:
@@ -133,5 +133,5 @@ def _usage(reported: Any) -> Usage | None:
         return None
 
 
-def _name(told: Any) -> str | None:
-    return told[:_LONGEST_NAME] if isinstance(told, str) else None
+def _name(value: Any) -> str | None:
+    return value[:_LONGEST_NAME] if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Paths into JSON, such as `choices.0.message.content`."""
+"""Parses paths into JSON, such as `choices.0.message.content`, and looks values up by them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parse_path(path: str | Sequence[str | int]) -> list[str | int]:
     """The steps of a path; a number is a place in a list, from 0, or from the end below 0.
 
     Args:
-        path: Keys and numbers separated by dots, `$` for the whole; or a list of them, where keys hold dots.
+        path: Keys and numbers separated by dots, `$` for the complete value; or a list of them, where keys hold dots.
 
     Raises:
         ValueError: It is no path.

@@ -1,4 +1,4 @@
-"""What is sent to an application: data with the places where a sample's input goes."""
+"""Request templates: data with placeholders for a sample's input, such as `{{input.question}}`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _place_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _placeholder_issue(place: str) -> str | None:
-    """What is wrong with the inside of a placeholder."""
+    """What is wrong with the path inside a placeholder; None where it is right."""
     try:
         root, *steps = parse_path(place)
     except ValueError as error:
@@ -62,7 +62,7 @@ def _placeholder_issue(place: str) -> str | None:
 
 
 def compile_template(template: Any) -> TemplateFiller:
-    """What makes data of an invocation by a template, in one pass: what is filled in is not looked at again.
+    """A function that fills a template for an invocation, in one pass: filled-in text is not filled again.
 
     A text that is one placeholder and nothing else becomes the value with its type; in a longer text, text stays as it
     is and other values are written as compact JSON.
@@ -97,10 +97,10 @@ def _compile(template: Any) -> TemplateFiller:
         return lambda asked: [make(asked) for make in parts]
     if not isinstance(template, str) or is_fixed(template):
         return lambda _: template
-    whole = _PLACE.fullmatch(template)
+    only = _PLACE.fullmatch(template)
     # `{{a}} and {{b}}` is a full match of the pattern too, with the braces between inside.
-    if whole is not None and "{{" not in whole[1]:
-        return _value(whole[1])
+    if only is not None and "{{" not in only[1]:
+        return _value(only[1])
     texts = _PLACE.split(template)
     makers = [_value(part) if number % 2 else part for number, part in enumerate(texts)]
     return lambda asked: "".join(part if isinstance(part, str) else _text(part(asked)) for part in makers)

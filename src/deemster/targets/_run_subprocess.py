@@ -1,4 +1,4 @@
-"""One command: started without a shell, fed, listened to, and ended with everything it started."""
+"""Runs one command without a shell, with a timeout, and kills everything it started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 LONGEST = 64 * 2**20
 STDERR_TAIL = 4096
-# How long what a command left behind may hold its output open after it ended.
+# How long processes that a command left behind may hold its output open.
 DRAIN_TIMEOUT_S = 1.0
 
 
@@ -21,7 +21,7 @@ class CommandResult(NamedTuple):
     Attributes:
         code: Its exit code; below 0 the signal that killed it; None where it was killed for its time or its output.
         output: What it wrote.
-        stderr: The end of what it wrote to its standard error.
+        stderr: The end of what it wrote to standard error.
         issue: Why it was killed; None where it ended by itself.
     """
 
@@ -64,7 +64,7 @@ async def run_command(
     try:
         protocol.feed(data)
         async with asyncio.timeout(timeout_s):
-            # Not awaited itself: who is cancelled cancels what it awaits, and nobody would learn of the end.
+            # Not awaited directly: a cancellation would cancel the future, and the end of the process would be lost.
             await asyncio.wait([protocol.exited])
             await asyncio.wait([protocol.closed], timeout=DRAIN_TIMEOUT_S)
     except TimeoutError:
@@ -72,7 +72,7 @@ async def run_command(
     finally:
         if not protocol.exited.done():
             protocol.kill()
-            # Also where this is cancelled: a process that nobody waits for stays as a zombie.
+            # Also after a cancellation: a process whose exit is not awaited stays as a zombie.
             await _wait_through_cancel(protocol.exited)
         transport.close()
     if protocol.is_too_long:
@@ -82,7 +82,7 @@ async def run_command(
 
 
 async def _wait_through_cancel(waited: asyncio.Future[None]) -> None:
-    """Wait for what is about to happen; a cancellation meanwhile is raised afterwards."""
+    """Wait for a future, and raise a cancellation that comes meanwhile only afterwards."""
     cancelled = False
     while not waited.done():
         try:
@@ -94,7 +94,7 @@ async def _wait_through_cancel(waited: asyncio.Future[None]) -> None:
 
 
 class _CommandProtocol(asyncio.SubprocessProtocol):
-    """What is said to a command and what it says."""
+    """Feeds a command and collects what it writes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, longest: int) -> None:
         self.exited: asyncio.Future[None] = loop.create_future()
@@ -132,7 +132,7 @@ class _CommandProtocol(asyncio.SubprocessProtocol):
             self.kill()
 
     def process_exited(self) -> None:
-        # What the command left running would hold its output open.
+        # Processes that the command left running would hold its output open.
         self.kill()
         if not self.exited.done():
             self.exited.set_result(None)

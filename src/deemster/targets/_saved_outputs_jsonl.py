@@ -1,4 +1,4 @@
-"""Saved outputs in JSONL: checked once, kept as offsets, and decoded again when asked for."""
+"""Saved outputs in JSONL: checked once, found by offset, decoded when asked for."""
 
 from __future__ import annotations
 

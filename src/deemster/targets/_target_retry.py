@@ -1,4 +1,4 @@
-"""Calling again what failed, where nobody says how long to wait."""
+"""Retries of target calls that fail, with the backoff of model calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer: TypeAlias = Output | TargetFailure
 
 
 class TargetRetry:
-    """Makes a call, again where it fails, with the waits that models are given.
+    """Makes a call, and repeats it where it fails, with the backoff of model calls.
 
     Args:
         retries: How often a failed call is made again.
@@ -81,7 +81,7 @@ class TargetRetry:
 
 
 def with_latency(output: Output, began: float | None, ended: float | None) -> Output:
-    """The output with the time it took, unless it says that itself or nobody measured."""
+    """The output with the time it took, unless it says that itself or the clock measures none."""
     if began is None or ended is None:
         return output
     used = output.usage or Usage(calls=0)

@@ -1,4 +1,4 @@
-"""A command as the system under test."""
+"""A command as the target: input on standard input, answer on standard output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from deemster.formats.json_values import kind_of
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import Secrets, is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
-from deemster.targets import _run_subprocess as process
+from deemster.targets._run_subprocess import CommandResult, run_command
 from deemster.targets._target_retry import Answer, TargetRetry
 
 TIMEOUT_S = 300.0
 Form: TypeAlias = Literal["auto", "text", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
-# What programs need to be found and to know where and in which tongue they run.
+# What programs need to be found, and to know their folder and language.
 ALWAYS = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 _KEYS = ("text", "retrieved", "trajectory", "usage", "model")
 _LONGEST_PROGRAM = 16 * 2**20
@@ -107,7 +107,7 @@ class CommandTarget:
 
     async def _run(self, data: bytes, invocation: Invocation) -> Answer:
         try:
-            done = await process.run_command(
+            done = await run_command(
                 self._argv,
                 data,
                 timeout_s=self._timeout_s,
@@ -123,7 +123,7 @@ class CommandTarget:
         except ValueError as error:
             return TargetFailure(visible(self.secrets.redact(str(error), shapes=True), limit=_SHOWN))
 
-    def _failure(self, done: process.CommandResult) -> str:
+    def _failure(self, done: CommandResult) -> str:
         said = done.issue or _end(done.code or 0)
         tail = visible(self.secrets.redact(done.stderr.decode("utf-8", "replace"), shapes=True)).strip()
         if len(tail) > _SHOWN:
@@ -254,13 +254,13 @@ def _digest(file: Path) -> str | None:
 
 
 def _sample_variables(invocation: Invocation) -> dict[str, str]:
-    """What the environment says of the sample; an id that no environment can hold is left out."""
-    told = {"DEEMSTER_REPETITION": str(invocation.repetition)}
+    """The variables that name the sample. An id that no environment can hold is left out."""
+    variables = {"DEEMSTER_REPETITION": str(invocation.repetition)}
     try:
         invocation.id.encode()
     except UnicodeEncodeError:
-        return told
-    return told if "\0" in invocation.id else told | {"DEEMSTER_SAMPLE": invocation.id}
+        return variables
+    return variables if "\0" in invocation.id else variables | {"DEEMSTER_SAMPLE": invocation.id}
 
 
 def _end(code: int) -> str:

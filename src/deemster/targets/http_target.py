@@ -1,4 +1,4 @@
-"""An HTTP endpoint as the system under test."""
+"""An HTTP endpoint as the target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from deemster.targets._request_template import compile_template, is_fixed, templ
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
 LONGEST = 16 * 2**20
-# Who sends a request with these means another address or another body.
+# A user who sets these means another address or another body.
 _RESERVED = ("host", "content-length", "transfer-encoding", "connection")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +42,7 @@ class TargetRequest(NamedTuple):
 
 
 class HttpTarget:
-    """Asks an HTTP endpoint, with the retries, limits and time-outs that models are asked with.
+    """Asks an HTTP endpoint, with the retries, limits and timeouts of model calls.
 
     Args:
         url: The address. Values of its query may hold placeholders such as `{{input.question}}`.
@@ -223,12 +223,12 @@ class HttpTarget:
         return opened
 
     def _identity(self, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
-        shown = {name: "hidden" if is_secret_name(name) else value for name, value in sorted(headers.items())}
+        visible_headers = {name: "hidden" if is_secret_name(name) else value for name, value in sorted(headers.items())}
         identity = {
             "url": self._endpoint.url,
             "query": self._endpoint.query,
             "method": method,
-            "headers": shown,
+            "headers": visible_headers,
             "body": to_json_value(body),
             **self._paths.identity,
         }
@@ -282,7 +282,7 @@ def _typed(body: Any) -> dict[str, str]:
 
 def _parameter(value: Any) -> str:
     text = value if isinstance(value, str) else _encode(value).decode()
-    # What cannot be encoded would be left out of the address without a word.
+    # A text that cannot be encoded would silently be left out of the address.
     text.encode()
     return text
 

@@ -1,4 +1,4 @@
-"""A Python function as the system under test."""
+"""A Python function as the target."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PythonTarget:
         self._timeout_s = timeout_s
         self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
         self._is_tried = timeout_s is not None or retries > 0
-        # Who waits for a function to be over, or to be called again, waits in the loop.
+        # Timeouts and retries wait in the event loop.
         self.is_async = self._is_coroutine or self._is_tried
         self._threads: WorkerThreads | None = None
 
@@ -186,7 +186,7 @@ def _plain(value: Any) -> Any:
         TypeError: There is no such data.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
-        # They would become base64, an answer that nobody gave.
+        # They would become base64, which is not what the target returned.
         raise TypeError(f"{type(value).__name__} is not JSON data; decode it")
     return msgspec.to_builtins(value, order="deterministic")
 

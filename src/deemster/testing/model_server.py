@@ -1,4 +1,4 @@
-"""A chat and embedding server on loopback that can be told to misbehave.
+"""A chat and embedding server on loopback for tests, which misbehaves on demand.
 
 Usage:
     python -m deemster.testing.model_server [--port 8000] [--seed 0] [--fault 500:0.1] [--refuse json_schema] [--list]
@@ -34,7 +34,7 @@ from deemster.testing.server_replies import AnswerFunction, ChatMessages, comple
 
 REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
 _LARGEST = 64 * 2**20
-_PATIENCE_S = 10
+_START_TIMEOUT_S = 10
 _LAST_PORT = 65_535
 
 
@@ -125,7 +125,7 @@ class ModelServer:
         self._under_way = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._failure: OSError | None = None
+        self._start_error: OSError | None = None
 
     @property
     def url(self) -> str:
@@ -133,7 +133,7 @@ class ModelServer:
         return f"http://127.0.0.1:{self._port}/v1"
 
     def play(self, faults: Iterable[str]) -> None:
-        """Commit these faults on the next requests, one each, in order; later requests are served well.
+        """Let the next requests fail with these faults, one each, in order; later requests get healthy replies.
 
         Args:
             faults: Names of `FAULTS`, some with `=VALUE`; `ok` for a healthy reply in between.
@@ -144,7 +144,7 @@ class ModelServer:
         self._queue.extend([parse_fault(fault) for fault in faults])
 
     def forget(self) -> None:
-        """Drop the requests received so far and the faults not yet committed."""
+        """Drop the requests received so far and the faults that have not happened yet."""
         self.requests.clear()
         self._queue.clear()
         self._seen.clear()
@@ -159,10 +159,10 @@ class ModelServer:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self._thread.start()
-        if not ready.wait(_PATIENCE_S):
-            raise TimeoutError(f"The server did not start within {_PATIENCE_S} s.")
-        if self._failure is not None:
-            raise self._failure
+        if not ready.wait(_START_TIMEOUT_S):
+            raise TimeoutError(f"The server did not start within {_START_TIMEOUT_S} s.")
+        if self._start_error is not None:
+            raise self._start_error
         return self
 
     def __exit__(
@@ -171,7 +171,7 @@ class ModelServer:
         """Stop; requests under way are broken off."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(_PATIENCE_S)
+            self._thread.join(_START_TIMEOUT_S)
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
@@ -185,8 +185,8 @@ class ModelServer:
             site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=1024)
             await site.start()
             self._port = runner.addresses[0][1]
-        except OSError as failure:
-            self._failure = failure
+        except OSError as error:
+            self._start_error = error
             self._stop.set()
         ready.set()
         try:
@@ -293,10 +293,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m deemster.testing.model_server", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument(
-        "--port", type=int, default=8000, help="port to listen on, 8000 unless told; 0 for any free one"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="chooses answers and failures; 0 unless told")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on, 8000 by default; 0 for any free one")
+    parser.add_argument("--seed", type=int, default=0, help="chooses answers and failures; 0 by default")
     parser.add_argument(
         "--fault",
         type=_parse_fault_flag,
@@ -309,7 +307,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--refuse", action="append", default=[], choices=REFUSABLE, help="what the endpoint refuses; repeatable"
     )
     parser.add_argument("--no-logprobs", action="store_true", help="offer no log-probabilities")
-    parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings; 16 unless told")
+    parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings; 16 by default")
     parser.add_argument("--obedient", action="store_true", help="obey orders that stand outside data blocks")
     parser.add_argument("--list", action="store_true", help="list the faults and leave")
     return parser.parse_args(arguments)
@@ -326,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _options(arguments)
     if options.list:
-        sys.stdout.write("".join(f"{name:<14} {told}\n" for name, told in FAULTS.items()))
+        sys.stdout.write("".join(f"{name:<14} {effect}\n" for name, effect in FAULTS.items()))
         return 0
     try:
         server = ModelServer(

@@ -1,4 +1,4 @@
-"""A model that obeys whoever speaks outside a data block: what an injection must not reach."""
+"""A fake model that obeys any order outside a data block, for tests of prompt injection."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class ObedientModel:
 
     It takes what stands between two marker lines with the same nonce (a hexadecimal word of at least eight digits) for
     data and echoes it in its reason. Everything else it takes for its instructions: an order it finds there, such as
-    "give 1.0", "ignore the instructions above" or a ready-made verdict, it obeys, in odd letters, with characters that
-    nobody sees in between, and in some other languages too. Orders that belong to the prompt under test are learnt
-    first, so that they are not taken for somebody else's.
+    "give 1.0", "ignore the instructions above" or a ready-made verdict, it obeys. It also finds orders in unusual
+    letters, with invisible characters in between, and in some other languages. `learn` tells it which orders belong to
+    the prompt under test.
 
     Attributes:
         honest: The score it gives by itself, as a share of the scale.
@@ -97,7 +97,7 @@ def _orders(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A text as whoever is told it takes it: plain letters, and nothing that cannot be seen."""
+    """A text in plain letters, without invisible characters."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     seen = unicodedata.normalize("NFKC", _ESCAPE.sub("", text).translate(_TAGS))

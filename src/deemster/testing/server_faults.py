@@ -1,4 +1,4 @@
-"""Every way a model server can be told to misbehave, by name."""
+"""Every fault that the model server can show on demand, by name."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _VALUES: Mapping[str, Callable[[str], Any]] = {
 
 
 class ServerFault(NamedTuple):
-    """One fault to commit: its name in `FAULTS`, and what stands after the equals sign."""
+    """One fault: its name in `FAULTS`, and the value after the equals sign."""
 
     name: str
     value: str | None = None
@@ -145,7 +145,7 @@ def error_payload(message: str, *, code: str | None = None, param: str | None = 
 
 
 def faulty_body(fault: ServerFault, payload: Payload) -> bytes | None:
-    """The whole body of a fault that answers with status 200; None where the fault leaves the body alone.
+    """The complete body of a fault that answers with status 200; None where the fault leaves the body alone.
 
     A fault of embeddings leaves a chat reply alone, and the other way round.
     """
@@ -159,8 +159,8 @@ def faulty_body(fault: ServerFault, payload: Payload) -> bytes | None:
 
 
 def _half(payload: Payload, _: str | None) -> bytes:
-    whole = json.dumps(payload).encode()
-    return whole[: len(whole) // 2]
+    body = json.dumps(payload).encode()
+    return body[: len(body) // 2]
 
 
 def _huge(payload: Payload, value: str | None) -> bytes:

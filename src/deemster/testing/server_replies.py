@@ -1,4 +1,4 @@
-"""What a well-behaved model server answers."""
+"""The healthy replies of the model server: completions, verdicts and embeddings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChatMessages(list[dict[str, Any]]):
     """The messages of one request, as `answer` functions get them.
 
     Attributes:
-        body: The whole request.
+        body: The complete request.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -164,5 +164,5 @@ def _tokens(text: str, *, alternatives: int) -> list[dict[str, Any]]:
 def _token(token: str, *, alternatives: int) -> dict[str, Any]:
     others: Sequence[str] = [digit for digit in "0123456789" if digit != token] if token.isdigit() else [" a", " the"]
     ranked = [(token, _LIKELY), *((other, math.log(0.1 / 2 ** (rank + 1))) for rank, other in enumerate(others))]
-    shown = [{"token": name, "logprob": value, "bytes": list(name.encode())} for name, value in ranked[:alternatives]]
-    return {"token": token, "logprob": _LIKELY, "bytes": list(token.encode()), "top_logprobs": shown}
+    top = [{"token": name, "logprob": value, "bytes": list(name.encode())} for name, value in ranked[:alternatives]]
+    return {"token": token, "logprob": _LIKELY, "bytes": list(token.encode()), "top_logprobs": top}
