@@ -225,7 +225,7 @@ def strings_of(value):
 
 
 # Those that ask a model have laws of their own: test_judges.py, test_quality.py and test_specs.py here.
-PLAIN = [alias for alias in PLACES if hasattr(catalog._class(alias), "score")]
+PLAIN = [alias for alias in PLACES if hasattr(catalog._metric_class(alias), "score")]
 every = pytest.mark.parametrize("alias", PLAIN)
 reading = [alias for alias in PLAIN if catalog.describe(alias).reads_expected]
 
@@ -452,7 +452,7 @@ meta = {"relevant": words, "ordinal_scale": words, "citations": words, "json_sch
         "max_latency_ms": 1, "max_cost_usd": 1, "trajectory": {"tools": words, "forbidden_tools": words, "order": words,
         "requires_approval": words, "max_steps": 2, "tool_arguments": [{"tool": "x", "arguments": {}}]}}
 for alias in PLACES:
-    if not hasattr(catalog._class(alias), "score"):
+    if not hasattr(catalog._metric_class(alias), "score"):
         continue
     metric = catalog.resolve({alias: {"max": 5} if alias == "length-within" else {}})
     for expected in ("b a", words, {"a": 1, "b": [1, 2], "c": {}}, "42"):

@@ -68,13 +68,13 @@ def ran(what, **more):
 def readings(monkeypatch):
     """Which runs were read again to be counted."""
     seen = []
-    counted = deriving._counted
+    counted = deriving._read_executions
 
     def noted(remains, terms, *, watched):
         seen.append(remains.facts.id)
         return counted(remains, terms, watched=watched)
 
-    monkeypatch.setattr(deriving, "_counted", noted)
+    monkeypatch.setattr(deriving, "_read_executions", noted)
     return seen
 
 

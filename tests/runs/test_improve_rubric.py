@@ -276,7 +276,7 @@ class NoHearing:
     def __init__(self, seed, *, items=200, criteria=3, rounds=3, change=0.4, truth=0.7):
         self.rubric = dm.Rubric(tuple(dm.Criterion(f"Wording {at}.", name=f"c{at}") for at in range(criteria)))
         self.settings = ImprovementSettings(GRADER, "writer", rounds=rounds, criteria=criteria)
-        self.halves = {part: SimpleNamespace(cases=range(items), clusters=None) for part in (TRAIN, HELD_OUT)}
+        self.parts = {part: SimpleNamespace(cases=range(items), clusters=None) for part in (TRAIN, HELD_OUT)}
         self.usage, self._rng, self._known = None, np.random.default_rng(seed), {}
         self._items, self._change, self._truth = items, change, truth
 

@@ -38,7 +38,7 @@ class Kept:
 
     def works(self, *, samples, repetitions=1, notes=None):
         note = None if notes is None else lambda execution: notes.append((execution.position, execution.repetition))
-        left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retarget=True, note=note)
+        left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retry_target=True, note=note)
         return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
 
 

@@ -1,4 +1,4 @@
-"""The items of one grading, under way: many at once, each kept when its last vote is there."""
+"""Grades the items of a dataset, many at once, and buffers what is graded."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import TELL_S, Progress
 from deemster.runs.stop_request import Stop
 
-# Requests that are made out at once: enough to keep every model busy, few enough to hold in memory.
+# Requests under way at once: enough to keep every model busy, few enough for the memory.
 LIVE = 2048
 
 
 class GradingWork:
-    """The items of one grading, under way.
+    """Grades the items of a dataset.
 
     Args:
         dataset: The items.
@@ -46,14 +46,14 @@ class GradingWork:
         checks: The metrics that answer criteria.
         stop: Asks the grading to stop.
         progress: Told how far it is.
-        writer: Stores graded items; None where they end with the program.
+        writer: Stores graded items; None where they are not stored.
 
     Attributes:
         stop: Asks the grading to stop.
-        first_failure: What each judge failed with first, by its id.
-        spent: What was used before the grading went on.
+        first_failure: The first failure of each judge, by its id.
+        spent: What the models used before the grading was resumed.
         before: Items that were graded before.
-        again: Items graded before with votes that failed, which are cast again.
+        again: Items graded before of which some votes failed; these are asked for again.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class GradingWork:
     ) -> None:
         self._dataset, self._grader, self._checks, self._progress = dataset, grader, checks, progress
         self._writer, self.stop = writer, stop
-        self._pages = GradingBuffer(len(dataset))
+        self._buffer = GradingBuffer(len(dataset))
         self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
         self._left: Iterable[int] = iter(range(len(dataset)))
         self._gateway: Gateway | None = None
-        self._trouble: StoreError | None = None
+        self._store_error: StoreError | None = None
         self._done = self._failed = self._errors = self._undecided = 0
         self._votes: Counter[str] = Counter()
         self._not_run: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class GradingWork:
         return self._grader.seed
 
     def restore(self, tell: Callable[[str], None]) -> None:
-        """Take what was graded before from the store.
+        """Read the items that were graded before from the store.
 
         Args:
             tell: Told what is damaged.
@@ -108,17 +108,17 @@ class GradingWork:
                 done.add(position)
                 self._count(position, item)
             else:
-                self._pages.put(position, item)
+                self._buffer.put(position, item)
                 self._known[position] = known
         self.spent = Spending(payments.paid, tokens, usd)
         self.before, self.again = len(done), len(self._known)
         self._left = iter([position for position in range(len(self._dataset)) if position not in done])
 
-    async def done(self, gateway: Gateway) -> None:
+    async def grade_all(self, gateway: Gateway) -> None:
         """Grade everything that is left, as many items at once as keep the models busy.
 
         Raises:
-            StoreError: Graded items cannot be kept.
+            StoreError: The store fails.
         """
         self._gateway = gateway
         rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
@@ -130,8 +130,8 @@ class GradingWork:
                 self._left, partial(self._grade, gateway), workers=workers, finish=self._keep, skip=self._skip
             )
             telling.cancel()
-        if self._trouble is not None:
-            raise self._trouble
+        if self._store_error is not None:
+            raise self._store_error
 
     async def _grade(self, gateway: Gateway, position: int) -> ItemGrading:
         """Grade one item; what its script raises is an error of the item."""
@@ -144,28 +144,28 @@ class GradingWork:
 
     def _skip(self, position: int) -> None:
         """Count an item that no judge was asked about: as it was graded before, or with votes that are `not_run`."""
-        if self._pages.holds(position):
-            item = self._pages.whole(position)
+        if self._buffer.holds(position):
+            item = self._buffer.read_with_calls(position)
         else:
             case = make_case(self._dataset, position)
             item = self._grader.grade_unasked(case, self.stop.reason or "The grading was stopped.")
         self._count(position, item)
 
     async def _keep(self, position: int, item: ItemGrading) -> None:
-        """Keep a graded item; what the store cannot take stops the grading."""
+        """Store a graded item; an error of the store stops the grading."""
         if position in self._known:
-            item = carry_over_calls(self._pages.whole(position), item)
-        if self._writer is not None and self._trouble is None:
+            item = carry_over_calls(self._buffer.read_with_calls(position), item)
+        if self._writer is not None and self._store_error is None:
             try:
                 await asyncio.to_thread(self._writer.add, position, item)
             except StoreError as error:
-                self._trouble = error
+                self._store_error = error
                 self.stop.request("the store failed")
         self._count(position, item)
         self._tell()
 
     def _count(self, position: int, item: ItemGrading) -> None:
-        self._pages.put(position, item)
+        self._buffer.put(position, item)
         self._done += 1
         self._errors += item.error is not None
         self._calls.extend(item.call_ids)
@@ -186,7 +186,7 @@ class GradingWork:
             self._usage[judge] = total_usage([self._usage.get(judge), *usages])
 
     def _settle(self) -> None:
-        """Let the first vote in order pay for each call that several stand on, whoever was answered first."""
+        """Charge each shared call to the first vote in order, so that the cost does not depend on timing."""
         calls = np.frombuffer(self._calls, dtype=np.int64)
         # In its place: a copy for every vote there is would be the largest thing in memory.
         calls.sort()
@@ -195,11 +195,11 @@ class GradingWork:
             return
         payments = vote_payments(shared=shared)
         self._usage = {}
-        for position in range(len(self._pages)):
-            item = self._pages.whole(position)
+        for position in range(len(self._buffer)):
+            item = self._buffer.read_with_calls(position)
             settled = item.settle(payments)
             if settled is not item:
-                self._pages.put(position, settled)
+                self._buffer.put(position, settled)
             spent: dict[str, list[Usage | None]] = {}
             for vote in settled.votes:
                 spent.setdefault(vote.judge, []).append(vote.usage)
@@ -211,7 +211,7 @@ class GradingWork:
         """How many votes there should be."""
         return sum(self._votes[judge.id] for judge in self._grader.judges)
 
-    def grading(self) -> Grading:
+    def build_grading(self) -> Grading:
         """What it all comes to."""
         self._settle()
         judges = tuple(
@@ -227,7 +227,7 @@ class GradingWork:
             for judge in self._grader.judges
         )
         return Grading(
-            items=self._pages,
+            items=self._buffer,
             judges=judges,
             settings=self._grader.settings,
             dataset=self._dataset,
@@ -241,7 +241,7 @@ class GradingWork:
 
     @property
     def _halted(self) -> str | None:
-        """Why something was not asked: somebody or the budget stopped it, or a server was given up."""
+        """Why not everything was asked: a stop request, a spent budget, or an open circuit."""
         return self.stop.reason or (None if self._gateway is None else self._gateway.open_circuit)
 
     async def _tell_regularly(self) -> None:
@@ -314,12 +314,12 @@ class GradingBuffer(Sequence[ItemGrading]):
         found = range(len(self))[index]
         return self._read(found) if isinstance(found, int) else [self._read(position) for position in found]
 
-    def whole(self, position: int) -> ItemGrading:
-        """An item as it was put, with the calls that its votes stand on."""
+    def read_with_calls(self, position: int) -> ItemGrading:
+        """An item as it was put, with the calls behind its votes."""
         with self._lock:
             self._file.seek(self._offsets[position])
             row = self._file.read(self._lengths[position])
         return _DECODER.decode(row)
 
     def _read(self, position: int) -> ItemGrading:
-        return self.whole(position).without_calls()
+        return self.read_with_calls(position).without_calls()

@@ -1,4 +1,4 @@
-"""What models said while a rubric was being improved: a file that work which stopped goes on from."""
+"""The progress file of an improvement: everything the models said, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _DECODE = msgspec.json.Decoder(LogHeader | LoggedVerdicts | LoggedProposal).deco
 
 
 class ImprovementLog:
-    """The file, or nothing where none is kept; each fact is on the disk before the next is asked for.
+    """The progress file: each answer is on the disk before the next question. Without a path it writes nothing.
 
     Args:
         path: The file; None keeps nothing.
@@ -90,11 +90,11 @@ class ImprovementLog:
         resume: Whether to go on from the file; otherwise it must not be there.
 
     Attributes:
-        token: Tells the work's own calls of models from those of others; None where nobody can go on with it.
+        token: Tells its own model calls from those of others; None where there is no file.
 
     Raises:
-        ConfigurationError: The file is there and nobody asked to go on from it, it is not one of these, it is about
-            something else, or it cannot be read or written.
+        ConfigurationError: The file exists and `resume` is false, it is no progress file, it is about something else,
+            or it cannot be read or written.
     """
 
     def __init__(self, path: Path | None, *, identity: Mapping[str, Any], resume: bool) -> None:
@@ -115,7 +115,7 @@ class ImprovementLog:
                 write_aside(path, [_line(head)])
             self._file = path.open("ab")
         except OSError as error:
-            raise ConfigurationError(Issue(f"The progress cannot be kept: {error.strerror}.", str(path))) from None
+            raise ConfigurationError(Issue(f"The progress cannot be written: {error.strerror}.", str(path))) from None
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +132,7 @@ class ImprovementLog:
 
     @property
     def spent(self) -> Spending:
-        """What the facts took of a budget; which calls that were is not kept, for none is made again."""
+        """What the log took of a budget; it does not say which calls, since none is made again."""
         facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
         return Spending(frozenset(), sum(fact.tokens for fact in facts), usd)
@@ -159,7 +159,7 @@ class ImprovementLog:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            message = f"The progress cannot be kept: {error.strerror}."
+            message = f"The progress cannot be written: {error.strerror}."
             raise ConfigurationError(Issue(message, str(self._path))) from None
 
     def _add(self, fact: LoggedVerdicts | LoggedProposal) -> None:

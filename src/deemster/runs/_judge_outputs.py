@@ -1,4 +1,4 @@
-"""The part of a run that asks models: many scripts at once, each execution finished when its last mark is there."""
+"""Marks outputs with metrics that ask models, many scripts at once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from deemster.runs.stop_request import Stop
 
 LIVE = 1024
 FLUSH_S = 0.02
-# The script that marks an output together with others, and which of its marks it is; by the place of the metric.
+# By the place of a metric: the task that marks a batch, and which of its marks belongs to the output.
 Shared: TypeAlias = Mapping[int, tuple["asyncio.Task[list[Mark]]", int]]
 
 
 class JudgePool:
-    """Plays the scripts of a run.
+    """Plays the scripts of a run; an execution is finished when its last mark is there.
 
     Args:
         plan: The run.
@@ -38,7 +38,7 @@ class JudgePool:
         ask: Answers one round of requests.
         stop: Asks the run to stop.
         threads: Where metrics that ask no model are applied.
-        may_batch: Whether a scorer that can mark a batch with one script may do so; all may where not given.
+        may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class JudgePool:
     ) -> None:
         self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
         self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
-        self.pooled = {
+        self.batched = {
             place: scorer
             for place, scorer in self.scorers.items()
             if hasattr(scorer, "script_many") and (may_batch is None or may_batch(scorer))
@@ -61,7 +61,7 @@ class JudgePool:
         self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
         self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
         self.finished: list[Execution] = []
-        self.some = asyncio.Event()
+        self.arrived = asyncio.Event()
         self.is_over = False
         self.asks = [ask_in_repetition(ask, repetition) for repetition in range(plan.repetitions)]
 
@@ -71,20 +71,20 @@ class JudgePool:
             flushing = pool.serve(self._flush_regularly(pool))
             while (batch := await answered.get()) is not None:
                 if not self.stop.requested:
-                    await self._begin(batch, pool)
+                    await self._start_batch(batch, pool)
             await pool.join()
             self.is_over = True
-            self.some.set()
+            self.arrived.set()
             await flushing
 
-    async def _begin(self, batch: AnsweredBatch, pool: WorkerPool) -> None:
-        # Let go of with the scripts: a metric that never returns must not keep a run that was asked to stop.
+    async def _start_batch(self, batch: AnsweredBatch, pool: WorkerPool) -> None:
+        # A stop cancels it like a script: a metric that never returns must not block the end of the run.
         marking = pool.start(self.threads.call(mark_rows, self.plan, batch, self.plain))
         await asyncio.wait([marking])
         if marking.cancelled():
             return
         rows = marking.result()
-        shared = self._together(batch, pool)
+        shared = self._start_batch_scripts(batch, pool)
         for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
             # The place stays taken until the execution is handed on, so that a slow sink slows the run down.
             await pool.reserve()
@@ -95,12 +95,12 @@ class JudgePool:
                 pool.start(self._finish(work, answer, row, shared.get(number, {})), reserved=True)
             else:
                 failed = failed_marks(answer, len(self.plan.metrics))
-                self._keep(work, answer, row, {place: failed[place] for place in self.scorers})
+                self._add_finished(work, answer, row, {place: failed[place] for place in self.scorers})
 
-    def _together(self, batch: AnsweredBatch, pool: WorkerPool) -> Mapping[int, Shared]:
-        """The scripts that mark a whole batch, under way, by piece of work: one for each scorer and repetition."""
+    def _start_batch_scripts(self, batch: AnsweredBatch, pool: WorkerPool) -> Mapping[int, Shared]:
+        """Start the scripts that mark a whole batch, one for each scorer and repetition; their tasks, by work item."""
         found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
-        for place, scorer in self.pooled.items():
+        for place, scorer in self.batched.items():
             numbers: dict[int, list[int]] = {}
             for number, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
                 if isinstance(answer, Output) and is_missing(work, place):
@@ -118,22 +118,22 @@ class JudgePool:
         alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
         found: dict[int, Mark] = {}
         if len(alone) == 1:
-            found[alone[0]] = await self._played(alone[0], work, output)
+            found[alone[0]] = await self._play(alone[0], work, output)
         elif alone:
-            scripts = (self._played(place, work, output) for place in alone)
+            scripts = (self._play(place, work, output) for place in alone)
             found.update(zip(alone, await asyncio.gather(*scripts), strict=True))
         for place, (task, turn) in shared.items():
             found[place] = (await asyncio.shield(task))[turn]
-        self._keep(work, output, row, found)
+        self._add_finished(work, output, row, found)
 
-    def _played(self, place: int, work: WorkItem, output: Output) -> Awaitable[Mark]:
+    def _play(self, place: int, work: WorkItem, output: Output) -> Awaitable[Mark]:
         """The mark of one metric, from a script of its own."""
         ask = self.asks[work.repetition]
         if work.earlier is not None:
             ask = ask_anew(ask, work.earlier[place])
         return play_script(self.scorers[place], work.sample, output, ask=ask)
 
-    def _keep(self, work: WorkItem, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
+    def _add_finished(self, work: WorkItem, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
         plain = iter(row)
         known: Any = work.marks
         marks = tuple(
@@ -145,15 +145,15 @@ class JudgePool:
             for place in range(len(self.plan.metrics))
         )
         self.finished.append(finish_work(work, answer, marks))
-        self.some.set()
+        self.arrived.set()
 
     async def _flush_regularly(self, pool: WorkerPool) -> None:
         while not (self.is_over and not self.finished):
-            await self.some.wait()
+            await self.arrived.wait()
             if not self.is_over:
                 # What finishes at about the same time is handed on together.
                 await asyncio.sleep(FLUSH_S)
-            self.some.clear()
+            self.arrived.clear()
             finished, self.finished = self.finished, []
             if finished:
                 await self.hand_on(finished)

@@ -1,4 +1,4 @@
-"""The literal table: every metric of this package, by family, and where it lives."""
+"""The table of built-in metrics: every name, by family, and the class behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms on which numbers are made of marks, and how they are kept with a run."""
+"""The settings of a report (gate, allowance, aggregator), and how a store keeps them."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _HIDDEN = "(not kept)"
 
 
 class ReportSettings(NamedTuple):
-    """The terms on which a report is made of what a run left behind.
+    """How a report is made of the marks of a run.
 
     Attributes:
-        gate: The rules it is held to; None where nobody asked for a gate.
+        gate: The rules it is held to; None for no gate.
         allowance: How many marks may stay unscored before the run counts as incomplete.
         delta: The difference that repeated runs should be able to show.
         aggregator: Makes one result of each execution's marks; None where the run has none.
         varied: What differs between repetitions.
-        lost: The name of an aggregator that only the program that ran this has; None where there is none.
+        missing_aggregator: The name of an aggregator that only the program that ran this has; None where there is none.
     """
 
     gate: Gate | None
@@ -55,15 +55,15 @@ class ReportSettings(NamedTuple):
     delta: float
     aggregator: Aggregator | None
     varied: Literal["target", "scoring"] | None
-    lost: str | None = None
+    missing_aggregator: str | None = None
 
 
-# Nobody promised that every record can be marked by every metric.
+# A recording may have records that a metric cannot mark.
 RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, None, None)
 
 
 def report_settings(job: Job) -> ReportSettings:
-    """The terms of a job."""
+    """The report settings of a job."""
     return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
 
 
@@ -73,47 +73,47 @@ def card_spellings(cards: Sequence[MetricCard]) -> dict[str, str]:
 
 
 def settings_facts(job: Job) -> dict[str, Any]:
-    """What is kept with a run, as plain JSON, so that its report can be made again."""
+    """What a store keeps of the settings, as plain JSON, so that the report can be built again."""
     return {
         "schema_version": job.plan.dataset.schema_version,
-        "suite": None if job.origin is None else _kept(job.origin),
+        "suite": None if job.origin is None else _suite_facts(job.origin),
         "gate": msgspec.to_builtins(job.gate),
         "allowance": msgspec.to_builtins(job.allowance),
         "delta": job.delta,
-        "aggregator": None if job.aggregator is None else _declared(job.aggregator),
+        "aggregator": None if job.aggregator is None else _aggregator_facts(job.aggregator),
         "varied": job.plan.varied,
     }
 
 
 def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
-    """The terms that were kept with a run.
+    """The report settings that are stored with a run.
 
     Args:
-        facts: What was kept.
+        facts: The stored facts of the run.
         where: The run, for messages.
 
     Raises:
         StoreError: They are not what `facts_of` writes.
     """
     try:
-        aggregator, lost = _restored(facts["aggregator"])
+        aggregator, missing_aggregator = _parse_aggregator(facts["aggregator"])
         return ReportSettings(
             gate=msgspec.convert(facts["gate"], Gate | None),
             allowance=msgspec.convert(facts["allowance"], Allowance),
             delta=msgspec.convert(facts["delta"], float),
             aggregator=aggregator,
             varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
-            lost=lost,
+            missing_aggregator=missing_aggregator,
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
-        raise StoreError(f"{where}: What is kept with the run does not tell how its report is made: {error}") from None
+        raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
 
 
 def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
-    """What a run was allowed to spend, as it was kept with it.
+    """The stored budget of a run.
 
     Args:
-        facts: What was kept.
+        facts: The stored facts of the run.
         where: The run, for messages.
 
     Raises:
@@ -123,17 +123,17 @@ def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
     try:
         return None if kept is None else msgspec.convert(kept, BudgetEntry, strict=False, dec_hook=_decimal)
     except msgspec.ValidationError as error:
-        raise StoreError(f"{where}: What is kept as the run's budget is none: {error}") from None
+        raise StoreError(f"{where}: The stored budget cannot be read: {error}") from None
 
 
 def stop_reason(facts: Mapping[str, Any]) -> str | None:
-    """Why a run stopped early, as it was kept with it."""
+    """Why a stored run stopped early."""
     kept = facts.get("stopped")
     return kept if isinstance(kept, str) else None
 
 
 def stored_changes(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was changed while a run was under way, as it was kept with it."""
+    """What changed when a stored run was resumed."""
     kept = facts.get("mixed")
     return tuple(text for text in kept if isinstance(text, str)) if isinstance(kept, (list, tuple)) else ()
 
@@ -155,7 +155,7 @@ def without_secrets(value: Any, *, name: str = "") -> Any:
     return _USER.sub("", value)
 
 
-def _kept(origin: Mapping[str, Any]) -> dict[str, Any]:
+def _suite_facts(origin: Mapping[str, Any]) -> dict[str, Any]:
     """A suite as it was written; only what says how to reach something may hold secrets."""
     document = dict(origin["document"])
     reaching = {key: without_secrets(document[key], name=key) for key in ("models", "target") if key in document}
@@ -166,7 +166,7 @@ def _decimal(kind: type, value: Any) -> Any:
     return Decimal(str(value)) if kind is Decimal else value
 
 
-def _declared(aggregator: Aggregator) -> dict[str, Any]:
+def _aggregator_facts(aggregator: Aggregator) -> dict[str, Any]:
     """An aggregator of the house as plain data; of others only the name."""
     kind = type(aggregator)
     for name, plain in _PLAIN.items():
@@ -177,7 +177,7 @@ def _declared(aggregator: Aggregator) -> dict[str, Any]:
     if kind is Critical and isinstance(aggregator, Critical):
         return {"kind": "critical", "names": list(aggregator.names)}
     if kind is SubsetAggregator and isinstance(aggregator, SubsetAggregator):
-        inner = _declared(aggregator.aggregator)
+        inner = _aggregator_facts(aggregator.aggregator)
         if inner["kind"] != "custom":
             return {"kind": "among", "of": inner, "names": list(aggregator.names)}
     if kind is WeightedMetricsAggregator and isinstance(aggregator, WeightedMetricsAggregator):
@@ -188,7 +188,7 @@ def _declared(aggregator: Aggregator) -> dict[str, Any]:
     return {"kind": "custom", "name": aggregator_name(aggregator)}
 
 
-def _restored(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | None]:
+def _parse_aggregator(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | None]:
     """The aggregator that was declared, or the name of one that cannot be made again."""
     if kept is None:
         return None, None
@@ -200,8 +200,8 @@ def _restored(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | 
     if kind == "critical":
         return Critical(kept["names"]), None
     if kind == "among":
-        inner, lost = _restored(kept["of"])
-        return (None if inner is None else SubsetAggregator(inner, kept["names"])), lost
+        inner, missing_aggregator = _parse_aggregator(kept["of"])
+        return (None if inner is None else SubsetAggregator(inner, kept["names"])), missing_aggregator
     if kind == "weighted":
         mappings = {name: dict(pairs) for name, pairs in kept["score_mapping"].items()}
         return WeightedMetricsAggregator(kept["weights"], mappings), None

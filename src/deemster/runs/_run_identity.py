@@ -26,7 +26,7 @@ from deemster.runs.metric_catalog import AdjustedMetric
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.run_plan import Plan
 
-_SHOWN = 80
+_LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
@@ -61,7 +61,7 @@ def scoring_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
     metrics = zip(job.plan.metrics, cards, strict=True)
     return {
         "metrics": {card.name: _metric_identity(metric, card) for metric, card in metrics},
-        "models": {name: model_identity(job.access.roles[name]) for name in _asked(job.plan, job.access.roles)},
+        "models": {name: model_identity(job.access.roles[name]) for name in _asked_roles(job.plan, job.access.roles)},
     }
 
 
@@ -112,7 +112,10 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     >>> identity_differences({"judges": [{"id": "ada"}]}, {"judges": [{"id": "ada"}, {"id": "bert"}]})
     ['judges.1: was not there, is bert']
     """
-    return [f"{visible(name)}: was {_told(old)}, is {_told(new)}" for name, old, new in _compared(before, now, path="")]
+    return [
+        f"{visible(name)}: was {_describe(old)}, is {_describe(new)}"
+        for name, old, new in _compare(before, now, path="")
+    ]
 
 
 def evaluation_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
@@ -157,7 +160,7 @@ def format_time(at: datetime) -> str:
 def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
     found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
     if card.family == "custom" and (source := source_digest(metric)) is not None:
-        # A user's metric may change without anybody giving it another version.
+        # Users change their metrics without a new version.
         found["source"] = source
     return found
 
@@ -169,7 +172,7 @@ def _check_identity(check: Any) -> Any:
 
 
 def source_digest(metric: Any) -> str | None:
-    """A digest of the file in which a user's metric stands; None where there is none, as in a notebook."""
+    """A digest of the file that defines a user's metric; None where there is no file, as in a notebook."""
     inner = metric.metric if isinstance(metric, AdjustedMetric) else metric
     try:
         file = inspect.getsourcefile(getattr(inner, "__wrapped__", None) or type(inner))
@@ -178,7 +181,7 @@ def source_digest(metric: Any) -> str | None:
         return None
 
 
-def _asked(plan: Plan, roles: Mapping[str, Role]) -> list[str]:
+def _asked_roles(plan: Plan, roles: Mapping[str, Role]) -> list[str]:
     """The roles that the metrics ask; all of them where a metric does not say."""
     if any(not hasattr(scorer, "roles") for scorer in plan.scorers):
         return sorted(roles)
@@ -194,25 +197,25 @@ def model_identity(role: Role) -> dict[str, Any]:
     return {"client": f"{type(role.client).__module__}:{type(role.client).__qualname__}", "model": role.model}
 
 
-def _compared(before: Any, now: Any, *, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _compare(before: Any, now: Any, *, path: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in [*before, *(key for key in now if key not in before)]:
-            yield from _compared(before.get(key), now.get(key), path=f"{path}.{key}" if path else str(key))
-    elif _are_maps(before) and _are_maps(now):
+            yield from _compare(before.get(key), now.get(key), path=f"{path}.{key}" if path else str(key))
+    elif _is_list_of_maps(before) and _is_list_of_maps(now):
         for place, (old, new) in enumerate(zip_longest(before, now)):
-            yield from _compared(old, new, path=f"{path}.{place}")
+            yield from _compare(old, new, path=f"{path}.{place}")
     elif before != now:
         yield path, before, now
 
 
-def _are_maps(value: Any) -> bool:
+def _is_list_of_maps(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(each, Mapping) for each in value)
 
 
-def _told(value: Any) -> str:
+def _describe(value: Any) -> str:
     if value is None:
         return "not there"
     if isinstance(value, Mapping):
         value = value.get("identity", value.get("id", "there"))
-    # Nobody compares two digests to the end.
-    return visible(_DIGEST.sub(r"\1…", str(value)), limit=_SHOWN)
+    # Twelve characters tell two digests apart.
+    return visible(_DIGEST.sub(r"\1…", str(value)), limit=_LONGEST)

@@ -1,4 +1,4 @@
-"""Applying metrics to batches of outputs."""
+"""Scores batches of outputs with metrics, and settles marks that need the whole run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def score_outputs(
     *,
     thresholds: Mapping[str, float],
 ) -> list[tuple[Mark, ...]]:
-    """One tuple of marks per sample, one mark per metric.
+    """Score outputs with metrics that ask no model: one tuple of marks per sample, one mark per metric.
 
     Args:
         metrics: In the order of the suite.
@@ -74,7 +74,7 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
             marks = list(many(samples, outputs))
             if len(marks) == len(samples):
                 return [user_mark(metric, mark) for mark in marks]
-        # The batch failed as a whole: pair by pair, only the pairs at issue do.
+        # The batch failed as a whole; pair by pair, only some pairs fail.
     return [_user_score(metric, sample, output) for sample, output in zip(samples, outputs, strict=True)]
 
 
@@ -85,7 +85,7 @@ def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
 
 
 def user_mark(metric: Any, value: Any) -> Mark:
-    """What user code returned as a mark, or why it is none."""
+    """Turn what user code returned into a mark, or into an unscored mark that says why not."""
     if isinstance(metric, BuiltinScorer):
         mark: Mark = value
         return mark
@@ -125,14 +125,14 @@ def needs_settling(metrics: Sequence[Any]) -> bool:
 
 
 def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
-    """Executions with their final marks.
+    """Settle marks: the executions with their final marks.
 
     Args:
         metrics: The run's metrics, in the order of the marks.
-        executions: The run's executions with the marks as they were made; gone through twice.
+        executions: The run's executions with the marks as they were made; read twice.
     """
     late = [(place, metric) for place, metric in enumerate(metrics) if getattr(metric, "settles", False)]
-    final = {place: _final(metric, place, executions) for place, metric in late}
+    final = {place: _settle_column(metric, place, executions) for place, metric in late}
     for number, execution in enumerate(execution for execution in executions if execution is not None):
         marks = list(execution.marks)
         for place, column in final.items():
@@ -140,7 +140,7 @@ def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None])
         yield msgspec.structs.replace(execution, marks=tuple(marks))
 
 
-def _final(metric: Any, place: int, executions: Iterable[Execution | None]) -> list[Mark]:
+def _settle_column(metric: Any, place: int, executions: Iterable[Execution | None]) -> list[Mark]:
     """One metric's final marks, in the order of the executions."""
     keys: list[tuple[int, int]] = []
     marks: list[Mark] = []
@@ -161,7 +161,7 @@ Answer: TypeAlias = Output | TargetFailure
 
 
 class WorkItem(NamedTuple):
-    """One sample in one repetition, still to be run, or to be finished.
+    """One sample in one repetition that is still to be run, or to be finished.
 
     Attributes:
         position: The sample's place in the dataset, from 0.
@@ -181,21 +181,21 @@ class WorkItem(NamedTuple):
 
 
 class AnsweredBatch(NamedTuple):
-    """Work, and what the target answered to each piece of it."""
+    """Work items, and the target's answer to each."""
 
     works: Sequence[WorkItem]
     answers: Sequence[Answer]
 
 
 def planned_work(plan: Plan) -> Iterator[WorkItem]:
-    """Everything there is to run: the whole dataset, repetition by repetition."""
+    """All work of a plan: the whole dataset, repetition by repetition."""
     for repetition in range(plan.repetitions):
         for position, sample in enumerate(plan.dataset):
             yield WorkItem(position, sample, repetition)
 
 
 def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
-    """One finished piece of work."""
+    """The execution that a work item becomes, with the cost of earlier attempts."""
     if work.earlier is not None:
         known = work.marks or (None,) * len(marks)
         attempts = zip(marks, known, work.earlier, strict=True)
@@ -210,7 +210,7 @@ def score_batch(plan: Plan, batch: AnsweredBatch) -> list[Execution]:
 
 
 def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> list[tuple[Mark, ...]]:
-    """One tuple of marks for each piece of work: the known ones, and the others made.
+    """Score what is missing: one tuple of marks for each work item, known marks included.
 
     Args:
         plan: The run.
@@ -234,7 +234,7 @@ def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> li
         for number, row in zip(numbers, made, strict=True):
             found = dict(zip(missing, row, strict=True))
             rows[number] = tuple(
-                found[place] if place in found else _known(batch.works[number], place) for place in wanted
+                found[place] if place in found else _known_mark(batch.works[number], place) for place in wanted
             )
     return rows
 
@@ -244,7 +244,7 @@ def is_missing(work: WorkItem, place: int) -> bool:
     return work.marks is None or work.marks[place] is None
 
 
-def _known(work: WorkItem, place: int) -> Mark:
+def _known_mark(work: WorkItem, place: int) -> Mark:
     mark = None if work.marks is None else work.marks[place]
     if mark is None:
         raise AssertionError

@@ -1,4 +1,4 @@
-"""Calling a live target: so many calls at once, each within its time, what it raises a value."""
+"""Calls a live target: bounded calls at once, each with a timeout; an error is a target failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TargetCaller:
         target: What is called.
         clock: Measures how long it takes.
         stop: Asks the run to stop.
-        note: Told every answer as it comes; says what is to be waited for before the next call, if anything.
+        note: Gets every answer as it comes; returns the event to wait for before the next call, if any.
     """
 
     def __init__(
@@ -72,42 +72,42 @@ class TargetCaller:
                 await collecting
         finally:
             self._threads.close()
-            await self._closed()
+            await self._close()
 
     async def _call(self, finished: asyncio.Queue[tuple[WorkItem, Answer] | None], work: WorkItem) -> None:
         """Call the target for one piece of work, and hand its answer on."""
         answer = await self._answer(work) if work.answer is None else work.answer
-        # A target that held the call back was not asked: the work is not done.
+        # The target was not called, as its circuit is open: the work is not done.
         if answer is None:
             return
-        kept = None
+        stored = None
         if work.answer is None:
             if self._secrets or isinstance(answer, TargetFailure):
                 answer = redact_answer(answer, self._secrets)
             if self._note is not None:
-                kept = self._note(work, answer)
+                stored = self._note(work, answer)
         await finished.put((work, answer))
-        if kept is not None:
-            await kept.wait()
+        if stored is not None:
+            await stored.wait()
 
     async def _answer(self, work: WorkItem) -> Answer | None:
         if not self._is_open:
-            await self._opened()
+            await self._open()
         invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
         started = self._clock.elapsed_s()
         with UserCodeGuard() as caught:
             if self._timeout_s is None:
-                output = await self._called(invocation)
+                output = await self._invoke(invocation)
             else:
                 async with asyncio.timeout(self._timeout_s) as limit:
-                    output = await self._called(invocation)
-            return _timed(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
+                    output = await self._invoke(invocation)
+            return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
         if self._timeout_s is not None and limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
         return TargetFailure(caught.message)
 
-    async def _called(self, invocation: Invocation) -> Answer | None:
-        """Call the target; a cancellation that nobody asked this run for is a failure of the target's own.
+    async def _invoke(self, invocation: Invocation) -> Answer | None:
+        """Call the target; a cancellation that comes from inside the target is a failure of the target.
 
         Raises:
             RuntimeError: Something inside the target was cancelled.
@@ -122,19 +122,19 @@ class TargetCaller:
                 raise
             raise RuntimeError("The target was cancelled from within.") from None
 
-    async def _opened(self) -> None:
+    async def _open(self) -> None:
         target: Any = self._target
         if self._opening is None:
             self._opening = asyncio.ensure_future(target.open(clock=self._clock))
         await asyncio.shield(self._opening)
         self._is_open = True
 
-    async def _closed(self) -> None:
+    async def _close(self) -> None:
         close = getattr(self._target, "close", None)
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
-        # The answers are there: what closing raises changes none of them.
+        # All answers are there: an error while closing changes none of them.
         if close is not None:
             with UserCodeGuard():
                 await close()
@@ -155,8 +155,8 @@ async def _collect(
     await answered.put(None)
 
 
-def _timed(output: Output, started: float | None, ended: float | None) -> Output:
-    """The output with the time it took, unless the target measured that itself or nobody did."""
+def _with_latency(output: Output, started: float | None, ended: float | None) -> Output:
+    """The output with the time it took, unless the target measured it or the clock measures no time."""
     if started is None or ended is None:
         return output
     usage, latency_ms = output.usage, (ended - started) * 1000
@@ -168,7 +168,7 @@ def _timed(output: Output, started: float | None, ended: float | None) -> Output
 
 
 def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:
-    """What a target said, without secrets; a failure also without what only looks like one.
+    """An answer without secrets; a failure also without text that looks like a secret.
 
     Args:
         answer: What it said.
@@ -184,7 +184,7 @@ def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | 
     try:
         body = _encode(answer).decode()
     except UnicodeEncodeError:
-        # Text that is no valid Unicode is marked as such, and kept.
+        # Invalid Unicode stays as it is: the metrics mark it.
         return msgspec.structs.replace(answer, text=secrets.redact(answer.text))
     clean = secrets.redact(body)
     return answer if clean == body else _decode(clean)

@@ -1,4 +1,4 @@
-"""Dividing a labelled dataset into a part to learn from and a part that decides."""
+"""Splits a labelled dataset into a training part and a held-out part."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DatasetPart(NamedTuple):
 def split_train_test(
     rubric: Rubric, dataset: RubricDataset, *, train: float, cluster: str | None, seed: int
 ) -> tuple[DatasetPart, DatasetPart]:
-    """The part to learn from, and the part that decides; no cluster is in both.
+    """Split a dataset into a training part and a held-out part; no cluster is in both.
 
     Items without a label are left out.
 

@@ -1,4 +1,4 @@
-"""From what a run left behind to its report: one pass over the executions, in order."""
+"""Builds the report of a run from its executions, while it runs or from a store."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def build_report(
 
     Raises:
         ConfigurationError: The aggregator does not fit a mark.
-        StoreError: What is kept of the run cannot be read.
+        StoreError: The run cannot be read.
     """
-    tally = tally or _tagged(record, settings)
+    tally = tally or _empty_tally(record, settings)
     executions = PaidExecutions(record.executions)
     if not tally.counted:
-        for batch in batches(_counted(record, settings, watched=watch is not None)):
+        for batch in batches(_read_executions(record, settings, watched=watch is not None)):
             tally.add(batch)
             if watch is not None:
                 watch(batch)
@@ -116,21 +116,21 @@ def build_report(
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
 
 
-def _counted(record: RunRecord, settings: ReportSettings, *, watched: bool) -> Iterator[Execution]:
+def _read_executions(record: RunRecord, settings: ReportSettings, *, watched: bool) -> Iterator[Execution]:
     """The executions that are there, with what is counted of them."""
     executions = record.executions
     lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
-    # Aggregators, rubrics and whoever watches look at the details of marks too.
+    # Aggregators, rubrics and the watch need the details of marks too.
     needs_details = watched or settings.aggregator is not None or any(card.parts for card in record.cards)
     if lean is not None and not needs_details:
         executions = lean()
     return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
-def _tagged(record: RunRecord, settings: ReportSettings) -> MarkTable:
+def _empty_tally(record: RunRecord, settings: ReportSettings) -> MarkTable:
     samples, repetitions = len(record.samples), record.facts.repetitions
     tally = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
-    # What is kept in a store is read without its content.
+    # Stored samples are read without their content.
     read = getattr(record.samples, "tags", None)
     every = (sample.tags for sample in record.samples) if read is None else read()
     for position, tags in enumerate(every):
@@ -153,7 +153,7 @@ def _status(
     record: RunRecord, totals: Totals, allowance: Allowance
 ) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
     """How a run ended, and why not well."""
-    missing = _missing(totals, record.stopped, allowance)
+    missing = _incomplete_reason(totals, record.stopped, allowance)
     if missing is None and not record.ended:
         missing = UNFINISHED
     mixed = f"resumed with changes: {'; '.join(record.mixed)}" if record.mixed else None
@@ -162,7 +162,7 @@ def _status(
     return ("complete", None) if mixed is None else ("mixed", mixed)
 
 
-def _missing(totals: Totals, reason: str | None, allowance: Allowance) -> str | None:
+def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance) -> str | None:
     """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
     if totals.not_run:
         why = "" if reason is None else f" ({reason.rstrip('.')})"
@@ -176,10 +176,10 @@ _BATCH = 512
 
 
 class LiveTally:
-    """Counts the executions of a run as they come, where each is final when it comes.
+    """Counts executions as they finish, so that the report need not read them again.
 
-    That is so where no mark is settled by all others, and none stands on a call of a model: who pays for a call that
-    several share is known at the end.
+    It counts only where every execution is final when it finishes: no metric settles its marks at the end, and no mark
+    comes from a model call, since the run must end before it is clear who pays for a shared call.
 
     Args:
         tally: An empty tally that knows the samples' tags.
@@ -197,19 +197,19 @@ class LiveTally:
         return self._counts
 
     def resume(self, cards: Sequence[MetricCard]) -> bool:
-        """Whether executions that are kept of a run are to be noted; where not, none is counted from here on.
+        """Whether to count the stored executions of a resumed run too; otherwise it counts nothing any more.
 
         Args:
-            cards: The metrics of the run that is gone on with.
+            cards: The metrics of the resumed run.
         """
         tally = self._tally
-        # What is kept is read without details, which aggregators look at, and which tell of the parts of a metric.
+        # Stored executions are read without details, which aggregators and the parts of metrics need.
         needs_details = tally.aggregates is not None or bool(tally.criteria)
         self._counts = self._counts and tally.cards == tuple(cards) and not needs_details
         return self._counts
 
     def note(self, execution: Execution) -> None:
-        """Count an execution that is kept of a run."""
+        """Count a stored execution."""
         self._waiting.append(execution)
         if len(self._waiting) == _BATCH:
             self.add(self._waiting)
@@ -226,7 +226,7 @@ class LiveTally:
             self._counts = False
 
     def tally(self) -> MarkTable:
-        """The tally with every execution of the run in it, or with none where some are missing."""
+        """The tally with every execution of the run counted, or with none where some are missing."""
         if self._waiting:
             self.add(self._waiting)
             self._waiting = []
@@ -245,16 +245,16 @@ def stored_report(
     aggregator: Aggregator | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Report:
-    """The report of a stored run, the same bytes as when it ended.
+    """Build the report of a stored run: the same bytes as when it ended.
 
     Args:
-        store: Where it is kept.
+        store: Where it is stored.
         run: Its id, a unique beginning of it, or `latest`.
         aggregator: The aggregator of the program that ran it, where it was none of the house.
         warn: Told what cannot be made again.
 
     Raises:
-        StoreError: There is no such run, or what is kept of it cannot be read.
+        StoreError: There is no such run, or it cannot be read.
         ReportError: There is nothing to report on.
     """
     row = store.run(run)
@@ -267,11 +267,11 @@ def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
     """By a metric's name, the details that may repeat text of a sample or output; None where all may.
 
     Args:
-        store: Where the run is kept.
+        store: Where the run is stored.
         run: Its id.
 
     Raises:
-        StoreError: There is no such run, or what is kept of it cannot be read.
+        StoreError: There is no such run, or it cannot be read.
     """
     return {card.name: card.quotes for card in store.cards(run)}
 
@@ -280,11 +280,11 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
     """What a stored run left behind.
 
     Args:
-        store: Where it is kept.
+        store: Where it is stored.
         row: The run.
 
     Raises:
-        StoreError: What is kept of it cannot be read.
+        StoreError: It cannot be read.
         ReportError: There is nothing to report on.
     """
     cards = store.cards(row.id)
@@ -305,7 +305,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
             functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
         ),
         stopped=stop_reason(row.facts),
-        # A recording goes on for as long as people use the application.
+        # A recording has no end of its own.
         ended=row.status != "running" or row.kind == "recording",
         mixed=stored_changes(row.facts),
         budget=parse_budget(row.facts, where=_place(store, row)),
@@ -349,7 +349,7 @@ class StoredSamples:
     """The samples of a stored run; it reads like the dataset they came from.
 
     Args:
-        store: Where the run is kept.
+        store: Where the run is stored.
         row: The run.
     """
 
@@ -373,20 +373,20 @@ class StoredSamples:
     def hashed(self) -> Iterator[tuple[Sample, str]]:
         """Every sample with its row hash, in order."""
         for kept in self._store.samples(self._row.id):
-            yield _sample(kept), kept.row_hash
+            yield _to_sample(kept), kept.row_hash
 
     def tags(self) -> Iterator[tuple[str, ...]]:
         """The tags of every sample, in order."""
         digests = bytearray()
         for kept in self._store.samples(self._row.id, lean=True):
             digests += bytes.fromhex(kept.row_hash)
-            yield _sample(kept).tags
-        # Whoever has gone through all of them has seen what is needed to tell which are equal.
+            yield _to_sample(kept).tags
+        # A full pass has seen all digests that `duplicates` needs.
         self._digests = self._digests or bytes(digests)
 
     @property
     def fingerprint(self) -> str | None:
-        """The dataset's fingerprint; a recording, whose samples come as it goes on, has none."""
+        """The dataset's fingerprint; a recording has none, as its samples come one by one."""
         return self._row.fingerprint or None
 
     @property
@@ -411,7 +411,7 @@ class StoredSamples:
         return [ids for ids in groups.values() if len(ids) > 1]
 
 
-def _sample(kept: SampleFacts) -> Sample:
+def _to_sample(kept: SampleFacts) -> Sample:
     metadata = {"tags": list(kept.tags)} if kept.metadata is None else kept.metadata
     return Sample(kept.id, kept.input or {}, kept.expected_output, metadata)
 
@@ -420,15 +420,15 @@ def _with_aggregator(
     settings: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
 ) -> ReportSettings:
     """The settings with an aggregator that only a program has, or without what depends on it."""
-    if settings.lost is None:
+    if settings.missing_aggregator is None:
         return settings
-    if given is not None and aggregator_name(given) == settings.lost:
-        return settings._replace(aggregator=given, lost=None)
+    if given is not None and aggregator_name(given) == settings.missing_aggregator:
+        return settings._replace(aggregator=given, missing_aggregator=None)
     gated = settings.gate is not None and any(rule.quantity.startswith(_AGGREGATE) for rule in settings.gate.rules)
     if warn is not None:
         also = ", nor the gate, which has rules about them" if gated else ""
         warn(
-            f"The aggregates were made by `{settings.lost}`, an object of the program that ran this; "
+            f"The aggregates were made by `{settings.missing_aggregator}`, an object of the program that ran this; "
             f"they cannot be made again here{also}."
         )
     return settings._replace(gate=None) if gated else settings

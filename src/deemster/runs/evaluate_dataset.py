@@ -82,20 +82,20 @@ def evaluate(
         strict: Whether something absent in a sample is an error instead of a warning.
         max_unscored: Marks that may stay unscored before the run counts as incomplete: a count, or a share like `2%`.
         models: Models by role, such as `judge` and `embedding`: a client, or a map as in a suite's `models` section.
-        cache: A file in which the models' answers are kept, and looked up first.
-        budget_usd: US dollars that the models must not cost more than.
-        budget_tokens: Tokens that the models must not use more of.
+        cache: A file that keeps the models' answers; they are looked up there first.
+        budget_usd: The most that the models may cost, in US dollars.
+        budget_tokens: The most tokens that the models may use.
         offline: Whether nothing may be asked over the network.
         aggregator: Makes one success and one score of each execution's marks: an aggregator such as ``AtLeast(2)``, or
             what a suite's `aggregator` section would say.
-        store: Where the run is kept: a file, or `postgresql://...`; it ends with the program unless given.
-        resume: The stored run to go on with: its id, or True for the last unfinished one without a suite of this
+        store: Where the run is stored: a file, or `postgresql://...`; not stored unless given.
+        resume: The stored run to resume: its id, or True for the last unfinished one without a suite of this
             dataset.
         clock: The time; the machine's own unless given.
 
     Raises:
         InputError: Something given cannot be used.
-        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     job = build_job(
         dataset,
@@ -136,7 +136,7 @@ async def evaluate_async(
 
     Raises:
         InputError: Something given cannot be used.
-        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     job, warn = build_job(dataset, **options), warner(inspect.currentframe())
     return _without_input(await run_job(job, clock=clock, warn=warn, storage=build_storage(store, resume)))
@@ -175,12 +175,12 @@ async def run_job(
         stop: Asks the run to stop; what was not started is then `not_run`.
         warn: Told each warning.
         progress: Told how far the run is.
-        storage: How the run is stored; None where it ends with the program.
+        storage: Where the run is stored, and what it resumes; None where it is not stored.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
             a mark.
-        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     clock, stop = clock or clock_from_environment(), stop or Stop()
     job = with_secrets(job)

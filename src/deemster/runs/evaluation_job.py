@@ -1,4 +1,4 @@
-"""A job: everything a run is told, resolved and checked."""
+"""Builds the job of an evaluation: everything it needs, resolved and checked."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ DELTA = 0.05
 
 
 class Job(NamedTuple):
-    """A plan and everything else a run is told.
+    """A plan and the other settings of a run.
 
     Attributes:
         plan: What to run.
-        gate: The rules it is held to; None where nobody asked for a gate.
+        gate: The rules it is held to; None for no gate.
         suite: The suite's name.
         seed: For everything that draws.
         delta: The difference that repeated runs should be able to show.
@@ -39,7 +39,7 @@ class Job(NamedTuple):
         allowance: How many marks may stay unscored before the run counts as incomplete.
         discreet: Whether warnings leave out what a sample says.
         access: How its metrics may ask models.
-        aggregator: Makes one result of each execution's marks; None where nobody asked for one.
+        aggregator: Makes one result of each execution's marks; None for none.
         origin: The suite file and what it says, as plain data; None where there is none.
     """
 
@@ -84,7 +84,7 @@ def build_job(
     offline: bool = False,
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
 ) -> Job:
-    """Resolve and check everything a run is told; see ``evaluate``.
+    """Resolve and check the settings of a run; see ``evaluate``.
 
     Raises:
         InputError: Something given cannot be used.
@@ -164,7 +164,7 @@ def build_plan(
         if repetitions is None and target.repetitions > 1:
             times = dataset.repetitions or target.repetitions
         target.check(dataset, times)
-    return Plan(dataset, target, metrics, times, _thresholds(thresholds, metrics), concurrency)
+    return Plan(dataset, target, metrics, times, _resolve_thresholds(thresholds, metrics), concurrency)
 
 
 def metric_spellings(metrics: Sequence[Metric]) -> dict[str, str]:
@@ -202,7 +202,7 @@ def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Agg
     return group_aggregator(lambda own: aggregator_of(given, metrics=own), group, spelt)
 
 
-def _thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+def _resolve_thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
     names = metric_spellings(metrics)
     issues = []
     resolved = {}

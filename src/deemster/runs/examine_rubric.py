@@ -1,4 +1,4 @@
-"""Examining a rubric by a judge: its criteria are graded like submissions, by a rubric of our own."""
+"""Examines a rubric with judges: they grade its criteria by a built-in meta-rubric."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RubricExamination(NamedTuple):
     Attributes:
         issues: What is not as the meta-rubric wants it, in the order of the criteria.
         asked: How many questions there were.
-        failed: How many of them nobody answered.
-        cost_usd: What the answers cost; None where nobody knows.
+        failed: How many of them have no answer.
+        cost_usd: What the answers cost; None where it is unknown.
         halted: Why not everything was asked; None where everything was.
     """
 

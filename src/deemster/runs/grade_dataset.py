@@ -50,20 +50,20 @@ def grade(
         dataset: The items and their rubric, or the path of their file.
         grader: Who judges, and how.
         models: Models by role, as the judges name them: a client, or a map as in a suite's `models` section.
-        cache: A file in which the models' answers are kept, and looked up first.
-        budget_usd: US dollars that the models must not cost more than; what is not asked then is `not_run`.
-        budget_tokens: Tokens that the models must not use more of.
+        cache: A file that keeps the models' answers; they are looked up there first.
+        budget_usd: The most that the models may cost, in US dollars; what is not asked then is `not_run`.
+        budget_tokens: The most tokens that the models may use.
         offline: Whether nothing may be asked over the network.
-        store: Where the graded items are kept: a file, or `postgresql://...`; they end with the program unless given.
-        resume: The stored grading to go on with: its id, or True for the last unfinished one of this dataset, or its
+        store: Where the graded items are stored: a file, or `postgresql://...`; not stored unless given.
+        resume: The stored grading to resume: its id, or True for the last unfinished one of this dataset, or its
             last. Votes that failed are asked for again.
-        allow_changed: Whether to go on although something changed since; the grading is then `mixed`.
+        allow_changed: Whether to resume although something changed; the grading is then `mixed`.
         progress: Told how far the grading is; `unscored` counts votes that failed.
         clock: The time; the machine's own unless given.
 
     Raises:
         InputError: Something given cannot be used.
-        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
     access = build_model_access(
         models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
@@ -91,7 +91,7 @@ async def grade_async(
 
     Raises:
         InputError: Something given cannot be used.
-        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
     warn = warner(inspect.currentframe())
     access = build_model_access(options.pop("models", None), **options)
@@ -139,12 +139,12 @@ async def run_grading(
         progress: Told how far the grading is.
         clock: The time; the machine's own unless given.
         stop: Asks the grading to stop; what was not asked is then `not_run`.
-        storage: How it is stored; None where it ends with the program.
+        storage: Where it is stored, and what it resumes; None where it is not stored.
         name: What the dataset is called in the store; by its own name, or that of its file, unless given.
 
     Raises:
         InputError: Something given cannot be used.
-        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {show_value(grader)[:60]}.")
@@ -176,8 +176,8 @@ async def _graded(
     async with open_gateway(
         access, clock=clock, seed=work.seed, stop=stop, warn=warn, run=token, spent=spent
     ) as gateway:
-        await work.done(gateway)
-    grading = work.grading()
+        await work.grade_all(gateway)
+    grading = work.build_grading()
     if grading.halted is not None:
         missing = sum(judge.not_run for judge in grading.judges)
         warn(f"{plural(missing, 'vote')} of {work.votes:,} were not asked for: {grading.halted}")

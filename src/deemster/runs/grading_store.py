@@ -88,7 +88,7 @@ class GradingWriter:
             try:
                 entry = _DECODER.decode(body)
             except (msgspec.ValidationError, msgspec.DecodeError):
-                tell(f"{store.where}: What is kept at position {position} is no graded item.")
+                tell(f"{store.where}: What is stored at position {position} is no graded item.")
                 continue
             if position >= len(dataset) or entry.fingerprint != dataset.grading_fingerprint(dataset.items[position]):
                 continue
@@ -141,7 +141,7 @@ def carry_over_calls(before: ItemGrading, after: ItemGrading) -> ItemGrading:
     """An item graded again, whose votes also count what those used in whose place they are.
 
     Args:
-        before: What was kept.
+        before: The stored item.
         after: What became of it.
     """
     lost = {(each.criterion, vote.judge, vote.repeat): vote for each in before.criteria for vote in each.votes}
@@ -174,7 +174,7 @@ def open_grading_writer(
         clock: The time.
 
     Raises:
-        StoreError: The store fails, or the grading that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
         ConfigurationError: The grading that is to be resumed is another one; every difference is listed.
     """
     started = clock.now()

@@ -1,4 +1,4 @@
-"""User code, found by its import path."""
+"""Imports user code by its import path, such as `app.scoring:Tone`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def import_object(path: str, *, called: str, search: str | PathLike[str] | None 
     module, colon, names = path.partition(":")
     if not colon or not module or not names:
         raise ConfigurationError(f"{called} is an import path such as `app:answer`, not `{path}`.")
-    with UserCodeGuard() as caught, _searched(search, module):
+    with UserCodeGuard() as caught, _search_first(search, module):
         found = importlib.import_module(module)
     if caught.error is not None:
         raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error
@@ -41,8 +41,8 @@ def import_object(path: str, *, called: str, search: str | PathLike[str] | None 
 
 
 @contextmanager
-def _searched(directory: str | PathLike[str] | None, module: str) -> Iterator[None]:
-    """Look modules up in a directory first; one of the same name from elsewhere does not stand in for it."""
+def _search_first(directory: str | PathLike[str] | None, module: str) -> Iterator[None]:
+    """Look modules up in a directory first; a loaded module of the same name from elsewhere is dropped."""
     if directory is None:
         yield
         return

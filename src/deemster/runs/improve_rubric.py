@@ -1,12 +1,13 @@
-"""Rewording the criteria that judges and people disagree about, where held-out agreement speaks for it.
+"""Improves a rubric: rewords criteria, and accepts a wording where held-out agreement with people rises.
 
-The labelled items are divided. The criteria with the worst agreement on the first part go to a model, with submissions
-of that part about which judges and people disagree; what it proposes is graded on both parts. A wording is accepted
-where agreement on the second part rises by more than noise: p of a one-sided sign-flip test of the paired differences
-is at most alpha / (tests - accepted), with criteria x rounds tests. That is Holm's correction, taken test by test. It
-holds though the tests come one after the other on the same items: an accepted criterion is not tried again, and
-neither writer nor judges are told of the second part, so the n-th proposal for a criterion is the same whatever was
-decided before, and the tests are a family that was fixed before the first of them.
+The labelled items are split into a training part and a held-out part. A model, the writer, sees the criteria with the
+worst agreement on the training part, and submissions of that part on which judges and people disagree. The judges grade
+both parts by each wording that the writer proposes. A wording is accepted where agreement on the held-out part rises by
+more than noise: p of a one-sided sign-flip test of the paired differences is at most alpha / (tests - accepted), with
+criteria x rounds tests. That is Holm's correction, applied test by test. It holds although the tests come one after the
+other on the same items: an accepted criterion is not tried again, and neither the writer nor the judges learn anything
+about the held-out part. So the n-th proposal for a criterion does not depend on earlier decisions, and the family of
+tests is fixed before the first of them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def improve_rubric(
     resume: bool = False,
     **options: Any,
 ) -> Improvement:
-    """Reword the criteria that judges and people agree least about, and keep what held-out agreement speaks for.
+    """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
 
     Name, weight, options, labels, values and scale stay as they are.
 
@@ -81,8 +82,8 @@ def improve_rubric(
         cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
         alpha: The chance that any wording is accepted though it is no better.
         seed: What everything random derives from.
-        progress_file: Where what models said is kept, so that work that stopped can go on.
-        resume: Whether to go on from that file.
+        progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
+        resume: Whether to resume from that file.
         options: How models may be asked: `cache`, `budget_usd`, `budget_tokens` and `offline`, as ``grade`` has them.
 
     Raises:
@@ -118,8 +119,8 @@ async def run_improvement(
         dataset: Items with people's labels.
         settings: How.
         access: How models may be asked.
-        path: Where what models said is kept.
-        resume: Whether to go on from that file.
+        path: The progress file.
+        resume: Whether to resume from that file.
         progress: Told how far the grading under way is.
         clock: The time; the machine's own unless given.
 
@@ -128,15 +129,17 @@ async def run_improvement(
     """
     if issues := list(settings.issues()):
         raise ConfigurationError(issues)
-    halves = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
+    train, held_out = split_train_test(
+        rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed
+    )
     access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, access)
-    with ImprovementLog(path, identity=identity, resume=resume) as trail:
-        clock, spent = clock or clock_from_environment(), trail.spent
-        async with open_gateway(access, clock=clock, seed=settings.seed, run=trail.token, spent=spent) as gateway:
-            parts = dict(zip((TRAIN, HELD_OUT), halves, strict=True))
-            hearing = ImprovementJudging(rubric, parts, settings, gateway=gateway, trail=trail, progress=progress)
-            return await RubricImprovement(hearing).done()
+    with ImprovementLog(path, identity=identity, resume=resume) as log:
+        clock, spent = clock or clock_from_environment(), log.spent
+        async with open_gateway(access, clock=clock, seed=settings.seed, run=log.token, spent=spent) as gateway:
+            parts = {TRAIN: train, HELD_OUT: held_out}
+            judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, log=log, progress=progress)
+            return await RubricImprovement(judging).done()
 
 
 class WriterRole(NamedTuple):
@@ -158,7 +161,7 @@ class WriterRole(NamedTuple):
 def _identity(
     rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, access: ModelAccess
 ) -> dict[str, Any]:
-    """All that what models say, and what is asked of them, hangs on."""
+    """The identity of an improvement: everything that its questions and answers depend on."""
     used = dict.fromkeys((*settings.grader.roles, settings.writer))
     models = {role: {"model": access.roles[role].model, "identity": access.roles[role].identity} for role in used}
     plain = {key: value for key, value in settings._asdict().items() if key != "grader"}
@@ -173,7 +176,7 @@ def _identity(
 
 
 def _reasons(dataset: RubricDataset) -> str:
-    """A digest of what people said of their labels, which the writer sees and no fingerprint holds."""
+    """A digest of the reasons that people gave for their labels; the writer sees them, and no fingerprint has them."""
     return digest(sorted([str(item.id), *(item.ground_truth_reasons or ())] for item in dataset.items))
 
 
@@ -181,17 +184,17 @@ class RubricImprovement:
     """One rubric being improved.
 
     Args:
-        hearing: Asks judges and the writer.
+        judging: Asks judges and the writer.
     """
 
-    def __init__(self, hearing: ImprovementJudging) -> None:
-        self._hearing, self._rubric, self._settings = hearing, hearing.rubric, hearing.settings
+    def __init__(self, judging: ImprovementJudging) -> None:
+        self._judging, self._rubric, self._settings = judging, judging.rubric, judging.settings
         self._targets: list[TargetCriterion] = []
         self._tries: list[WordingTrial] = []
         self._wordings: dict[str, str] = {}
 
     async def done(self) -> Improvement:
-        """Everything that can be done now."""
+        """Improve the rubric as far as the models answer."""
         complete = True
         try:
             stopped = await self._improved()
@@ -204,11 +207,11 @@ class RubricImprovement:
             tries=tuple(self._tries),
             alpha=self._settings.alpha,
             family=self._family,
-            train_items=len(self._hearing.halves[TRAIN].cases),
-            held_out_items=len(self._hearing.halves[HELD_OUT].cases),
+            train_items=len(self._judging.parts[TRAIN].cases),
+            held_out_items=len(self._judging.parts[HELD_OUT].cases),
             stopped=stopped,
             complete=complete,
-            usage=self._hearing.usage,
+            usage=self._judging.usage,
         )
 
     @property
@@ -237,15 +240,15 @@ class RubricImprovement:
         """The criteria that judges and people agree least about on the training part, worst first."""
         ranked = []
         for place, criterion in enumerate(self._rubric.criteria):
-            if criterion.check is None and any(truth != MISSING for truth in self._hearing.truths(place, TRAIN)):
-                scores = [each for each in await self._hearing.agreements(criterion, TRAIN) if each is not None]
+            if criterion.check is None and any(truth != MISSING for truth in self._judging.truths(place, TRAIN)):
+                scores = [each for each in await self._judging.agreements(criterion, TRAIN) if each is not None]
                 if scores and min(scores) < 1:
                     ranked.append((sum(scores) / len(scores), place))
         return [self._rubric.criteria[place] for _, place in sorted(ranked)[: self._settings.criteria]]
 
     async def _target(self, criterion: Criterion) -> TargetCriterion:
-        train = [each for each in await self._hearing.agreements(criterion, TRAIN) if each is not None]
-        held = await self._hearing.agreements(criterion, HELD_OUT)
+        train = [each for each in await self._judging.agreements(criterion, TRAIN) if each is not None]
+        held = await self._judging.agreements(criterion, HELD_OUT)
         seen = [each for each in held if each is not None]
         return TargetCriterion(
             criterion=criterion.name,
@@ -255,7 +258,7 @@ class RubricImprovement:
             train_disagreements=sum(each < 1 for each in train),
             held_out_n=len(seen),
             held_out_agreement=sum(seen) / len(seen) if seen else None,
-            least_p=lowest_p_value(held, clusters=self._hearing.halves[HELD_OUT].clusters, seed=self._settings.seed),
+            least_p=lowest_p_value(held, clusters=self._judging.parts[HELD_OUT].clusters, seed=self._settings.seed),
         )
 
     async def _try(self, target: TargetCriterion, number: int) -> None:
@@ -270,7 +273,7 @@ class RubricImprovement:
         # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
         past = [each for each in self._tries if each.criterion == old.name and each.decision != "out of reach"]
         tried = [each.requirement for each in past if each.requirement is not None]
-        reply = await self._hearing.proposed(old, len(past) + 1, tried=tried)
+        reply = await self._judging.proposed(old, len(past) + 1, tried=tried)
         if reply.requirement is None:
             self._tries.append(WordingTrial(decision="refused", message=reply.message, **facts))
             return
@@ -290,11 +293,11 @@ class RubricImprovement:
         self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
-        half = self._hearing.halves[part]
-        labelled = sum(truth != MISSING for truth in self._hearing.truths(self._rubric.names.index(old.name), part))
+        half = self._judging.parts[part]
+        labelled = sum(truth != MISSING for truth in self._judging.truths(self._rubric.names.index(old.name), part))
         return compare_agreement(
-            await self._hearing.agreements(old, part),
-            await self._hearing.agreements(new, part),
+            await self._judging.agreements(old, part),
+            await self._judging.agreements(new, part),
             labelled=labelled,
             clusters=half.clusters,
             seed=self._settings.seed,
@@ -302,7 +305,7 @@ class RubricImprovement:
 
 
 def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
-    """A rubric with other words for some criteria, and everything else as it was.
+    """A rubric with new requirements for some criteria; everything else stays.
 
     Args:
         rubric: The rubric.
@@ -338,7 +341,7 @@ class Forecast(NamedTuple):
 async def forecast(
     rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, *, access: ModelAccess
 ) -> Forecast:
-    """What improving a rubric would ask; nobody is asked.
+    """Count what improving a rubric would ask of models, without asking them.
 
     Args:
         rubric: What would be improved.

@@ -1,4 +1,4 @@
-"""What models say while a rubric is improved: the verdicts by each wording, and the wordings proposed."""
+"""Asks the models while a rubric is improved: judges for verdicts, the writer for wordings."""
 
 from __future__ import annotations
 
@@ -85,35 +85,35 @@ class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: 
 
 
 class ImprovementJudging:
-    """Asks judges and the writer, each question once.
+    """Asks judges and the writer, each question once, and logs what they say.
 
     Args:
         rubric: What is improved.
-        halves: The two parts of the items.
+        parts: The two parts of the items.
         settings: How it is improved.
         gateway: Answers what is asked.
-        trail: Where what was said is kept.
+        log: Keeps what was said.
         progress: Told how far the grading under way is.
     """
 
     def __init__(
         self,
         rubric: Rubric,
-        halves: Mapping[str, DatasetPart],
+        parts: Mapping[str, DatasetPart],
         settings: ImprovementSettings,
         *,
         gateway: Gateway,
-        trail: ImprovementLog,
+        log: ImprovementLog,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.rubric, self.halves, self.settings = rubric, halves, settings
-        self._gateway, self._trail, self._progress = gateway, trail, progress
+        self.rubric, self.parts, self.settings = rubric, parts, settings
+        self._gateway, self._log, self._progress = gateway, log, progress
         self._payments = CallPayments()
 
     @property
     def usage(self) -> Usage | None:
         """What everything took, earlier parts of the work included."""
-        return sum_usage(self._trail.usages)
+        return sum_usage(self._log.usages)
 
     def truths(self, place: int, part: str) -> list[int]:
         """The labels of one criterion on a part.
@@ -122,10 +122,10 @@ class ImprovementJudging:
             place: The criterion's place in the rubric.
             part: `train` or `held_out`.
         """
-        return [codes[place] for codes in self.halves[part].truths]
+        return [codes[place] for codes in self.parts[part].truths]
 
     async def agreements(self, criterion: Criterion, part: str) -> list[float | None]:
-        """How far judges and people agree on each item of a part by a wording; None where either says nothing.
+        """How far judges and people agree on each item of a part by a wording; None where one of them gives no verdict.
 
         Args:
             criterion: The criterion with that wording.
@@ -147,10 +147,10 @@ class ImprovementJudging:
         Raises:
             Stopped: Models cannot be asked any further.
         """
-        known = self._trail.verdicts(criterion.name, criterion.requirement, part)
+        known = self._log.verdicts(criterion.name, criterion.requirement, part)
         if known is not None:
             return known
-        half, truths = self.halves[part], self.truths(self.rubric.names.index(criterion.name), part)
+        half, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
         alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
         # Items without a label for this criterion decide nothing, and are not asked about.
         places = [place for place, truth in enumerate(truths) if truth != MISSING]
@@ -163,7 +163,7 @@ class ImprovementJudging:
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
             raise ImprovementStopped(f"the judges failed on {len(lost):,} of {plural(len(places), 'item')}: {why}")
-        usages = self._usages(reply for _, heard in graded for reply in heard)
+        usages = self._usages(reply for _, replies in graded for reply in replies)
         fact = LoggedVerdicts(
             criterion=criterion.name,
             requirement=criterion.requirement,
@@ -173,13 +173,13 @@ class ImprovementJudging:
             usage=sum_usage(usages),
             tokens=_tokens(usages),
         )
-        self._trail.keep(fact)
+        self._log.keep(fact)
         return fact
 
-    def _usages(self, heard: Iterable[Said]) -> list[Usage]:
+    def _usages(self, replies: Iterable[Said]) -> list[Usage]:
         """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
         found: list[Usage] = []
-        for reply in heard:
+        for reply in replies:
             for call in reply_calls([reply]):
                 usage = call.usage if self._payments.pay(call.id) else reply.usage
                 found += [] if usage is None else [usage]
@@ -190,9 +190,9 @@ class ImprovementJudging:
         done = count(1)
 
         async def grade(place: int) -> None:
-            heard: list[Said] = []
-            item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, heard)
-            found[place] = (item, heard)
+            replies: list[Said] = []
+            item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, replies)
+            found[place] = (item, replies)
             self._tell(next(done), len(cases))
 
         async with worker_pool(Stop()) as pool:
@@ -221,7 +221,7 @@ class ImprovementJudging:
         Raises:
             Stopped: The writer cannot be asked.
         """
-        known = self._trail.reply(criterion.name, number)
+        known = self._log.reply(criterion.name, number)
         if known is not None:
             return known
         script = ask_rewording(
@@ -229,27 +229,27 @@ class ImprovementJudging:
             await self._exemplars(criterion, number),
             role=self.settings.writer,
             guidelines=self.rubric.guidelines,
-            task=self.halves[TRAIN].task,
+            task=self.parts[TRAIN].task,
             tried=tried,
             seed=self.settings.seed,
         )
-        heard: list[Said] = []
+        replies: list[Said] = []
         facts: dict[str, Any] = {"criterion": criterion.name, "number": number}
         try:
-            told = await script_result(script, self._gateway.answers, heard)
+            told = await script_result(script, self._gateway.answers, replies)
             facts |= told.value._asdict()
         except NoAnswerError as error:
             if error.cause != "unreadable":
                 raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
             facts["message"] = error.message
-        usages = self._usages(heard)
+        usages = self._usages(replies)
         reply = LoggedProposal(**facts, usage=sum_usage(usages), tokens=_tokens(usages))
-        self._trail.keep(reply)
+        self._log.keep(reply)
         return reply
 
     async def _exemplars(self, criterion: Criterion, number: int) -> list[Disagreement]:
         """Disagreements of the training part, others for each proposal as long as there are."""
-        half, verdicts = self.halves[TRAIN], await self.verdicts(criterion, TRAIN)
+        half, verdicts = self.parts[TRAIN], await self.verdicts(criterion, TRAIN)
         place = self.rubric.names.index(criterion.name)
         truths, scores = self.truths(place, TRAIN), await self.agreements(criterion, TRAIN)
         wrong = [at for at, score in enumerate(scores) if score is not None and score < 1]

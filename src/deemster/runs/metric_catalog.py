@@ -1,4 +1,4 @@
-"""The catalog: names to metrics, by a literal table, entry points, import paths and ready-made groups."""
+"""The catalog of metrics: from names, specs, import paths, plug-ins and groups to metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = frozenset({"name", "threshold"})
 
 
 class AdjustedMetric:
-    """A metric with the options that every metric takes, whether or not its author thought of them.
+    """A custom metric with the options `name` and `threshold`, which every metric takes.
 
     Args:
         metric: The metric itself.
@@ -50,7 +50,7 @@ class AdjustedMetric:
         self.threshold = getattr(metric, "threshold", None) if threshold is None else float(threshold)
 
     def __getattr__(self, name: str) -> Any:
-        # Batches go pair by pair, so that every mark gets its pass mark.
+        # Without `score_many` the engine scores pair by pair, and every mark gets its pass mark.
         if name in ("metric", "score_many"):
             raise AttributeError(name)
         return getattr(self.metric, name)
@@ -117,7 +117,7 @@ def parse_metric(text: str, *, search: str | PathLike[str] | None = None) -> Met
         ConfigurationError: Nothing is called that, or an option is unknown, missing or out of range.
     """
     name, options = parse_spec(text)
-    return _made(name, options, search=search)
+    return _make_metric(name, options, search=search)
 
 
 def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
@@ -138,7 +138,7 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
             raise ConfigurationError(f"A metric with options is a map of one name to them, not of {len(entry)}.{hint}")
         ((name, options),) = entry.items()
         return _with_options(name, options, search=search)
-    return _checked(entry, f"`{show_value(entry)}`")
+    return _check_metric(entry, f"`{show_value(entry)}`")
 
 
 def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
@@ -172,14 +172,14 @@ def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = 
 
 
 def spec(metric: Metric) -> str:
-    """How a metric is written: the canonical spec of ours, `module:name` of a custom one."""
-    if _is_ours(metric):
+    """How a metric is written: the canonical spec of a built-in metric, `module:name` of a custom one."""
+    if _is_built_in(metric):
         return str(metric)
     if isinstance(metric, AdjustedMetric):
         return spec(metric.metric) + format_options(metric.options)
     named: Any = metric if hasattr(metric, "__wrapped__") else type(metric)
     if not hasattr(named, "__qualname__"):
-        # What wraps a callable object, such as a `partial`, has no name of its own in the code.
+        # A wrapped callable object, such as a `partial`, has no name in the code.
         return f"{named.__module__}:{metric.name}"
     return f"{named.__module__}:{named.__qualname__}"
 
@@ -190,13 +190,13 @@ def identity(metric: Metric) -> str:
     >>> identity(parse_metric("json-valid"))
     'json-valid v1'
     """
-    named = metric.essence if _is_ours(metric) and hasattr(metric, "essence") else spec(metric)
+    named = metric.essence if _is_built_in(metric) and hasattr(metric, "essence") else spec(metric)
     return f"{named} v{getattr(metric, 'version', '1')}"
 
 
 def family(metric: Metric) -> str:
     """The family of a metric; `custom` where it is not ours."""
-    return str(getattr(metric, "family", "custom")) if _is_ours(metric) else "custom"
+    return str(getattr(metric, "family", "custom")) if _is_built_in(metric) else "custom"
 
 
 def quotes(metric: Metric) -> frozenset[str] | None:
@@ -231,7 +231,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
 
 
 def _pass_mark(value: Any) -> float | None:
-    """A pass mark as it is kept; user code may have anything for one, and each mark says then what is wrong with it."""
+    """A pass mark as a number; user code may give anything, and then every mark says what is wrong."""
     return float(value) if isinstance(value, Real) and math.isfinite(value) else None
 
 
@@ -254,7 +254,7 @@ def describe(name: str) -> CatalogEntry:
 
 
 def _entry(alias: str) -> CatalogEntry:
-    metric = _class(PRESETS.get(alias, alias))
+    metric = _metric_class(PRESETS.get(alias, alias))
     annotations = {
         name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
     }
@@ -303,12 +303,12 @@ def _default(field: Any) -> Any:
     return None if field.default is msgspec.NODEFAULT else field.default
 
 
-def _class(alias: str) -> type[BuiltinScorer]:
+def _metric_class(alias: str) -> type[BuiltinScorer]:
     module, _, name = PLACES[alias].partition(":")
     return cast("type[BuiltinScorer]", getattr(importlib.import_module(f"deemster.{module}"), name))
 
 
-def _is_ours(metric: Any) -> bool:
+def _is_built_in(metric: Any) -> bool:
     return isinstance(metric, BuiltinScorer) and type(metric).__module__.startswith(_ROOMS)
 
 
@@ -324,31 +324,31 @@ def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None
         if key in given:
             raise ConfigurationError(f"`{key}` of `{name}` is given twice.")
         given[key] = value
-    return _made(head, given, search=search)
+    return _make_metric(head, given, search=search)
 
 
-def _made(name: str, options: dict[str, Any], *, search: str | PathLike[str] | None) -> Metric:
+def _make_metric(name: str, options: dict[str, Any], *, search: str | PathLike[str] | None) -> Metric:
     plugins = _plugins()
     alias = SHORT.get(name, name)
     if alias in PLACES:
-        placed = getattr(_class(alias), "placed", None)
-        return cast("Metric", _ours(alias, name, options if placed is None else placed(options, search)))
+        placed = getattr(_metric_class(alias), "placed", None)
+        return cast("Metric", _make_built_in(alias, name, options if placed is None else placed(options, search)))
     if alias in PRESETS:
         if options.get("preset", alias) != alias:
             raise ConfigurationError(
                 f"`{name}` is a preset itself and takes no other, such as {show_value(options['preset'])}."
             )
-        return cast("Metric", _ours(PRESETS[alias], name, {"preset": alias, **options}))
+        return cast("Metric", _make_built_in(PRESETS[alias], name, {"preset": alias, **options}))
     if name in plugins:
         plugin = plugins[name]
-        return _custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
+        return _make_custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
     if ":" in name:
-        return _custom(import_object(name, called="The metric", search=search), f"`{name}`", options)
+        return _make_custom(import_object(name, called="The metric", search=search), f"`{name}`", options)
     raise _unknown(name, plugins)
 
 
-def _ours(alias: str, name: str, options: dict[str, Any]) -> BuiltinScorer:
-    metric = _class(alias)
+def _make_built_in(alias: str, name: str, options: dict[str, Any]) -> BuiltinScorer:
+    metric = _metric_class(alias)
     known = metric.__struct_fields__
     issues = []
     for option in options:
@@ -369,32 +369,32 @@ def _ours(alias: str, name: str, options: dict[str, Any]) -> BuiltinScorer:
     return metric(**{option: value for option, value in options.items() if option != "name" or value is not None})
 
 
-def _custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
+def _make_custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
     general = {key: options[key] for key in options if key in OPTIONS}
     own = {key: options[key] for key in options if key not in OPTIONS}
     if not isinstance(found, type):
         if own:
             raise ConfigurationError(f"{called} is an instance already and takes no option {list_names(own)}.")
-        metric = _checked(found, called)
+        metric = _check_metric(found, called)
         return AdjustedMetric(metric, general) if general else metric
-    if _takes(found, options):
+    if _accepts(found, options):
         own, general = options, {}
     with UserCodeGuard() as caught:
-        metric = _checked(found(**own), called)
+        metric = _check_metric(found(**own), called)
         return AdjustedMetric(metric, general) if general else metric
     if isinstance(caught.error, ConfigurationError):
         raise caught.error
     raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
 
 
-def _takes(kind: type, options: dict[str, Any]) -> bool:
+def _accepts(kind: type, options: dict[str, Any]) -> bool:
     """Whether a class can be called with all of the options, `name` and `threshold` among them."""
     with UserCodeGuard() as caught:
         inspect.signature(kind).bind(**options)
     return caught.error is None
 
 
-def _checked(metric: Any, called: str) -> Metric:
+def _check_metric(metric: Any, called: str) -> Metric:
     if isinstance(metric, type):
         raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
     name = getattr(metric, "name", None)
@@ -429,7 +429,7 @@ def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError
 
 
 def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list[Any], Any]:
-    """The metrics beside a group and its own, and its aggregator.
+    """The given metrics followed by those of a group, and the aggregator of the group.
 
     Args:
         name: The group's name.
@@ -442,7 +442,7 @@ def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list
     found = metric_group(name)
     if aggregator is not None:
         raise ConfigurationError(f"The group `{name}` has an aggregator of its own; leave `aggregator` out.")
-    # Last, so that the places of the others in their file stay what they are.
+    # Last, so that the given metrics keep their places in the file.
     return [*metrics, *found.metrics], found.aggregator
 
 

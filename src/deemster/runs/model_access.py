@@ -1,4 +1,4 @@
-"""The models of a run: who answers its scripts, what may be spent, what is remembered."""
+"""The models a run may ask: roles, cache, budget, and the gateway that answers its scripts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def build_model_access(
     budget_tokens: int | None = None,
     offline: bool = False,
 ) -> ModelAccess:
-    """How a run may ask models, from what a program hands over.
+    """Build the model access of a run from the arguments of a program.
 
     Args:
         models: By role: a client, a ``Role``, or a map as in a suite's `models` section.
@@ -88,7 +88,7 @@ def build_model_access(
 
 
 def budget_issues(usd: Any, tokens: Any) -> list[Issue]:
-    """What is wrong with the limits of what may be spent."""
+    """The issues of a budget."""
     issues = []
     if usd is not None and not _is_amount(usd):
         issues.append(Issue(f"A budget in USD is a number of at least 0, not {usd!r}."))
@@ -104,10 +104,10 @@ def _is_amount(usd: Any) -> bool:
 
 
 def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelAccess:
-    """The same, with the embedding model that comes with the installation where one is asked for and none is given.
+    """Add the built-in embedding model where a metric asks for one and none is given, and check all other roles.
 
     Raises:
-        ConfigurationError: A metric asks a model that nobody named.
+        ConfigurationError: A metric asks a model role that is not given.
     """
     roles = dict(access.roles)
     issues = []
@@ -154,7 +154,7 @@ async def open_gateway(
     budget = None
     if access.budget_usd is not None or access.budget_tokens is not None:
         budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=UsageBound(spent.tokens, spent.usd))
-    # Whoever only counts leaves no file behind.
+    # A dry run leaves no file behind.
     keeps = access.cache is not None and (not dry_run or access.cache.exists())
     cache = Cache(access.cache) if keeps and access.cache is not None else None
     try:
@@ -187,7 +187,7 @@ async def open_gateway(
 async def rehearse(plan: Plan, gateway: Gateway) -> None:
     """Send every script of a run to a gateway that only counts, without calling the target.
 
-    Where there are no saved outputs, the expected output stands in for what the target would say.
+    Where there are no saved outputs, the expected output is used in place of the target's answer.
     """
     for repetition in range(plan.repetitions):
         ask = ask_in_repetition(gateway.answers, repetition)

@@ -1,4 +1,4 @@
-"""Recorded traffic over time: from a store's recordings to pass rates and a test of drift."""
+"""Monitors recorded traffic: pass rates over time, and a test of drift."""
 
 from __future__ import annotations
 

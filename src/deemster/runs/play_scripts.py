@@ -1,4 +1,4 @@
-"""Playing scripts: what a judge asks goes to the models, and what they reply goes back to it."""
+"""Plays scripts: sends a judge's requests to the models, and the replies back to the judge."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from deemster.runs._score_batch import user_mark
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
 # More than any metric asks of one output.
 SAMPLES = 1_000
-# More than any script needs: one that goes on asking would never let its run end.
+# More than any script needs; a script that never stops asking would never let its run end.
 ROUNDS = 1_000
 
 
 def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
-    """What answers the requests of one repetition: the same question is another one in each.
+    """A way to ask in which every repetition of a question counts as a new question.
 
-    So a judge that is asked about the same output again answers anew, and its noise is seen. What is asked `once` stays
-    the same question: all repetitions have one judge.
+    So a judge answers anew in every repetition, and its noise shows. A request marked `once` stays the same question.
     """
     if repetition == 0:
         return ask
@@ -44,17 +43,17 @@ def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
 
 
 def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
-    """What answers the requests of a mark that could not be made because a reply could not be read.
+    """A way to ask again for a mark whose replies could not be read.
 
-    The questions are put as ones that were not put before, so that no cache gives the same replies again.
+    Every question counts as a new one, so that no cache gives the unreadable replies again.
 
     Args:
         ask: Answers one round of requests.
-        earlier: The mark as it was; None, or another one, where the same questions will do.
+        earlier: The mark as it was; None or another kind of mark leaves the questions as they are.
     """
     if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
         return ask
-    # A mark keeps the calls of all attempts, so the number grows with each.
+    # A mark has the calls of all attempts, so the number grows with each attempt.
     tries = len(earlier.calls) + 2
 
     async def put_anew(requests: Sequence[Request]) -> Sequence[Reply]:
@@ -69,7 +68,7 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
 
 
 async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
-    """The mark a script ends with, and the calls it stands on.
+    """Play the script of a scorer; its mark, with the calls behind it.
 
     Args:
         metric: A scorer.
@@ -77,17 +76,17 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
         output: What it said.
         ask: Answers one round of requests.
     """
-    heard: list[Reply] = []
+    replies: list[Reply] = []
     with UserCodeGuard() as caught:
-        mark = user_mark(metric, await script_result(metric.script(sample, output), ask, heard))
-        return _with_calls(mark, heard)
-    return _with_calls(Unscored("metric_failed", caught.message), heard)
+        mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
+        return _with_calls(mark, replies)
+    return _with_calls(Unscored("metric_failed", caught.message), replies)
 
 
 async def play_batch_script(
     metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask
 ) -> list[Mark]:
-    """The marks one script ends with for a batch; what it used is divided equally among them.
+    """Play one script for a batch; its marks, each with an equal share of what the script used.
 
     Args:
         metric: A scorer that has ``script_many``.
@@ -95,24 +94,24 @@ async def play_batch_script(
         outputs: What it said to each.
         ask: Answers one round of requests.
     """
-    heard: list[Reply] = []
+    replies: list[Reply] = []
     with UserCodeGuard() as caught:
         marks = [
-            user_mark(metric, mark) for mark in await script_result(metric.script_many(samples, outputs), ask, heard)
+            user_mark(metric, mark) for mark in await script_result(metric.script_many(samples, outputs), ask, replies)
         ]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
-        return [_with_usage(mark, share) for mark, share in zip(marks, _shares(heard, len(marks)), strict=True)]
-    return [Unscored("metric_failed", caught.message, share) for share in _shares(heard, len(samples))]
+        return [_with_usage(mark, share) for mark, share in zip(marks, _divide_usage(replies, len(marks)), strict=True)]
+    return [Unscored("metric_failed", caught.message, share) for share in _divide_usage(replies, len(samples))]
 
 
-async def script_result(script: Any, ask: Ask, heard: list[Reply]) -> Any:
-    """What a script returns in the end.
+async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
+    """Play a script to its end; what it returns.
 
     Args:
         script: The generator.
         ask: Answers one round of requests.
-        heard: Gets every reply that the script was sent.
+        replies: Gets every reply that the script was sent.
 
     Raises:
         TypeError: It is no script, or yields what is no list of requests.
@@ -125,9 +124,9 @@ async def script_result(script: Any, ask: Ask, heard: list[Reply]) -> Any:
     try:
         requests = next(script)
         for _ in range(ROUNDS):
-            replies = await ask(_checked(requests))
-            heard += replies
-            requests = script.send(replies)
+            answered = await ask(_check_requests(requests))
+            replies += answered
+            requests = script.send(answered)
     except StopIteration as stop:
         ended = True
         return stop.value
@@ -137,8 +136,8 @@ async def script_result(script: Any, ask: Ask, heard: list[Reply]) -> Any:
     raise RuntimeError(f"The script went on asking after {ROUNDS} rounds.")
 
 
-def _checked(requests: Any) -> Sequence[Request]:
-    """One round of requests; whatever else a script yields reaches no model.
+def _check_requests(requests: Any) -> Sequence[Request]:
+    """Check one round of requests: only requests reach a model.
 
     Raises:
         TypeError: It is none.
@@ -152,7 +151,7 @@ def _checked(requests: Any) -> Sequence[Request]:
 
 
 def _close(script: Any) -> None:
-    """End a script; what it raises then must not stand in for a cancellation that ends it."""
+    """Close a script; an error that it raises then must not replace the cancellation that closes it."""
     with UserCodeGuard():
         script.close()
 
@@ -161,12 +160,12 @@ def _with_usage(mark: Mark, usage: Usage | None) -> Mark:
     return mark if usage is None or mark.usage is not None else msgspec.structs.replace(mark, usage=usage)
 
 
-def _shares(heard: Sequence[Reply], parts: int) -> list[Usage | None]:
-    return divide_usage(sum_usage(reply.usage for reply in heard if reply.usage is not None), parts)
+def _divide_usage(replies: Sequence[Reply], parts: int) -> list[Usage | None]:
+    return divide_usage(sum_usage(reply.usage for reply in replies if reply.usage is not None), parts)
 
 
-def _with_calls(mark: Mark, heard: Sequence[Reply]) -> Mark:
-    """A mark with the calls it stands on, and what it used if it is the first that stands on them."""
+def _with_calls(mark: Mark, replies: Sequence[Reply]) -> Mark:
+    """A mark with the calls behind it, and what they used."""
     if mark.usage is not None:
         return mark
-    return with_calls(mark, list(reply_calls(heard)))
+    return with_calls(mark, list(reply_calls(replies)))

@@ -1,4 +1,4 @@
-"""How far a run is, and what its models have used."""
+"""The progress of a run: how far it is, and what its models have used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Counter:
 
     Args:
         total: All executions of the run.
-        progress: Told how far it is; None where nobody wants to know.
+        progress: Told how far it is; None for no progress.
         done: Executions that were finished before it was resumed.
         unscored: Their marks that are no score.
 
@@ -93,11 +93,11 @@ class Counter:
 
     @property
     def open_circuit(self) -> str | None:
-        """Why models were not asked any more, where that was not asked for; or None."""
+        """Why a circuit breaker keeps models from being asked; or None."""
         return None if self.gateway is None else self.gateway.open_circuit
 
     async def tell_regularly(self) -> None:
-        """Tell also while nothing finishes: a slow model is when people want to know."""
+        """Tell how far the run is every second, also while nothing finishes."""
         while self.progress is not None:
             await asyncio.sleep(TELL_S)
             self.tell()

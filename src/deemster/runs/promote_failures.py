@@ -1,4 +1,4 @@
-"""From records that failed to golden samples that a person completes."""
+"""Promotes failed records to golden samples, which a person then completes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Promotion(NamedTuple):
 
     Attributes:
         ids: The ids of the new samples.
-        known: Records that were left out because their input stands in the dataset already.
+        known: Records that were left out because the dataset has their input already.
     """
 
     ids: tuple[str, ...]
@@ -64,7 +64,7 @@ def promote_failures(
     known = 0
     missing = set(ids)
     for run in runs:
-        for sample, execution, cards in _chosen(store, run, metric=metric, ids=ids):
+        for sample, execution, cards in _choose_records(store, run, metric=metric, ids=ids):
             missing.discard(sample.id)
             digest = row_hash(sample.input, None)
             if digest in seen:
@@ -82,7 +82,7 @@ def promote_failures(
     return Promotion(tuple(row["id"] for row in rows), known)
 
 
-def _chosen(
+def _choose_records(
     store: Store, run: RunRow, *, metric: str | None, ids: Collection[str]
 ) -> Iterator[tuple[SampleFacts, Execution, Sequence[MetricCard]]]:
     if run.kind == "grading":

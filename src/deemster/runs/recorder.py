@@ -1,4 +1,4 @@
-"""Recording what an application says in production, without ever standing in its way."""
+"""Records calls of an application in production, without blocking it and without raising into it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from deemster.runs.recording_writer import Record, RecordingWriter
 LARGEST = 8 * 1024 * 1024
 _BATCH = 256
 _PAUSE_S = 1.0
-# How often a recorder that records nothing looks whether its recording has lasted long enough.
+# How often an idle recorder checks whether its recording is old enough to be closed.
 _LOOK_S = 10.0
 _F = TypeVar("_F", bound=Callable[..., Any])
 _encode = msgspec.json.Encoder(enc_hook=msgspec.to_builtins).encode
 
 
 class RecorderCounts(NamedTuple):
-    """What became of the calls a recorder was told of.
+    """What became of the calls that a recorder has seen.
 
     Attributes:
         seen: All of them.
@@ -62,7 +62,7 @@ class Recorder:
 
     It never blocks the application and never raises into it: a call is encoded, put into a bounded queue, and a thread
     of its own redacts and stores it. What finds no room is dropped and counted in `counts`. A child that the process
-    forks goes on with a recording of its own.
+    forks begins a recording of its own.
 
     Args:
         dataset: What the recordings belong to; ``deemster monitor`` finds them by this name.
@@ -102,11 +102,11 @@ class Recorder:
         self._rate, self._redact, self._length = float(rate), redact, queue
         self._clock = clock or clock_from_environment()
         self._draw = random.Random(seed).random  # noqa: S311 - a share of calls, no secret
-        self._shelf = functools.partial(
+        self._open_writer = functools.partial(
             RecordingWriter, dataset, store=store, clock=self._clock, rate=self._rate, records=rotate
         )
         self.restart()
-        # At its exit the interpreter waits for what is in the queue, but not for a recorder nobody holds any more.
+        # At exit the interpreter waits for the queue, but not for a recorder that was garbage-collected.
         atexit.register(_weakly(self.close))
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -116,7 +116,7 @@ class Recorder:
             )
 
     def restart(self) -> None:
-        """Begin anew, with an empty queue: the thread of a process does not live in its forked child."""
+        """Begin with an empty queue: a forked child has no thread of its parent."""
         self._busy, self._is_paused = threading.Lock(), False
         self._lock = threading.Lock()
         self._queue: Queue[bytes | None] = Queue(self._length)
@@ -125,11 +125,11 @@ class Recorder:
         self._counts = dict.fromkeys(RecorderCounts._fields, 0)
 
     def pause(self) -> None:
-        """Wait a moment until nothing is being stored: a fork inside a database would leave its locks to nobody."""
+        """Wait until nothing is being stored: a fork in the middle would leave locks of the database behind."""
         self._is_paused = self._busy.acquire(timeout=_PAUSE_S)
 
     def resume(self) -> None:
-        """Go on storing."""
+        """Continue to store after a pause."""
         if self._is_paused:
             self._is_paused = False
             self._busy.release()
@@ -174,7 +174,7 @@ class Recorder:
         )
 
     def chooses(self) -> bool:
-        """Count a call; whether the rate chooses it. Whoever asks keeps the call then, and records no other."""
+        """Count a call; whether the rate chooses it. The caller then keeps this call with `keep`."""
         self._count("seen")
         if self._rate < 1 and self._draw() >= self._rate:
             return False
@@ -185,7 +185,7 @@ class Recorder:
         """Put a call that was chosen into the queue; whether there was room. See ``record``."""
         with UserCodeGuard() as caught:
             if isinstance(output, (bytes, bytearray, memoryview)):
-                # They would become base64, an answer that nobody gave.
+                # They would become base64, which is not what the application said.
                 raise TypeError("An output is text or JSON data.")
             given = {name: value for name, value in further.items() if value is not None}
             own = {name: getattr(output, name, None) for name in ("retrieved", "usage", "model")}
@@ -193,7 +193,7 @@ class Recorder:
                 {
                     "input": input,
                     "output": getattr(output, "text", output),
-                    "error": None if error is None else _told(error),
+                    "error": None if error is None else _error_text(error),
                     "at": f"{self._clock.now():%Y-%m-%dT%H:%M:%S.%f}Z",
                     **own,
                     **given,
@@ -205,11 +205,11 @@ class Recorder:
         return False
 
     def lose(self) -> None:
-        """Count a call that was chosen and cannot be kept."""
+        """Count a chosen call that cannot be recorded."""
         self._count("failed")
 
     def watch(self, function: _F) -> _F:
-        """Wrap a function, sync or async, so that its calls are recorded; what it raises is recorded and raised on.
+        """Wrap a function, sync or async, so that its calls are recorded; its errors are recorded and raised.
 
         Its arguments by name are the input; a function of one map is recorded with that map as its input.
         """
@@ -269,7 +269,7 @@ class Recorder:
                 return False
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name="deemster-recorder", daemon=True)
-                # A machine without threads to spare raises here: then nothing waits for one that never began.
+                # This raises where no thread can start; then `close` waits for none.
                 thread.start()
                 self._thread = thread
             self._queue.put_nowait(row)
@@ -280,22 +280,22 @@ class Recorder:
             self._counts[name] += times
 
     def _work(self) -> None:
-        """Redact and store what comes, until None comes."""
-        shelf = self._shelf()
+        """Redact and store the queued records, until None comes."""
+        writer = self._open_writer()
         goes_on = True
         while goes_on:
             rows = self._waiting()
-            # Where the queue was too full for the word to end, an empty one says it.
+            # A full queue had no room for the None that ends it: a closed recorder ends with an empty queue.
             goes_on = None not in rows and not (self._is_closed and self._queue.empty())
             kept = [record for row in rows if row is not None and (record := self._redacted(row)) is not None]
             with self._busy:
-                stored = shelf.put(kept)
+                stored = writer.put(kept)
             self._count("recorded", stored)
             self._count("failed", len(kept) - stored)
-        shelf.close()
+        writer.close()
 
     def _waiting(self) -> list[bytes | None]:
-        """What waits in the queue; nothing, where nothing comes for a while."""
+        """The queued records; an empty list where none came for a while."""
         rows: list[bytes | None] = []
         with contextlib.suppress(Empty):
             rows.append(self._queue.get(timeout=_LOOK_S))
@@ -319,7 +319,7 @@ class Recorder:
 
 
 class _Watched:
-    """One call of a watched function: what it is given is noted when it begins, what it said when it ends."""
+    """One call of a watched function: its input is encoded when it begins, its output when it ends."""
 
     def __init__(
         self, recorder: Recorder, signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
@@ -352,7 +352,7 @@ def _input(arguments: Mapping[str, Any]) -> Any:
 
 
 def _weakly(method: Callable[[], object]) -> Callable[[], None]:
-    """Calls a method as long as its object is held by somebody else."""
+    """A function that calls a method as long as its object is alive elsewhere."""
     held = weakref.WeakMethod(method)
 
     def call() -> None:
@@ -363,5 +363,5 @@ def _weakly(method: Callable[[], object]) -> Callable[[], None]:
     return call
 
 
-def _told(error: str | BaseException) -> str:
+def _error_text(error: str | BaseException) -> str:
     return error if isinstance(error, str) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Marking the stored outputs of a run again, by other metrics; the target is never called."""
+"""Rescores the stored outputs of a run with other metrics; the target is not called."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def rescore(
     What is marked already by the same metrics and models, in a rescoring that was interrupted, is not marked again.
 
     Args:
-        store: Where the run is kept.
+        store: Where the run is stored.
         run: Its id, a unique beginning of it, or `latest`.
         metrics: The metrics; one of a name that the run has replaces that one.
         access: How they may ask models.
@@ -66,7 +66,7 @@ async def rescore(
         progress: Told how far it is.
 
     Raises:
-        StoreError: There is no such run, it is in other hands, or the store fails.
+        StoreError: There is no such run, another process holds it, or the store fails.
         ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
     """
     clock, stop = clock or clock_from_environment(), stop or Stop()

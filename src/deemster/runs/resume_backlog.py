@@ -1,4 +1,4 @@
-"""What is left to do of a run that was under way before."""
+"""The backlog of a resumed evaluation: what is missing, and what is tried again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Uns
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._score_batch import WorkItem
 
-# What may come out otherwise when it is tried again.
+# Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
 _MISSING, _DONE, _AGAIN = range(3)
-# Whoever reads keeps a store from tidying up: after so much work that needed nothing kept, it is read no further.
+# An open read keeps SQLite from truncating its log: after so many works that need nothing stored, the read is closed.
 _PATIENCE = 2000
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
@@ -43,13 +43,13 @@ class ResumeBacklog:
     """Tells the executions of a run that are done from those that are missing or to be tried again.
 
     Args:
-        read: Gives the executions that are kept, with the marks as they were made, in order; with `lean`, without what
-            is not counted; with `since`, from that position on. It is called again where something is tried again,
-            while others are added behind it.
+        read: Reads the stored executions in order, with the marks as they were made; with `lean`, without what is not
+            counted; with `since`, from that position on. It is called again for what is tried again, while finished
+            executions are added.
         samples: How many samples there are.
         repetitions: How often each is run.
-        retarget: Whether a target that failed is called again.
-        note: Told every execution that is done, without what is not counted.
+        retry_target: Whether a target that failed is called again.
+        note: Gets every execution that is done, without what is not counted.
 
     Attributes:
         done: How many executions are done.
@@ -65,11 +65,11 @@ class ResumeBacklog:
         *,
         samples: int,
         repetitions: int,
-        retarget: bool,
+        retry_target: bool,
         note: Callable[[Execution], None] | None = None,
     ) -> None:
         self.done = self.answered = self.again = self.unscored = 0
-        self._read, self._retarget, self._note = read, retarget, note
+        self._read, self._retarget, self._note = read, retry_target, note
         self._samples, self._repetitions = samples, repetitions
         self._states = bytearray(samples * repetitions)
         self.spent = sum_spending(self._counted(read(lean=True)))
@@ -87,8 +87,8 @@ class ResumeBacklog:
         """
         return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, token)
 
-    def told(self, run_id: str) -> str:
-        """What to say of a run that is gone on with.
+    def describe(self, run_id: str) -> str:
+        """A sentence about a resumed run, for a person.
 
         Args:
             run_id: The run.
@@ -105,7 +105,7 @@ class ResumeBacklog:
         Args:
             samples: All samples of the run, in order.
         """
-        kept = _Kept(self._read)
+        kept = _StoredExecutions(self._read)
         place = -1
         unused = 0
         for position, sample in enumerate(samples):
@@ -118,14 +118,14 @@ class ResumeBacklog:
                 if unused == _PATIENCE:
                     kept.rest()
                 execution = kept.at(position, repetition) if state == _AGAIN else None
-                yield WorkItem(position, sample, repetition) if execution is None else _repeated(execution, sample)
+                yield WorkItem(position, sample, repetition) if execution is None else _retry_work(execution, sample)
 
     def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         for execution in executions:
             place = execution.position * self._repetitions + execution.repetition
             if self._is_retried(execution):
                 self._states[place] = _AGAIN
-                failed = isinstance(execution.answer, TargetFailure) or any(map(_is_failed, execution.marks))
+                failed = isinstance(execution.answer, TargetFailure) or any(map(_has_failed, execution.marks))
                 self.again += failed
                 self.answered += not failed
             else:
@@ -142,13 +142,11 @@ class ResumeBacklog:
         return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
 
 
-class _Kept:
-    """Finds executions that are kept of a run, asked for in order.
-
-    Mostly few are asked for, the last ones: what comes before the first of them is not read.
+class _StoredExecutions:
+    """Finds stored executions, asked for in order; it reads nothing before the first one.
 
     Args:
-        read: Gives those that are kept from a position on.
+        read: Reads the stored executions from a position on.
     """
 
     def __init__(self, read: Read) -> None:
@@ -166,7 +164,7 @@ class _Kept:
         return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
 
     def rest(self) -> None:
-        """Stop reading until the next is asked for."""
+        """Close the read until the next execution is asked for."""
         self._rest = self._next = None
 
 
@@ -175,15 +173,15 @@ def is_retried(mark: Mark) -> bool:
     return isinstance(mark, Unscored) and mark.cause in RETRIED_CAUSES
 
 
-def _is_failed(mark: Mark) -> bool:
+def _has_failed(mark: Mark) -> bool:
     return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
 
 
 def restore_invalid_text(output: Output, *, valid: bool) -> Output:
-    """An output as metrics must see it: text that was no valid Unicode is kept readable, and must not pass for valid.
+    """An output as metrics must see it: the store replaces invalid Unicode, and metrics must still find it invalid.
 
     Args:
-        output: What is kept.
+        output: The stored output.
         valid: Whether its text was valid Unicode.
     """
     if valid:
@@ -191,8 +189,8 @@ def restore_invalid_text(output: Output, *, valid: bool) -> Output:
     return msgspec.structs.replace(output, text=output.text.replace(_REPLACED, _LONE))
 
 
-def _repeated(execution: Execution, sample: Sample) -> WorkItem:
-    """What is to be tried again: the failed marks, or all of it where the output is not there as a whole."""
+def _retry_work(execution: Execution, sample: Sample) -> WorkItem:
+    """The work that tries an execution again: its failed marks, or all of it where its output was cut."""
     position, repetition, answer = execution.position, execution.repetition, execution.answer
     if not isinstance(answer, Output) or execution.cut is not None:
         return WorkItem(position, sample, repetition, earlier=execution.marks)

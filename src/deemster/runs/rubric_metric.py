@@ -1,4 +1,4 @@
-"""A rubric as a metric: an output is the submission, and its score a mark of the run."""
+"""The metric `rubric`: judges grade an output by a rubric, and its score is the mark."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def open_run(definition: RunDefinition, storage: RunStorage, *, clock: Clock) ->
         clock: The time.
 
     Raises:
-        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one; every difference is listed.
     """
     if storage.resume:

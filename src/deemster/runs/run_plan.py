@@ -1,4 +1,4 @@
-"""A run before it starts: everything resolved, and every sample looked at."""
+"""The plan of an evaluation, and the survey that checks every sample before anything runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deemster.targets.saved_outputs import SavedOutputs
 
 
 class LiveTarget(Protocol):
-    """What is called for every sample.
+    """A target that is called for every sample.
 
     It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
     ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
@@ -41,7 +41,7 @@ Target: TypeAlias = LiveTarget | SavedOutputs
 
 
 class Plan(NamedTuple):
-    """What is to be run.
+    """What an evaluation runs.
 
     Attributes:
         dataset: The samples.
@@ -88,7 +88,7 @@ class _Absence:
 def survey(
     plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False, discreet: bool = False
 ) -> tuple[str, ...]:
-    """Show every sample to every metric before anything runs.
+    """Check every sample with every metric before anything runs.
 
     Args:
         plan: The run.
@@ -127,7 +127,7 @@ def survey(
 
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
-    """A metric's check; that of user code may raise or return anything, and that is an issue then."""
+    """A metric's check; an error or a wrong result of a user's check is an issue."""
     if isinstance(metric, BuiltinScorer):
         return metric.check
 

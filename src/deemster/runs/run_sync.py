@@ -1,4 +1,4 @@
-"""Waiting for a coroutine from code that is not one, wherever it stands."""
+"""Runs a coroutine from synchronous code, also inside a running event loop (a notebook)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
     Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched. An interrupt
     of the caller's thread ends it there too, and so does one that its loop turned into a cancellation.
     """
-    if not _in_a_loop():
+    if not _loop_is_running():
         return asyncio.run(work)
     with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
-        apart = _Apart()
-        result = pool.submit(asyncio.run, apart.done(work))
+        task = _ThreadTask()
+        result = pool.submit(asyncio.run, task.done(work))
         try:
             while not wait([result], timeout=_LOOKS_EVERY_S).done:
-                if _is_ending():
-                    apart.cancel()
+                if _is_cancelled():
+                    task.cancel()
             return result.result()
         finally:
-            apart.cancel()
+            task.cancel()
 
 
 def with_parameters_of(
@@ -51,7 +51,7 @@ def with_parameters_of(
     return decorate
 
 
-class _Apart:
+class _ThreadTask:
     """Work in the event loop of another thread, which this one can end."""
 
     def __init__(self) -> None:
@@ -80,13 +80,13 @@ class _Apart:
                 self._end()
 
 
-def _is_ending() -> bool:
+def _is_cancelled() -> bool:
     """Whether the task that waits here was cancelled, which it cannot see while it waits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def _in_a_loop() -> bool:
+def _loop_is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

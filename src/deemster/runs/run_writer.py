@@ -37,14 +37,14 @@ def open_run_writer(
 
     Args:
         job: What is run.
-        storage: How it is stored; None where it ends with the program.
+        storage: Where it is stored, and what it resumes; None where it is not stored.
         order: A digest of the samples' ids in their order.
         live: Counts the stored executions of a resumed run.
         clock: The time.
         warn: Told what a person should know.
 
     Raises:
-        StoreError: The store fails, or the run that is to be resumed is not there or in other hands.
+        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
     cards = metric_cards(job)
@@ -58,7 +58,7 @@ def open_run_writer(
             return
         job = _in_stored_order(job, run.row)
         backlog = _read_backlog(job, run, warn, live=live)
-        storage.tell(backlog.told(run.id))
+        storage.tell(backlog.describe(run.id))
         if len(backlog):
             run.mark_running(definition.facts.identity)
         yield StoredWriter(job, run, backlog)
@@ -288,7 +288,7 @@ def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live
         partial(run.store.executions, run.id, scoring=0, settled=False, on_damage=tell),
         samples=run.row.samples,
         repetitions=run.row.repetitions,
-        retarget=not isinstance(job.plan.target, SavedOutputs),
+        retry_target=not isinstance(job.plan.target, SavedOutputs),
         note=live.note if live.resume(metric_cards(job)) else None,
     )
 

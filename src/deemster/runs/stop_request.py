@@ -1,4 +1,4 @@
-"""Asking a run to stop."""
+"""Asks a run to stop: on a signal, when a budget is spent, or when its time is over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 
 class Stop:
-    """A request to stop that any thread or signal handler can make, and that wakes who waits for it."""
+    """A request to stop; any thread or signal handler can make it, and it wakes whatever waits for it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -26,29 +26,29 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop is requested."""
         return self._event.is_set()
 
     def on_request(self, wake: Callable[[], object]) -> None:
-        """Call back when somebody asks; at once if somebody has."""
+        """Call back when a stop is requested; at once where it was."""
         self._wake.append(wake)
         if self.requested:
             wake()
 
     async def wait(self) -> None:
-        """Return once somebody asks."""
+        """Return once a stop is requested."""
         asked = asyncio.Event()
         self.call_in(asyncio.get_running_loop(), asked.set)
         await asked.wait()
 
     def call_in(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], object]) -> None:
-        """Call back in an event loop when somebody asks; a loop that has ended needs no waking."""
+        """Call back in an event loop when a stop is requested; a loop that has ended is left alone."""
 
-        def told() -> None:
+        def wake_in_loop() -> None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(wake)
 
-        self.on_request(told)
+        self.on_request(wake_in_loop)
 
 
 @contextlib.contextmanager
