@@ -115,15 +115,15 @@ class RubricDataset:
         try:
             names = Rubric.load(own).names
         except RubricError:
-            # Nobody knows what it was.
+            # A rubric that cannot be read has no names to compare.
             return
         if names != rubric.names and any(
             item.rubric is None and (item.ground_truth or item.annotations) for item in self
         ):
-            told = (
+            message = (
                 f"The labels are about the criteria {list_names(names)}, and the rubric has {list_names(rubric.names)}."
             )
-            raise DatasetError(Issue(f"{told} Both need the same, in one order.", file))
+            raise DatasetError(Issue(f"{message} Both need the same, in one order.", file))
 
     def _take(self, file: ItemFile) -> None:
         root, items = _read(file)

@@ -1,4 +1,4 @@
-"""Files of YAML and JSON: strict reading with the place of every value, canonical bytes, safe writing."""
+"""Reads and writes files: strict YAML, JSON, JSONL and CSV with lines; declared shapes."""
 
 from deemster.formats.canonical_json import canonical
 from deemster.formats.document import Document, Reading, in_order

@@ -1,6 +1,6 @@
-"""The fast door for YAML datasets: samples through `ryaml`, a Rust port of libyaml, where that is certainly the same.
+"""Reads YAML datasets fast with `ryaml`, where that is certainly the same as `strict_yaml`.
 
-The rest of the room never relies on this door: whatever it does not recognise, and every failure, goes to `strictyaml`.
+`strict_yaml` decides whatever this reader does not recognise, and every failure. `ryaml` is a Rust port of libyaml.
 It reads only what a dataset looks like, a map that ends with a block list called `samples`, and hands the list over in
 small pieces, each a run of whole entries. A piece is bounded because libyaml needs time that grows with depth times
 length. Where two readers of the same grammar give scalars another meaning, the bytes are looked for beforehand.

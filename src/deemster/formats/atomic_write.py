@@ -1,4 +1,4 @@
-"""Writing a file so that a reader never sees half of it."""
+"""Writes a file so that a reader never sees half of it."""
 
 from __future__ import annotations
 

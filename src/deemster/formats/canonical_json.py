@@ -1,4 +1,4 @@
-"""Canonical JSON: equal values are equal bytes. Also JSON and YAML text of a value on one line."""
+"""Writes canonical JSON, where equal values are equal bytes, and YAML flow text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parsed file that remembers where each of its values stands."""
+"""A parsed file that knows the line of each of its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of the environment in the texts of a file."""
+"""Replaces `${VAR}` in the texts of a file by variables of the environment."""
 
 from __future__ import annotations
 

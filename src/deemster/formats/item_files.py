@@ -1,4 +1,4 @@
-"""Reads files that hold facts and a list of items: one JSON or YAML document, or JSONL with a header line."""
+"""Reads files that hold facts and a list of items, as one document or as JSONL with a header line."""
 
 from __future__ import annotations
 

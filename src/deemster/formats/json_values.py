@@ -1,4 +1,4 @@
-"""JSON values in messages and in memory: what is wrong with them, what they are called, how files have them."""
+"""Checks and names JSON values: what is no JSON, how messages call a value and a path."""
 
 from __future__ import annotations
 

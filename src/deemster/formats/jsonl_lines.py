@@ -1,4 +1,4 @@
-"""A JSONL file that is not kept in memory: where its rows begin, and how to read them again."""
+"""Reads rows of a JSONL file by byte offset, so that the file is not kept in memory."""
 
 from __future__ import annotations
 

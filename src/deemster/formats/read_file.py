@@ -1,4 +1,4 @@
-"""Reads a file by its format: YAML or JSON with the line of every value, fast without lines, or CSV."""
+"""Reads a file by its format: YAML or JSON with lines, fast without lines, or CSV."""
 
 from __future__ import annotations
 

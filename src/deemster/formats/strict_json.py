@@ -1,6 +1,6 @@
-"""JSON, strictly: no NaN, no duplicate keys, bounded depth, no lone surrogates; with the place of every issue.
+"""Reads JSON strictly: no NaN, no duplicate keys, bounded depth, no lone surrogates.
 
-`json_value` is the fast door, `json_document` the precise one: what the first cannot vouch for, the second decides.
+`json_value` is fast and knows no places. `json_document` is precise, and decides whatever the first refuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""YAML 1.2 core as plain values, strictly: no tags, no merge keys, no duplicate keys, bounded aliases and depth.
+"""Reads YAML 1.2 core strictly: no tags, merge keys or duplicate keys; bounded aliases and depth.
 
 The grammar is libyaml's; the meaning of scalars is the core schema of YAML 1.2: only `true` and `false` are booleans,
 and dates, `12:30`, `yes` and `1_000` stay text. NEL, LS and PS are ordinary characters, as YAML 1.2 says.

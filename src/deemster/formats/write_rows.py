@@ -1,4 +1,4 @@
-"""Writing and extending a file that is a few facts and then many rows, in any of its formats."""
+"""Writes and extends files of a few facts and many rows as YAML, JSON or JSONL."""
 
 from __future__ import annotations
 
