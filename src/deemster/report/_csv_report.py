@@ -1,4 +1,4 @@
-"""Every mark of a report as a line of CSV."""
+"""Renders a report as CSV: one line for each mark."""
 
 from __future__ import annotations
 

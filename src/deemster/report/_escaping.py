@@ -1,4 +1,4 @@
-"""Making text from data harmless in Markdown, HTML, CSV and on a terminal."""
+"""Escapes text from data for Markdown, HTML, CSV and terminals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape_markup(text: str) -> str:
-    r"""Text as it may stand in Markdown or HTML: on one line, cut, with everything that could mean something escaped.
+    r"""Escape text for Markdown or HTML: on one line, cut, with every special character as an entity.
 
     >>> escape_markup("<b>a|b</b>`\x1b[31m")
     '&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m'
@@ -24,29 +24,29 @@ def escape_markup(text: str) -> str:
 
 
 def code_element(text: str) -> str:
-    """Text from data for Markdown and HTML, inside a code element, so that nothing mentions, links or loads."""
+    """Escape text from data for Markdown and HTML, and put it into a code element: nothing in it links or loads."""
     return f"<code>{escape_markup(text)}</code>"
 
 
 def escape_metric_name(text: str) -> str:
-    """A metric's name for Markdown: as it is where it is a plain word, else as any text from data."""
+    """Escape a metric's name for Markdown, unless it is a plain word."""
     return text if _PLAIN_NAME.fullmatch(text) and "www." not in text.lower() else code_element(text)
 
 
 def escape_sentence(text: str) -> str:
-    """A sentence for Markdown: as it is where it holds plain words and numbers only, else as any text from data."""
+    """Escape a sentence for Markdown, unless it has only plain words and numbers."""
     return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code_element(text)
 
 
 def escape_line(text: str) -> str:
-    """Text from data for a terminal: on one line, cut, with nothing that could move the cursor."""
+    """Escape text from data for a terminal: on one line, cut, with no control character."""
     return visible(text, limit=LIMIT)
 
 
 def escape_terminal_line(text: str) -> str:
-    r"""Text from data for a terminal that may be a CI log: as a line, and nowhere the start of a `::` command.
+    r"""Escape text from data for a terminal that may be a CI log, where `::` at the start of a line is a command.
 
-    A long text is folded, so that a command may start anywhere in it.
+    A terminal folds long text, so `::` is escaped everywhere.
 
     >>> escape_terminal_line("::error::x")
     ':\\x3aerror:\\x3ax'
@@ -55,7 +55,7 @@ def escape_terminal_line(text: str) -> str:
 
 
 def escape_csv_cell(text: str, *, raw: bool = False) -> str:
-    """Text from data for a CSV cell: on one line, and never a formula unless asked for.
+    """Escape text from data for a CSV cell: on one line, and no formula unless `raw`.
 
     >>> escape_csv_cell("=1+1")
     "'=1+1"

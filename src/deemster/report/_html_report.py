@@ -1,4 +1,4 @@
-"""A report as one HTML page that loads nothing."""
+"""Renders a report as one HTML page that loads nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as JUnit XML: one test case per sample and metric, and the gate's checks as a suite of their own."""
+"""Renders a report as JUnit XML: a test case for each mark, and a suite for the gate's checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canonical JSON: the same document is the same bytes."""
+"""Writes the canonical, indented JSON of a report: the same report gives the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An alignment result for people: Markdown, and tables on a terminal."""
+"""The report of judge alignment: whether a judge can be trusted, and the numbers behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calibration of a cascade for people: what to choose, what it promises, and every threshold."""
+"""The report of a cascade calibration: the threshold to choose, and what each threshold costs."""
 
 from __future__ import annotations
 

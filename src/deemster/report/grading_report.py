@@ -1,4 +1,4 @@
-"""A grading for people: the score, every criterion, every judge."""
+"""The report of a grading: the score, every criterion, every judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of improving a rubric, for people and as JSON."""
+"""The report of a rubric improvement: the accepted wordings and every trial."""
 
 from __future__ import annotations
 

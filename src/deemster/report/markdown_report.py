@@ -1,4 +1,4 @@
-"""A report as Markdown, and as the summary of a GitHub job."""
+"""Renders sections as Markdown, and a report as the summary of a GitHub job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass rate over time, for people."""
+"""The report of monitoring: the pass rate over time, with control limits and drift."""
 
 from __future__ import annotations
 

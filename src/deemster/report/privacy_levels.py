@@ -1,4 +1,4 @@
-"""Levels of privacy: what a rendered report leaves out."""
+"""Privacy levels: what a report leaves out when it is shown or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assembles a report from the facts of a run. Texts above 64 KiB are cut."""
+"""Assembles a report from the stored facts of a run; texts above 64 KiB are cut."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _is_short(value: Any) -> bool:
     if isinstance(value, str):
         return cut_text(value) is value
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
-    # Most are texts of a few words; a list of answers takes less time than answers one by one.
+    # Most entries are short texts. A list comprehension is faster here than a generator.
     return all([(type(entry) is str and len(entry) <= _SURELY) or _is_short(entry) for entry in entries])  # noqa: C419
 
 

@@ -1,4 +1,4 @@
-"""A report: what a run came to, ready to be written in any format."""
+"""The report of a run: `Report`, with every number and the facts behind it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Stream(Sequence[_T]):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run came to: the numbers, and the facts they rest on.
+    """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order. `samples`, `executions` and `failures` may be read any
     number of times.

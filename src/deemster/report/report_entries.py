@@ -1,4 +1,4 @@
-"""The parts of a report as records: `deemster.report.v1`, field by field."""
+"""The records that a report consists of: `deemster.report.v1`, field by field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a JSON report back."""
+"""Reads a report back from its JSON file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of a report, before they become Markdown, HTML or terminal tables."""
+"""The sections of an evaluation report: what it says, before a renderer lays it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report on a terminal."""
+"""Prints sections on a terminal as text and rich tables."""
 
 from __future__ import annotations
 
