@@ -15,13 +15,11 @@ from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
 from deemster.formats.schema_validation import DRAFT, json_schema
-from deemster.models import models_section as section
 from deemster.records import ToolCall, Trajectory, Usage
 from deemster.report import Report, ScoreEntry, UnscoredEntry
-from deemster.results import aggregator_section as declared
-from deemster.results import gate_rules as rules
 from deemster.results.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
+from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile
 
 HERE = Path(__file__).parent
@@ -66,89 +64,6 @@ class GradingFile(msgspec.Struct, forbid_unknown_fields=True):
     items: list[GradedItem]
 
 
-class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
-    """A Python function."""
-
-    function: str
-    timeout_s: float | None = None
-    retries: int | None = None
-    concurrency: int | None = None
-
-
-class HttpSection(msgspec.Struct, forbid_unknown_fields=True):
-    """An HTTP endpoint."""
-
-    url: str
-    method: Literal["POST", "GET", "PUT", "PATCH"] | None = None
-    headers: dict[str, str] | None = None
-    body: Any = None
-    output: str | list[str | int] | None = None
-    retrieved: str | list[str | int] | None = None
-    trajectory: str | list[str | int] | None = None
-    usage: str | list[str | int] | None = None
-    model: str | list[str | int] | None = None
-    timeout_s: float | None = None
-    retries: int | None = None
-    concurrency: int | str | None = None
-    total_timeout_s: float | None = None
-    max_retry_after_s: float | None = None
-    rpm: int | None = None
-    api_key_env: str | None = None
-
-
-class CommandSection(msgspec.Struct, forbid_unknown_fields=True):
-    """A command, run without a shell."""
-
-    argv: list[str]
-    timeout_s: float | None = None
-    retries: int | None = None
-    concurrency: int | None = None
-    env: list[str] | None = None
-    cwd: str | None = None
-    output: Literal["auto", "text", "json"] | None = None
-
-
-class OutputsSection(msgspec.Struct, forbid_unknown_fields=True):
-    """Saved outputs."""
-
-    file: str
-
-
-class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
-    """The system under test: one of the four."""
-
-    python: str | PythonSection | None = None
-    http: str | HttpSection | None = None
-    command: list[str] | CommandSection | None = None
-    outputs: str | OutputsSection | None = None
-
-
-class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
-    """How hard the target may be asked, and for how long."""
-
-    concurrency: int | None = None
-    timeout_s: float | None = None
-    target_timeout_s: float | None = None
-
-
-class SuiteFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A suite."""
-
-    dataset: str
-    metrics: list[str | dict[str, Any]] = []
-    schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
-    name: str | None = None
-    description: str | None = None
-    target: TargetSection | None = None
-    repetitions: int | None = None
-    seed: int | None = None
-    limits: LimitsSection | None = None
-    gate: dict[str, Any] | None = None
-    aggregator: Any = None
-    group: str | None = None
-    models: dict[str, dict[str, Any]] | None = None
-
-
 def schemas() -> dict[str, str]:
     """The text of every schema, by file name."""
     return {
@@ -174,12 +89,6 @@ def _written(kind: type) -> str:
         either = [{"$ref": "#/$defs/ScoreEntry"}, {"$ref": "#/$defs/UnscoredEntry"}]
         parts["ExecutionEntry"]["properties"]["marks"] = {"type": "object", "additionalProperties": {"anyOf": either}}
     if kind is SuiteFile:
-        keys = {key: {} for key in rules.KEYS}
-        gate = {"type": "object", "properties": keys, "additionalProperties": False}
-        parts["SuiteFile"]["properties"]["gate"] = gate
-        parts["SuiteFile"]["properties"]["aggregator"] = _aggregator()
-        role = {"type": "object", "properties": {key: {} for key in section.KEYS}, "additionalProperties": False}
-        parts["SuiteFile"]["properties"]["models"] = {"type": "object", "additionalProperties": role}
         parts["SuiteFile"]["anyOf"] = [{"required": ["metrics"]}, {"required": ["group"]}]
     if kind is OutputsFile:
         _, records = msgspec.json.schema_components([Trajectory, Usage], ref_template="#/$defs/{name}")
@@ -206,26 +115,6 @@ def _rubric_schema(kind: type | None) -> dict[str, Any]:
         known["rubric"] = rubric
         known["rubrics"] = {"type": "object", "additionalProperties": rubric, "minProperties": 1}
     return {**schema, "$defs": dict(sorted({**parts, **schema["$defs"]}.items()))}
-
-
-def _aggregator() -> dict[str, Any]:
-    by_metric = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}}
-    value = {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}}
-    keys = {
-        "weighted": {
-            "kind": {"const": "weighted"},
-            "weights": by_metric,
-            "score_mapping": {"type": "object", "additionalProperties": {**value, "minProperties": 1}},
-        },
-        "plain": {"kind": {"enum": list(declared.PLAIN)}},
-        "at least": {"at-least": {"type": "integer", "minimum": 1}},
-        "critical": {"critical": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
-    }
-    maps = [
-        {"type": "object", "properties": known, "required": list(known), "additionalProperties": False}
-        for known in keys.values()
-    ]
-    return {"anyOf": [{"enum": list(declared.PLAIN)}, *maps]}
 
 
 def _text(schema: Any) -> str:

@@ -83,7 +83,10 @@ def test_a_metric_left_out_by_a_flag_leaves_the_aggregator_too(suite):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("aggregator: mni\n", "suite.yml:5: No aggregator is called `mni`. Did you mean `min`?"),
+        (
+            "aggregator: mni\n",
+            "suite.yml:5: aggregator must be one of `and`, `geometric`, `min`, not `mni`. Did you mean `min`?",
+        ),
         ("aggregator:\n", "suite.yml:5: `aggregator` is empty."),
         ("agregator: min\n", "suite.yml:5: `agregator` is no key of a suite. Did you mean `aggregator`?"),
         (
@@ -103,7 +106,7 @@ def test_a_metric_left_out_by_a_flag_leaves_the_aggregator_too(suite):
         ),
         (
             WEIGHTED.replace('"3": 1 }', '"3": 1.5 }'),
-            "suite.yml:9: The mapping of `tone` gives 3 the value 1.5; it lies between 0 and 1.",
+            "suite.yml:9: aggregator.score_mapping.tone.3 must be a number from 0 to 1, not 1.5.",
         ),
         (WEIGHTED.replace('"1": 0,', "1: 0,"), "suite.yml:9: The key `1` is not text. Quote it."),
         (

@@ -67,7 +67,7 @@ def messages(value):
         ({"steps": [7]}, "A step of a plan must be a map with `id`, not a number."),
         ({"retries": -1}, "retries must be a whole number of at least 0, not -1."),
         ({"retries": True}, "retries must be a whole number of at least 0, not a boolean."),
-        ({"retries": 1.5}, "retries must be a whole number of at least 0, not a number."),
+        ({"retries": 1.5}, "retries must be a whole number of at least 0, not 1.5."),
         ({"retries": 1.0}, "retries: expected `int | null`, got `float`."),
         ({"version": "plan.v2"}, "version must be `plan.v1`, not `plan.v2`."),
         ({"version": 1}, "version must be `plan.v1`, not a number."),

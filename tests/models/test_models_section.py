@@ -95,12 +95,12 @@ def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise
     ("entry", "path", "message"),
     [
         ({**JUDGE, "modle": "x"}, "judge/modle", "Did you mean `model`?"),
-        ({**JUDGE, "api_key": "hush"}, "judge/api_key", "Did you mean `api_key_env`? Keys come from the environment"),
+        ({**JUDGE, "api_key": "hush"}, "judge/api_key", "Did you mean `api_key_env`?"),
         ({**JUDGE, "api_key_env": "NO_KEY"}, "judge/api_key_env", "no variable `NO_KEY`"),
         ({**JUDGE, "api_key_env": "sk-0123-abcdef"}, "judge/api_key_env", "No file holds the key itself."),
         ({**JUDGE, "base_url": "${NO_URL}"}, "judge/base_url", "no variable `NO_URL`; `${NO_URL:-default}`"),
-        ({**JUDGE, "base_url": 7}, "judge/base_url", "is non-blank text, not 7"),
-        ({**JUDGE, "model": " "}, "judge/model", "is non-blank text"),
+        ({**JUDGE, "base_url": 7}, "judge/base_url", "must be text, not a number"),
+        ({**JUDGE, "model": " "}, "judge/model", "is blank"),
         ({"base_url": "http://x"}, "judge", "needs `model`"),
         ({"model": "x"}, "judge", "exactly one of `base_url`, `client`, `embedded`, `replay`."),
         ({**JUDGE, "client": "fakes:Chat"}, "judge", "not `base_url` and `client`"),
@@ -111,20 +111,20 @@ def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise
         ({**JUDGE, "rpm": True}, "judge/rpm", "at least 1"),
         ({**JUDGE, "retries": -1}, "judge/retries", "at least 0, not -1"),
         ({**JUDGE, "timeout_s": 0}, "judge/timeout_s", "above 0"),
-        ({**JUDGE, "timeout_s": "60"}, "judge/timeout_s", "above 0, not '60'"),
+        ({**JUDGE, "timeout_s": "60"}, "judge/timeout_s", "a number of seconds above 0, not text"),
         ({**JUDGE, "price": {"input": -1}}, "judge/price/input", "not -1"),
-        ({**JUDGE, "price": 3}, "judge/price", "a map with `input` and `output`"),
+        ({**JUDGE, "price": 3}, "judge/price", "must be a map with `input`, not a number"),
         ({**JUDGE, "price": {"input": 1, "outptu": 2}}, "judge/price/outptu", "Did you mean `output`?"),
-        ({**JUDGE, "prices": [1]}, "judge/prices", "a map of models, not a list"),
-        ({**JUDGE, "extra": [1]}, "judge/extra", "is a map, not a list"),
+        ({**JUDGE, "prices": [1]}, "judge/prices", "must be a map, not a list"),
+        ({**JUDGE, "extra": [1]}, "judge/extra", "must be a map, not a list"),
         ({**JUDGE, "kind": "embeddings"}, "judge/kind", "Did you mean `embedding`?"),
         ({"client": "fakes:nothing"}, "judge/client", "not a int"),
         ({"client": "fakes:vectors", "api_key_env": "X"}, "judge/api_key_env", "for models with a `base_url`"),
-        ({"embedded": 7}, "judge/embedded", "`true`, or the path of a GGUF file, not 7"),
+        ({"embedded": 7}, "judge/embedded", "must be `true`, or the path of a GGUF file, not a number"),
         ({"embedded": "large", "kind": "embedding"}, "judge/embedded", "is `true`, not 'large'"),
         ({"replay": "none.jsonl"}, "judge/replay", "no recording 'none.jsonl'"),
         ({"replay": "a", "record": "b"}, "judge/record", "`replay` or `record`"),
-        ("gpt", "judge", "a map with keys such as `base_url`, not text"),
+        ("gpt", "judge", "models.judge must be a map, not text"),
     ],
 )
 def test_a_mistake_is_said_with_its_place_and_the_nearest_right_word(entry, path, message):
@@ -136,7 +136,7 @@ def test_a_mistake_is_said_with_its_place_and_the_nearest_right_word(entry, path
 
 def test_all_mistakes_are_said_at_once():
     found = faults_of({"judge": {**JUDGE, "rpm": 0, "tmp": 1}, "panel": {"retries": "x"}, "7 up": {}})
-    assert [where for where, _ in found] == ["judge/tmp", "judge/rpm", "panel/retries", "panel", "7 up"]
+    assert [where for where, _ in found] == ["judge/rpm", "judge/tmp", "panel/retries", "panel", "7 up"]
 
 
 def test_a_section_that_is_no_map_is_an_error():

@@ -19,12 +19,15 @@ UNKNOWN = "The aggregator names the metric `{}`, which this run does not have."
 MAP = {"1": 0, "2": 0.5, "3": 1}
 
 
-def place(path):
-    return "s#" + "/".join(map(str, path))
+class Suite:
+    """Knows the place of every value."""
+
+    def where(self, path):
+        return "s#" + "/".join(map(str, path[1:]))
 
 
 def read(value, metrics=None, idle=()):
-    return str(read_aggregator(value, place=place, metrics=metrics, idle=frozenset(idle)))
+    return str(read_aggregator(value, document=Suite(), metrics=metrics, idle=frozenset(idle)))
 
 
 def faults(value, metrics=None, idle=()):
@@ -71,43 +74,56 @@ SHAPES = (
     [
         (7, [("s#", f"{SHAPES}, not a number.")]),
         ([], [("s#", f"{SHAPES}, not a list.")]),
-        ({}, [("s#", f"{SHAPES}, not an empty map.")]),
-        ("mni", [("s#", "No aggregator is called `mni`. Did you mean `min`?")]),
-        ("weighted", [("s#", f"{SHAPES}; `weighted` alone does not say enough.")]),
-        ({"kind": "geometrik"}, [("s#kind", "No aggregator is called `geometrik`. Did you mean `geometric`?")]),
-        ({"kind": 3}, [("s#kind", "`kind` is one of the names of aggregators, not a number.")]),
-        ({"kind": ["min"]}, [("s#kind", "`kind` is one of the names of aggregators, not a list.")]),
+        ({}, [("s#", f"{SHAPES}, not a map with no keys.")]),
+        ("mni", [("s#", "aggregator must be one of `and`, `geometric`, `min`, not `mni`. Did you mean `min`?")]),
+        ("weighted", [("s#", "aggregator must be one of `and`, `geometric`, `min`, not `weighted`.")]),
+        (
+            {"kind": "geometrik"},
+            [
+                (
+                    "s#kind",
+                    (
+                        "aggregator.kind must be one of `and`, `geometric`, `min`, not `geometrik`. "
+                        "Did you mean `geometric`?"
+                    ),
+                )
+            ],
+        ),
+        ({"kind": 3}, [("s#kind", "aggregator.kind must be one of `and`, `geometric`, `min`, not a number.")]),
+        ({"kind": ["min"]}, [("s#kind", "aggregator.kind must be one of `and`, `geometric`, `min`, not a list.")]),
         (
             {"kind": "min", "weights": {}},
-            [("s#weights", "`weights` is no key of an `aggregator` of the kind `min`. Known: `kind`.")],
+            [("s#weights", "aggregator: `weights` is no key of an aggregator without settings. Known: `kind`.")],
         ),
         ({"atleast": 2}, [("s#atleast", "`atleast` is no key of `aggregator`. Did you mean `at-least`?")]),
-        ({"at-least": 0}, [("s#at-least", "`at-least` is a whole number of at least 1, not 0.")]),
-        ({"at-least": 2, "critical": ["a"]}, [("s#", f"{SHAPES}, one of them.")]),
-        ({"critical": []}, [("s#critical", "`critical` is a list of at least one metric name.")]),
-        ({"critical": "right"}, [("s#critical", "`critical` is a list of at least one metric name.")]),
-        ({"weights": {}}, [("s#", "An aggregator with weights says `kind: weighted`.")]),
+        ({"at-least": 0}, [("s#at-least", "aggregator.at-least must be a whole number of at least 1, not 0.")]),
+        ({"at-least": 2, "critical": ["a"]}, [("s#", f"{SHAPES}, not a map with `at-least`, `critical`.")]),
+        ({"critical": []}, [("s#critical", "aggregator.critical is empty.")]),
+        ({"critical": "right"}, [("s#critical", "aggregator.critical must be a list of texts, not text.")]),
+        ({"weights": {}}, [("s#", f"{SHAPES}, not a map with `weights`.")]),
         (
             {"kind": "weighted", "weights": {}},
-            [("s#", "A weighted aggregator has `score_mapping`, and it is missing.")],
+            [("s#", "aggregator: `score_mapping` is missing.")],
         ),
         (
             {"kind": "weighted", "weigths": {}},
             [
-                (
-                    "s#weigths",
-                    "`weigths` is no key of an `aggregator` of the kind `weighted`. Did you mean `weights`?",
-                ),
-                ("s#", "A weighted aggregator has `weights`, and it is missing."),
-                ("s#", "A weighted aggregator has `score_mapping`, and it is missing."),
+                ("s#", "aggregator: `weights` is missing."),
+                ("s#", "aggregator: `score_mapping` is missing."),
+                ("s#weigths", "aggregator: `weigths` is no key of a weighted aggregator. Did you mean `weights`?"),
             ],
         ),
         (
-            weighted({"c": -1, "d": 1}, {"c": {"1": 2, "x": 0}}),
+            weighted({"c": -1}, {"c": {"1": 2}}),
             [
-                ("s#weights/c", "The weight of `c` is a finite number of at least 0, not -1."),
+                ("s#weights/c", "aggregator.weights.c must be a number of at least 0, not -1."),
+                ("s#score_mapping/c/1", "aggregator.score_mapping.c.1 must be a number from 0 to 1, not 2."),
+            ],
+        ),
+        (
+            weighted({"c": 1, "d": 1}, {"c": {"x": 0}}),
+            [
                 ("s#weights/d", "`d` has a weight and no mapping: add it to `score_mapping`."),
-                ("s#score_mapping/c/1", "The mapping of `c` gives 1 the value 2; it lies between 0 and 1."),
                 ("s#score_mapping/c/x", "The mapping of `c` has the key 'x', which is no rubric value."),
             ],
         ),
@@ -186,9 +202,9 @@ def test_python_may_give_an_object_or_what_a_suite_would_say():
         (AtLeast(9), "aggregator.at-least: `at-least` asks for 9 metrics, and this run has 3: it could never succeed."),
         (
             Critical(["wrong"]),
-            "aggregator.critical.0: The aggregator names the metric `wrong`, which this run does not",
+            "aggregator.critical[0]: The aggregator names the metric `wrong`, which this run does not",
         ),
-        ("mni", "aggregator: No aggregator is called `mni`. Did you mean `min`?"),
+        ("mni", "aggregator must be one of `and`, `geometric`, `min`, not `mni`. Did you mean `min`?"),
     ],
 )
 def test_what_python_gives_is_checked_too(value, message):
@@ -251,7 +267,7 @@ JSON = st.recursive(
 def test_whatever_a_section_holds_it_is_read_or_refused_with_places(value):
     found = []
     try:
-        read_aggregator(value, place=place, metrics=METRICS)
+        read_aggregator(value, document=Suite(), metrics=METRICS)
     except ConfigurationError as error:
         found = [fault.where.startswith("s#") and bool(fault.message) for fault in error.issues] or [False]
     assert all(found)

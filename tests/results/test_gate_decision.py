@@ -16,12 +16,15 @@ from tests.results.make_runs_of_marks import cards
 NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}
 
 
-def place(path):
-    return "suite.yml#" + "/".join(map(str, path))
+class Suite:
+    """Knows the place of every value."""
+
+    def where(self, path):
+        return "suite.yml#" + "/".join(map(str, path[1:]))
 
 
 def gate_of(section):
-    return read_gate(section, place=place)
+    return read_gate(section, document=Suite())
 
 
 def summary_of(rows, tags=None, usage=None):
@@ -170,17 +173,26 @@ def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"min_macro": 0.5}, "`min_macro` is no key of `gate`. Did you mean `min_macro_f1`?"),
-        ({"min_macro_f1": 1.5}, "`min_macro_f1` is a number between 0 and 1, not 1.5."),
-        ({"min_macro_f1": True}, "`min_macro_f1` is a number between 0 and 1, not True."),
-        ({"metrics": ["m0"]}, "`gate.metrics` is a map, not a list."),
-        ({"metrics": {"m0": {"min_men": 1}}}, "`min_men` is no key of `gate.metrics.m0`. Did you mean `min_mean`?"),
-        ({"metrics": {"m0": {"min_mean": 0.5, "on": "high"}}}, "`on` is `point` or `lower`, not 'high'."),
-        ({"cohorts": {"a": {"min_samples": 1.5}}}, "`min_samples` is a whole number of at least 0, not 1.5."),
-        ({"decision": "maybe"}, "`decision` is `two-way` or `three-way`, not 'maybe'."),
-        ({"budget": {"max_cost_usd": -1}}, "`max_cost_usd` is a number of at least 0, not -1."),
-        ([], "`gate` is a map, not a list."),
-        (None, "`gate` is a map, not null."),
+        ({"min_macro": 0.5}, "gate: `min_macro` is no key of the gate. Did you mean `min_macro_f1`?"),
+        ({"min_macro_f1": 1.5}, "gate.min_macro_f1 must be a number from 0 to 1, not 1.5."),
+        ({"min_macro_f1": True}, "gate.min_macro_f1 must be a number from 0 to 1, not a boolean."),
+        ({"metrics": ["m0"]}, "gate.metrics must be a map, not a list."),
+        (
+            {"metrics": {"m0": {"min_men": 1}}},
+            "gate.metrics.m0: `min_men` is no key of the rules of a metric. Did you mean `min_mean`?",
+        ),
+        (
+            {"metrics": {"m0": {"min_mean": 0.5, "on": "high"}}},
+            "gate.metrics.m0.on must be `lower` or `point`, not `high`.",
+        ),
+        (
+            {"cohorts": {"a": {"min_samples": 1.5}}},
+            "gate.cohorts.a.min_samples must be a whole number of at least 0, not 1.5.",
+        ),
+        ({"decision": "maybe"}, "gate.decision must be `three-way` or `two-way`, not `maybe`."),
+        ({"budget": {"max_cost_usd": -1}}, "gate.budget.max_cost_usd must be a number of at least 0, not -1."),
+        ([], "gate must be a map, not a list."),
+        (None, "gate must be a map, not null."),
     ],
 )
 def test_a_rule_that_makes_no_sense_is_an_error(section, message):

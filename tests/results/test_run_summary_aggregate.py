@@ -143,7 +143,7 @@ METRICS = {"m0": "m0", "m1": "m1"}
 
 
 def gate_of(section):
-    return read_gate(section, place=lambda path: "suite.yml#" + "/".join(map(str, path)))
+    return read_gate(section)
 
 
 def statuses(section, *, aggregator, tags=None):
@@ -178,9 +178,7 @@ def test_on_lower_compares_the_lower_end_of_the_aggregate_s_interval(rule):
 def test_a_bound_on_the_aggregate_lies_between_0_and_1(bound):
     with pytest.raises(ConfigurationError) as caught:
         gate_of({"min_aggregate_score": bound})
-    assert str(caught.value) == (
-        f"suite.yml#min_aggregate_score: `min_aggregate_score` is a number between 0 and 1, not {bound!r}."
-    )
+    assert "gate.min_aggregate_score must be a number from 0 to 1, not " in str(caught.value)
 
 
 def test_rules_about_an_aggregate_need_an_aggregator():
@@ -189,11 +187,11 @@ def test_rules_about_an_aggregate_need_an_aggregator():
         check_gate_names(gate, metrics=METRICS, cohorts=[None])
     assert [(fault.where, fault.message) for fault in caught.value.issues] == [
         (
-            "suite.yml#min_aggregate_success",
+            "gate.min_aggregate_success",
             "The gate has `min_aggregate_success`, and this run has no `aggregator` to hold it to.",
         ),
         (
-            "suite.yml#cohorts/*/min_aggregate_score",
+            "gate.cohorts.*.min_aggregate_score",
             "The gate has `min_aggregate_score`, and this run has no `aggregator` to hold it to.",
         ),
     ]

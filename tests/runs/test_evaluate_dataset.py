@@ -80,7 +80,7 @@ def test_a_run_has_either_a_target_or_saved_outputs(given):
         ("thresholds", {"exact": 0.5}, "which is no metric of this run. Did you mean `exact-match`?"),
         ("thresholds", {"exact-match": 1.5}, "The threshold of `exact-match` is a number between 0 and 1, not 1.5."),
         ("thresholds", {"exact-match": float("nan")}, "is a number between 0 and 1, not nan."),
-        ("gate", {"min_macro": 1}, "`min_macro` is no key of `gate`. Did you mean `min_macro_f1`?"),
+        ("gate", {"min_macro": 1}, "`min_macro` is no key of the gate. Did you mean `min_macro_f1`?"),
         ("metrics", [], "There are no metrics."),
         ("seed", "x", "`seed` is a whole number of at least 0, not 'x'."),
         ("seed", -1, "`seed` is a whole number of at least 0, not -1."),

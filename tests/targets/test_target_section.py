@@ -15,7 +15,7 @@ from deemster.targets.command_target import CommandTarget
 from deemster.targets.http_target import HttpTarget
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
-from deemster.targets.target_section import KEYS, KINDS, read_target, target_made
+from deemster.targets.target_section import SHAPES, read_target, target_made
 
 SECRET = "hunter2-hunter2"
 
@@ -71,13 +71,14 @@ def test_settings_reach_the_target():
     assert (python.concurrency, python._timeout_s) == (3, 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHAPES)
 def test_an_unknown_key_is_told_with_its_place_and_the_nearest_one(kind):
     main = {"python": "app:answer", "http": "http://h/", "command": ["cat"], "outputs": "a.json"}[kind]
-    key = {"python": "function", "http": "url", "command": "argv", "outputs": "file"}[kind]
-    (where, message) = faults({kind: {key: main, f"{KEYS[kind][-1]}x": 1}})[0]
-    assert where == f"target.{kind}.{KEYS[kind][-1]}x"
-    assert f"Did you mean `{KEYS[kind][-1]}`?" in message
+    shape, key = SHAPES[kind]
+    last = shape.__struct_fields__[-1]
+    (where, message) = faults({kind: {key: main, f"{last}x": 1}})[0]
+    assert where == f"target.{kind}.{last}x"
+    assert f"Did you mean `{last}`?" in message
 
 
 def test_every_fault_has_the_place_of_its_key():
@@ -149,7 +150,8 @@ def test_a_secret_of_the_environment_is_hidden_whatever_the_header_is_called():
 
 def test_the_key_itself_in_the_file_is_refused_and_not_repeated():
     told = json.dumps(faults({"http": {"url": "http://h/", "api_key": SECRET, "api_key_env": "sk-" + SECRET}}))
-    assert "Keys come from the environment" in told
+    assert "Did you mean `api_key_env`?" in told
+    assert "No file holds the key itself." in told
     assert SECRET not in told
 
 
@@ -165,10 +167,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
     max_leaves=6,
 )
-NAMES = st.sampled_from(sorted({key for keys in KEYS.values() for key in keys}))
+NAMES = st.sampled_from(sorted({key for shape, _ in SHAPES.values() for key in shape.__struct_fields__}))
 ADDRESS = st.text(max_size=9).map(lambda text: f"http://{text}")
 SECTION = st.builds(lambda url: {"http": url}, ADDRESS) | st.dictionaries(
-    st.sampled_from(list(KINDS)), st.dictionaries(NAMES | st.text(max_size=5), JSON, max_size=5) | JSON, max_size=2
+    st.sampled_from(list(SHAPES)), st.dictionaries(NAMES | st.text(max_size=5), JSON, max_size=5) | JSON, max_size=2
 )
 
 

@@ -57,7 +57,7 @@ def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
         raise ConfigurationError(f"`--timeout` is a number of seconds above 0, not {overrides.timeout_s!r}.")
     parts = _Parts()
     metrics = parts.made(lambda: _metrics(suite, overrides))
-    gate = parts.made(lambda: read_gate(suite.gate, place=lambda path: suite.document.where(("gate", *path))))
+    gate = parts.made(lambda: read_gate(suite.gate, document=suite.document))
     parts.made(lambda: _aggregator(suite))
     dataset = parts.made(lambda: Dataset.load(suite.dataset))
     target = parts.made(lambda: _target(suite, overrides))
@@ -107,12 +107,9 @@ def _aggregator(
     """The suite's aggregator; whether it fits the metrics is told once these are known."""
     if suite.aggregator is None:
         return None
-    where = suite.document.where
 
     def made(metrics: Mapping[str, str] | None) -> Aggregator:
-        return read_aggregator(
-            suite.aggregator, place=lambda path: where(("aggregator", *path)), metrics=metrics, idle=idle
-        )
+        return read_aggregator(suite.aggregator, document=suite.document, metrics=metrics, idle=idle)
 
     return made(metrics) if suite.group is None or metrics is None else group_aggregator(made, suite.group, metrics)
 

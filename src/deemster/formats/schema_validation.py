@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral, Real
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Meta, inspect
@@ -83,6 +83,12 @@ def any_shape(*shapes: Any, title: str | None = None, noun: str | None = None) -
         branches += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
         _STRUCTS.update((struct.__name__, struct) for struct in _structs([shape]))
     return Meta(title=title, description=noun, extra_json_schema={"anyOf": branches})
+
+
+class Places(NamedTuple):
+    """Finds the place of a part by a function of its path."""
+
+    where: Callable[[Path], str | None]
 
 
 def json_schema(shape: Any) -> dict[str, Any]:
@@ -243,6 +249,7 @@ class _Checker:
         self._items = items
         self._is_item = is_item
         self._schema, self._validator = _compiled(shape)
+        self._value: Any = None
 
     def findings(self, value: Any) -> list[tuple[Path, str]]:
         # An item stands two levels deep in its file.
@@ -250,6 +257,7 @@ class _Checker:
         found = list(value_issues(value, self._path, depth=most, shown=self._shown, surrogates=self._surrogates))
         unreadable = {path for path, _ in found}
         clean = _without(value, self._path, unreadable, most) if found else value
+        self._value = clean
         for error in self._validator.iter_errors(clean):
             found += [(path, text) for path, text in self._explain(error) if path not in unreadable]
         return found or list(self._refused(value))
@@ -281,7 +289,7 @@ class _Checker:
     def _explain(self, error: Any) -> Iterator[tuple[Path, str]]:
         """Our sentences for one error of the validator."""
         kind = error.kind.name
-        path = (*self._path, *error.instance_path)
+        path = (*self._path, *_instance_path(self._value, error.instance_path))
         schema, keyword = self._schema_at(error.schema_path)
         value = error.instance
         name = self._shown(path)
@@ -303,6 +311,9 @@ class _Checker:
                 return
             keys = [key for branch in keyword for key in branch["required"]]
             given = [key for key in keys if key in value]
+            if not given and any(key not in schema["properties"] for key in value):
+                # The key that is meant is likely the one that is misspelt.
+                return
             what = f"gives {list_names(given)}" if given else "gives none"
             yield path, f"{prefix}{_capital(_noun(schema))} has one of {list_names(keys)}; this one {what}."
         else:
@@ -351,11 +362,13 @@ class _Checker:
             return f"{name} has a blank key."
         if kind in ("enum", "const") and isinstance(value, str):
             known = [str(one) for one in (limit if kind == "enum" else [limit]) if one is not None]
-            guess = nearest(value, known) if len(known) > 1 else None
-            hint = f" Did you mean `{guess}`?" if guess else ""
+            folded = {word.casefold(): word for word in known}
+            guess = nearest(value, folded) if len(known) > 1 else None
+            hint = f" Did you mean `{folded[guess]}`?" if guess else ""
             return f"{name} must be {self._wanted(schema)}, not `{value[:80]}`.{hint}"
-        given = f"{value!r:.40}" if kind not in ("type", "enum", "const") else kind_of(value)
         wanted = self._wanted(schema)
+        is_fraction = isinstance(value, float) and "whole number" in wanted
+        given = f"{value!r:.40}" if is_fraction or kind not in ("type", "enum", "const") else kind_of(value)
         is_text = "text" in re.split(r"\W+", wanted)
         hint = " Quote it." if kind == "type" and is_text and isinstance(value, (int, float)) else ""
         return f"{name} must be {wanted}, not {given}.{hint}"
@@ -420,6 +433,14 @@ def _compiled(shape: Any) -> tuple[dict[str, Any], Any]:
 
     schema = json_schema(shape)
     return schema, jsonschema_rs.validator_for(schema, offline=True)
+
+
+def _instance_path(value: Any, steps: Iterable[str | int]) -> Iterator[str | int]:
+    """The path that the validator names; it gives a key that is all digits as a number."""
+    for step in steps:
+        key = str(step) if isinstance(value, dict) else step
+        yield key
+        value = value[key]
 
 
 def _structs(shapes: list[Any]) -> Iterator[type[msgspec.Struct]]:

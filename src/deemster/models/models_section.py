@@ -7,48 +7,65 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import kind_of, to_json_value
+from deemster.formats.schema_validation import NonBlank, Places, shape_issues
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
 from deemster.models.secret_redaction import Secrets, looks_like_key, named_secrets
 from deemster.records.model_requests import EMBEDDING
 
 GROUP = "deemster.models"
-KEYS = (
-    "base_url",
-    "model",
-    "api_key_env",
-    "kind",
-    "concurrency",
-    "rpm",
-    "tpm",
-    "retries",
-    "timeout_s",
-    "total_timeout_s",
-    "max_retry_after_s",
-    "price",
-    "prices",
-    "batch",
-    "extra",
-    "client",
-    "embedded",
-    "replay",
-    "record",
-)
 SOURCES = ("base_url", "client", "embedded", "replay")
 # The embedded judge answers one question at a time, and takes its time.
 LOCAL = {"concurrency": 1, "timeout_s": 300.0, "total_timeout_s": 3600.0}
-_COUNTS = {"rpm": 1, "tpm": 1, "batch": 1, "retries": 0}
-_SPANS = ("timeout_s", "total_timeout_s", "max_retry_after_s")
 _LOOPBACK = re.compile(r"https?://(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?(?:/|$)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
-_LARGEST = 1e300
+# Settings that a role takes as they are.
+_PLAIN = ("rpm", "tpm", "batch", "retries", "timeout_s", "total_timeout_s", "max_retry_after_s", "concurrency", "model")
+_Text: TypeAlias = NonBlank | UnsetType
+_Count: TypeAlias = Annotated[int, Meta(ge=1)] | UnsetType
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | UnsetType
+_Price: TypeAlias = Annotated[float, Meta(ge=0, title="USD for a million tokens")]
+
+
+class PriceEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A price."""
+
+    input: _Price
+    output: _Price = 0
+
+
+class ModelEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A model."""
+
+    base_url: _Text = UNSET
+    model: _Text = UNSET
+    api_key_env: _Text = UNSET
+    kind: RoleKind | UnsetType = UNSET
+    concurrency: int | str | UnsetType = UNSET
+    rpm: _Count = UNSET
+    tpm: _Count = UNSET
+    retries: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    timeout_s: _Seconds = UNSET
+    total_timeout_s: _Seconds = UNSET
+    max_retry_after_s: _Seconds = UNSET
+    price: PriceEntry | UnsetType = UNSET
+    prices: dict[str, PriceEntry] = {}
+    batch: _Count = UNSET
+    extra: dict[str, Any] = {}
+    client: _Text = UNSET
+    embedded: Annotated[bool | str | UnsetType, Meta(title="`true`, or the path of a GGUF file")] = UNSET
+    replay: _Text = UNSET
+    record: _Text = UNSET
 
 
 def read_models(
@@ -118,18 +135,16 @@ class _Reader:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.issue((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
             return None
-        if not isinstance(entry, Mapping):
-            self.issue((name,), f"`models.{name}` is a map with keys such as `base_url`, not {kind_of(entry)}.")
+        given = self._expanded(to_json_value(entry), (name,))
+        shape_found = shape_issues(given, ModelEntry, document=Places(self._place), path=("models", name))
+        self.issues += shape_found
+        if not isinstance(given, dict):
             return None
-        for key in entry:
-            if key not in KEYS:
-                hint = " Keys come from the environment: name the variable." if str(key).startswith("api_key") else ""
-                self.issue((name, key), f"`{key}` is no key of a model. {did_you_mean(str(key), KEYS)}{hint}")
-        given = {key: self._expanded(value, (name, key)) for key, value in entry.items() if key in KEYS}
-        settings = self._settings(name, given)
+        self._check_settings(name, given)
         self._check_sources(name, given)
         if len(self.issues) > before:
             return None
+        settings = self._settings(name, given)
         try:
             client = self._client(name, given, settings)
         except ConfigurationError as error:
@@ -144,80 +159,31 @@ class _Reader:
             settings["hidden"] = Secrets(named_secrets(given.get("extra", {})))
         return Role(client=client, **settings)
 
-    def _settings(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        settings: dict[str, Any] = {"kind": self._kind(name, given)}
-        for key in ("base_url", "model", "api_key_env", "client", "replay", "record"):
-            value = given.get(key, "x")
-            if not isinstance(value, str) or not value.strip():
-                self.issue((name, key), f"`models.{name}.{key}` is non-blank text, not {_shown(value)}.")
+    def _check_settings(self, name: str, given: Mapping[str, Any]) -> None:
+        """Check what the shape cannot say of single settings."""
         variable = given.get("api_key_env")
         if isinstance(variable, str) and variable.strip() and not self._is_variable(variable):
-            # Not shown: whoever mistakes it puts the key itself here.
+            # The value is not shown: it may be the key itself.
             message = "is the name of the environment variable that holds the key, such as `OPENAI_API_KEY`."
             self.issue((name, "api_key_env"), f"`models.{name}.api_key_env` {message} No file holds the key itself.")
-        for key, least in _COUNTS.items():
-            if key in given:
-                settings[key] = given[key]
-                if type(given[key]) is not int or given[key] < least:
-                    message = f"is a whole number of at least {least}, not {_shown(given[key])}."
-                    self.issue((name, key), f"`models.{name}.{key}` {message}")
-        for key in _SPANS:
-            if key in given:
-                settings[key] = given[key]
-                if not _is_number(given[key]) or given[key] <= 0:
-                    message = f"is a number of seconds above 0, not {_shown(given[key])}."
-                    self.issue((name, key), f"`models.{name}.{key}` {message}")
-        if "concurrency" in given:
-            settings["concurrency"] = given["concurrency"]
+        if isinstance(given.get("concurrency"), (int, str)):
             try:
                 concurrency_bounds(given["concurrency"])
             except ValueError as error:
                 self.issue((name, "concurrency"), str(error))
-        if not isinstance(given.get("extra", {}), Mapping):
-            self.issue((name, "extra"), f"`models.{name}.extra` is a map, not {_shown(given['extra'])}.")
-        if "model" in given:
-            settings["model"] = given["model"]
-        settings["prices"] = self._prices(name, given)
-        if settings["kind"] == "chat" and given.get("embedded", False) is not False:
-            settings = {**LOCAL, **settings}
-        return settings
 
-    def _kind(self, name: str, given: Mapping[str, Any]) -> RoleKind:
-        kind = given.get("kind", role_kind(name))
-        if kind == "chat":
-            return "chat"
-        if kind != "embedding":
-            near = did_you_mean(str(kind), ("chat", "embedding"))
-            self.issue((name, "kind"), f"`models.{name}.kind` is `chat` or `embedding`, not {_shown(kind)}. {near}")
-        return "embedding"
-
-    def _prices(self, name: str, given: Mapping[str, Any]) -> dict[str, Price]:
-        prices = {}
-        if "price" in given and (price := self._price((name, "price"), given["price"])) is not None:
-            prices[""] = price
-        table = given.get("prices", {})
-        if not isinstance(table, Mapping):
-            self.issue((name, "prices"), f"`models.{name}.prices` is a map of models, not {_shown(table)}.")
-            return prices
-        for prefix, entry in table.items():
-            if (price := self._price((name, "prices", prefix), entry)) is not None:
-                prices[str(prefix)] = price
-        return prices
-
-    def _price(self, path: Keys, entry: Any) -> Price | None:
-        called = f"`models.{'.'.join(map(str, path))}`"
-        if not isinstance(entry, Mapping) or "input" not in entry:
-            self.issue(path, f"{called} is a map with `input` and `output`, USD for a million tokens.")
-            return None
-        before = len(self.issues)
-        for key, value in entry.items():
-            if key not in ("input", "output"):
-                self.issue((*path, key), f"`{key}` is no price. {did_you_mean(str(key), ('input', 'output'))}")
-            elif not _is_number(value) or value < 0:
-                self.issue((*path, key), f"{called}: `{key}` is USD for a million tokens, not {_shown(value)}.")
-        if len(self.issues) > before:
-            return None
-        return Price(Decimal(str(entry["input"])), Decimal(str(entry.get("output", 0))))
+    @staticmethod
+    def _settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        kind: RoleKind = given.get("kind", role_kind(name))
+        prices = {"": given["price"]} if "price" in given else {}
+        prices |= given.get("prices", {})
+        is_embedded_judge = kind == "chat" and given.get("embedded", False) is not False
+        return {
+            **(LOCAL if is_embedded_judge else {}),
+            **{key: given[key] for key in _PLAIN if key in given},
+            "kind": kind,
+            "prices": {prefix: _price(entry) for prefix, entry in prices.items()},
+        }
 
     def _check_sources(self, name: str, given: Mapping[str, Any]) -> None:
         sources = [key for key in SOURCES if key in given and given[key] is not False]
@@ -278,7 +244,7 @@ class _Reader:
         if kind == "chat" and isinstance(which, str) and which.strip():
             return self._folder / which
         allowed = "`true`, or the path of a GGUF file" if kind == "chat" else "`true`"
-        message = f"`models.{name}.embedded` is {allowed}, not {_shown(which)}."
+        message = f"`models.{name}.embedded` is {allowed}, not {show_value(which)[:80]}."
         raise ConfigurationError(Issue(message, self._place(("models", name, "embedded"))))
 
     def _key(self, name: str, given: Mapping[str, Any]) -> str | None:
@@ -362,10 +328,5 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _is_number(value: Any) -> bool:
-    # A comparison, since a whole number too long for a float is no error to compare.
-    return type(value) in (int, float) and abs(value) <= _LARGEST
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:80] if isinstance(value, (str, int, float)) else kind_of(value)
+def _price(entry: Mapping[str, float]) -> Price:
+    return Price(Decimal(str(entry["input"])), Decimal(str(entry.get("output", 0))))

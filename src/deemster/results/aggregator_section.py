@@ -1,14 +1,17 @@
-"""Reading the `aggregator` section of a suite."""
+"""The `aggregator` section of a suite: its declared shapes, and the aggregator it is read into."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.formats.json_values import kind_of
-from deemster.results.gate_rules import Place
+import msgspec
+from msgspec import Meta
+
+from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
+from deemster.formats.json_values import Path, kind_of, pointer, to_json_value
+from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 from deemster.results.metric_aggregators import (
     Aggregator,
     AtLeast,
@@ -24,13 +27,12 @@ from deemster.results.weighted_aggregator import (
     weighted_issues,
 )
 
-PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
+PlainKind = Literal["and", "min", "geometric"]
+_PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
     "and": MetricsAggregator,
     "min": MinAggregator,
     "geometric": GeometricAggregator,
 }
-WEIGHTED = ("kind", "weights", "score_mapping")
-KINDS = (*PLAIN, "weighted", "at-least", "critical")
 _KEYS = ("kind", "weights", "score_mapping", "at-least", "critical")
 _SHAPES = (
     "An aggregator is `and`, `min`, `geometric`, `{kind: weighted, weights: ..., score_mapping: ...}`, "
@@ -38,14 +40,48 @@ _SHAPES = (
 )
 
 
+class PlainSection(msgspec.Struct, forbid_unknown_fields=True):
+    """An aggregator without settings."""
+
+    kind: PlainKind
+
+
+class WeightedSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A weighted aggregator."""
+
+    kind: Literal["weighted"]
+    weights: dict[str, Annotated[float, Meta(ge=0)]]
+    score_mapping: dict[str, Annotated[dict[str, Share], Meta(min_length=1)]]
+
+
+class AtLeastSection(msgspec.Struct, forbid_unknown_fields=True, rename={"at_least": "at-least"}):
+    """An aggregator that counts successes."""
+
+    at_least: Annotated[int, Meta(ge=1)]
+
+
+class CriticalSection(msgspec.Struct, forbid_unknown_fields=True):
+    """An aggregator of critical metrics."""
+
+    critical: Annotated[list[NonBlank], Meta(min_length=1)]
+
+
+# What the section may be: a name, or one of these maps.
+AGGREGATOR_SHAPES = (PlainKind, PlainSection, WeightedSection, AtLeastSection, CriticalSection)
+
+
 def read_aggregator(
-    value: Any, *, place: Place, metrics: Mapping[str, str] | None = None, idle: frozenset[str] = frozenset()
+    value: Any,
+    *,
+    document: Located | None = None,
+    metrics: Mapping[str, str] | None = None,
+    idle: frozenset[str] = frozenset(),
 ) -> MetricsAggregator:
     """Read the `aggregator` section of a suite.
 
     Args:
         value: The section as plain data.
-        place: Says where a path inside the section stands, as `file:line`.
+        document: The suite, for the lines of issues; None for an aggregator from memory.
         metrics: Names of the run's metrics, and other spellings of them, by name; without them only the section itself
             is looked at.
         idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
@@ -53,14 +89,58 @@ def read_aggregator(
     Raises:
         ConfigurationError: It cannot be used, or it does not fit the metrics; all issues are listed.
     """
+    value = _with_text_keys(to_json_value(value))
+    issues = _section_issues(value, document)
+    if issues:
+        raise ConfigurationError(issues)
     reader = _Reader(metrics, idle)
     aggregator = reader.aggregator(value)
-    issues = reader.issues
-    if not issues and aggregator is not None and metrics is not None:
-        issues = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
-    if issues or aggregator is None:
-        raise ConfigurationError(dict.fromkeys(Issue(issue.message, place(issue.path)) for issue in issues))
+    found = reader.issues
+    if not found and aggregator is not None and metrics is not None:
+        found = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
+    if found or aggregator is None:
+        raise ConfigurationError(dict.fromkeys(_placed(found, document)))
     return aggregator
+
+
+def _section_issues(value: Any, document: Located | None) -> list[Issue]:
+    """What is wrong with the shape of a section."""
+    shape: Any = None
+    if isinstance(value, str):
+        shape = PlainKind
+    elif isinstance(value, dict) and "kind" in value:
+        shape = WeightedSection if value["kind"] == "weighted" else PlainSection
+    elif isinstance(value, dict) and len(value) == 1:
+        shape = {"at-least": AtLeastSection, "critical": CriticalSection}.get(next(iter(value)))
+    if shape is not None:
+        return shape_issues(value, shape, document=document, path=("aggregator",))
+    unknown = [key for key in value if key not in _KEYS] if isinstance(value, dict) else []
+    found = [
+        AggregatorIssue((key,), f"`{key}` is no key of `aggregator`. {did_you_mean(str(key), _KEYS)}")
+        for key in unknown
+    ]
+    given = f"a map with {list_names(value) or 'no keys'}" if isinstance(value, dict) else kind_of(value)
+    return list(_placed(found or [AggregatorIssue((), f"{_SHAPES}, not {given}.")], document))
+
+
+def _placed(issues: Sequence[AggregatorIssue], document: Located | None) -> Iterator[Issue]:
+    for issue in issues:
+        path = ("aggregator", *issue.path)
+        yield Issue(issue.message, document.where(path) if document is not None else pointer(path))
+
+
+def _with_text_keys(value: Any) -> Any:
+    """A section with the keys of its mappings as text, as files have them; Python may give numbers."""
+    mappings = value.get("score_mapping") if isinstance(value, dict) else None
+    if not isinstance(mappings, dict):
+        return value
+    spelt = {
+        name: {key if isinstance(key, str) else str(key): entry for key, entry in mapping.items()}
+        if isinstance(mapping, dict)
+        else mapping
+        for name, mapping in mappings.items()
+    }
+    return {**value, "score_mapping": spelt}
 
 
 def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
@@ -73,18 +153,14 @@ def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
     Raises:
         ConfigurationError: It is neither, or it does not fit the metrics; all issues are listed.
     """
-
-    def place(path: tuple[str | int, ...]) -> str:
-        return ".".join(("aggregator", *map(str, path)))
-
     if isinstance(given, (str, Mapping)):
-        return read_aggregator(given, place=place, metrics=metrics)
+        return read_aggregator(given, metrics=metrics)
     if isinstance(given, type) or not callable(getattr(given, "aggregate", None)):
         kind = f"the class `{given.__name__}`" if isinstance(given, type) else type(given).__name__
         raise ConfigurationError(f"An aggregator is an object with `aggregate`, or what a suite would say; not {kind}.")
     aggregator: Aggregator = given
     if issues := list(misfits(aggregator, list(dict.fromkeys(metrics.values())))):
-        raise ConfigurationError(Issue(issue.message, place(issue.path)) for issue in issues)
+        raise ConfigurationError(_placed(issues, None))
     return aggregator
 
 
@@ -125,74 +201,28 @@ class _Reader:
         self.issues: list[AggregatorIssue] = []
 
     def aggregator(self, value: Any) -> MetricsAggregator | None:
+        """The aggregator of a section that has one of the declared shapes."""
         if isinstance(value, str):
-            return self._plain(value, ())
-        if not isinstance(value, Mapping) or not value:
-            found = "an empty map" if isinstance(value, Mapping) else kind_of(value)
-            self._issue((), f"{_SHAPES}, not {found}.")
-            return None
-        if "kind" in value:
-            return self._of_kind(value)
-        unknown = [key for key in value if key not in _KEYS]
-        for key in unknown:
-            self._issue((key,), f"`{key}` is no key of `aggregator`. {did_you_mean(str(key), _KEYS)}")
-        if unknown:
-            return None
-        if set(value) == {"at-least"}:
-            return self._at_least(value["at-least"])
-        if set(value) == {"critical"}:
+            return _PLAIN[value]()
+        if "at-least" in value:
+            return AtLeast(value["at-least"])
+        if "critical" in value:
             return self._critical(value["critical"])
-        if "weights" in value or "score_mapping" in value:
-            self._issue((), "An aggregator with weights says `kind: weighted`.")
-            return None
-        self._issue((), f"{_SHAPES}, one of them.")
-        return None
-
-    def _plain(self, name: Any, path: tuple[str, ...]) -> MetricsAggregator | None:
-        if isinstance(name, str) and name in PLAIN:
-            return PLAIN[name]()
-        if name in ("weighted", "at-least", "critical"):
-            self._issue(path, f"{_SHAPES}; `{name}` alone does not say enough.")
-            return None
-        if isinstance(name, str):
-            self._issue(path, f"No aggregator is called `{name}`. {did_you_mean(name, KINDS)}")
-            return None
-        self._issue(path, f"`kind` is one of the names of aggregators, not {kind_of(name)}.")
-        return None
-
-    def _of_kind(self, value: Mapping[str, Any]) -> MetricsAggregator | None:
-        is_weighted = value["kind"] == "weighted"
-        known = WEIGHTED if is_weighted else ("kind",)
-        aggregator = None if is_weighted else self._plain(value["kind"], ("kind",))
-        if aggregator is None and not is_weighted:
-            return None
-        for key in value:
-            if key not in known:
-                named = f"`aggregator` of the kind `{value['kind']}`"
-                self._issue((key,), f"`{key}` is no key of an {named}. {did_you_mean(str(key), known)}")
-        return self._weighted(value) if is_weighted else aggregator
+        return self._weighted(value) if value["kind"] == "weighted" else _PLAIN[value["kind"]]()
 
     def _weighted(self, value: Mapping[str, Any]) -> MetricsAggregator | None:
-        missing = [key for key in WEIGHTED if key not in value]
-        for key in missing:
-            self._issue((), f"A weighted aggregator has `{key}`, and it is missing.")
-        if missing:
-            return None
-        given = value["score_mapping"]
-        mappings = {name: self._mapping(name, entry) for name, entry in given.items()} if _is_map(given) else given
-        before = len(self.issues)
-        self.issues += (self._spelt(issue, given) for issue in weighted_issues(value["weights"], mappings))
-        if len(self.issues) > before:
+        mappings = {name: self._mapping(name, entry) for name, entry in value["score_mapping"].items()}
+        found = list(weighted_issues(value["weights"], mappings))
+        self.issues += found
+        if found:
             return None
         weights = self._called(value["weights"], lambda name: ("weights", name))
         mapped = {self._name(name): mapping for name, mapping in mappings.items() if self._counts(name)}
         return None if self.issues else WeightedMetricsAggregator(weights, mapped)
 
-    def _mapping(self, name: str, entry: Any) -> Any:
+    def _mapping(self, name: str, entry: Mapping[str, float]) -> dict[Any, float]:
         """A mapping with its keys as numbers; keys in files are text."""
-        if not _is_map(entry):
-            return entry
-        mapping: dict[Any, Any] = {}
+        mapping: dict[Any, float] = {}
         for key, value in entry.items():
             number = _number(key)
             if number in mapping:
@@ -200,32 +230,14 @@ class _Reader:
             mapping[key if number is None else number] = value
         return mapping
 
-    def _spelt(self, issue: AggregatorIssue, given: Any) -> AggregatorIssue:
-        """A issue at the key as the file spells it."""
-        if len(issue.path) < 3:
-            return issue
-        *path, number = issue.path
-        key = next((key for key in given[path[-1]] if _number(key) == number), number)
-        return issue._replace(path=(*path, key))
-
-    def _at_least(self, value: Any) -> MetricsAggregator | None:
-        try:
-            return AtLeast(value)
-        except ConfigurationError as error:
-            self._issue(("at-least",), error.issues[0].message)
-            return None
-
-    def _critical(self, value: Any) -> MetricsAggregator | None:
-        if not isinstance(value, list) or not value or not all(isinstance(name, str) and name for name in value):
-            self._issue(("critical",), "`critical` is a list of at least one metric name.")
-            return None
+    def _critical(self, value: Sequence[str]) -> MetricsAggregator | None:
         names = self._called(dict.fromkeys(value, 1.0), lambda name: ("critical", value.index(name)))
         if not names and not self.issues:
             self._issue(("critical",), "None of the critical metrics is part of this run.")
             return None
         return None if self.issues else Critical(names)
 
-    def _called(self, given: Mapping[str, float], path: Callable[[str], tuple[str | int, ...]]) -> dict[str, float]:
+    def _called(self, given: Mapping[str, float], path: Callable[[str], Path]) -> dict[str, float]:
         """What is said of metrics, by the names of the run."""
         found: dict[str, float] = {}
         for name, value in given.items():
@@ -245,12 +257,8 @@ class _Reader:
     def _name(self, name: str) -> str:
         return name if self.metrics is None else self.metrics.get(name, name)
 
-    def _issue(self, path: tuple[str | int, ...], message: str) -> None:
+    def _issue(self, path: Path, message: str) -> None:
         self.issues.append(AggregatorIssue(path, message))
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _number(key: Any) -> float | None:

@@ -1,24 +1,67 @@
-"""Reading the `gate` section of a suite into rules."""
+"""The `gate` section of a suite: its declared shape, and the rules it is read into."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.formats.json_values import kind_of
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from deemster.errors import ConfigurationError, Issue
+from deemster.formats.json_values import Path, pointer, to_json_value
+from deemster.formats.schema_validation import Located, Share, shape_issues
 
 EVERY = "*"
-Place: TypeAlias = Callable[[tuple[str | int, ...]], str]
-
-_AGGREGATE = ("min_aggregate_success", "min_aggregate_score")
-KEYS = ("min_macro_f1", "min_pass_rate", *_AGGREGATE, "metrics", "cohorts", "max_unscored", "budget", "decision", "on")
-_METRIC = ("min_pass_rate", "min_mean", "max_mean", "on")
-_COHORT = ("min_pass_rate", "min_macro_f1", *_AGGREGATE, "metrics", "min_samples", "on")
-_BUDGET = ("max_cost_usd", "max_p95_latency_s")
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+_On: TypeAlias = Literal["point", "lower"]
+_Bound: TypeAlias = Share | UnsetType
+_Limit: TypeAlias = Annotated[float, Meta(ge=0)] | UnsetType
+
+
+class MetricRules(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules of a metric."""
+
+    min_pass_rate: _Bound = UNSET
+    min_mean: _Bound = UNSET
+    max_mean: _Bound = UNSET
+    on: _On = "point"
+
+
+class CohortRules(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules of a cohort."""
+
+    min_pass_rate: _Bound = UNSET
+    min_macro_f1: _Bound = UNSET
+    min_aggregate_success: _Bound = UNSET
+    min_aggregate_score: _Bound = UNSET
+    metrics: dict[str, MetricRules] = {}
+    min_samples: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    on: _On = "point"
+
+
+class BudgetRules(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules of a budget."""
+
+    max_cost_usd: _Limit = UNSET
+    max_p95_latency_s: _Limit = UNSET
+
+
+class GateSection(msgspec.Struct, forbid_unknown_fields=True):
+    """The gate."""
+
+    min_macro_f1: _Bound = UNSET
+    min_pass_rate: _Bound = UNSET
+    min_aggregate_success: _Bound = UNSET
+    min_aggregate_score: _Bound = UNSET
+    metrics: dict[str, MetricRules] = {}
+    cohorts: dict[str, CohortRules] = {}
+    max_unscored: int | str | UnsetType = UNSET
+    budget: BudgetRules = msgspec.field(default_factory=BudgetRules)
+    decision: Literal["two-way", "three-way"] = "two-way"
+    on: _On = "point"
 
 
 class Rule(NamedTuple):
@@ -110,128 +153,66 @@ def read_allowance(value: Any) -> Allowance:
     raise ConfigurationError(f"The unscored allowance is a count such as 3 or a share such as 2%, not {value!r}.")
 
 
-def read_gate(value: Any, *, place: Place) -> Gate:
+def read_gate(value: Any, *, document: Located | None = None) -> Gate:
     """Read the `gate` section of a suite.
 
     Args:
         value: The section as plain data.
-        place: Says where a path inside the section stands, as `file:line`.
+        document: The suite, for the lines of issues and rules; None for a gate from memory.
 
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
     """
-    reader = _Reader(place)
-    gate = reader.gate(value)
-    if reader.issues:
-        raise ConfigurationError(reader.issues)
-    return gate
+    value = to_json_value(value)
+    issues = shape_issues(value, GateSection, document=document, path=("gate",))
+    if issues:
+        raise ConfigurationError(issues)
+    reader = _Reader(document)
+    reader.add_rules(value, (), on=value.get("on", "point"))
+    allowance = reader.allowance(value["max_unscored"]) if "max_unscored" in value else None
+    return Gate(tuple(reader.rules), reader.min_samples, value.get("decision", "two-way"), allowance)
 
 
 class _Reader:
-    """Reads the section and collects what is wrong with it."""
+    """Collects the rules of a section that has the declared shape, in the order of the file."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.issues: list[Issue] = []
+    def __init__(self, document: Located | None) -> None:
+        self._document = document
         self.rules: list[Rule] = []
         self.min_samples: dict[str, tuple[int, str]] = {}
 
-    def gate(self, value: Any) -> Gate:
-        section = self._map(value, (), KEYS)
-        on = self._on(section, ())
-        decision: Literal["two-way", "three-way"] = "two-way"
-        allowance = None
-        for key, entry in section.items():
-            if key == "metrics":
-                for name, rules in self._map(entry, (key,)).items():
-                    self._metric(rules, (key, name), metric=name)
-            elif key == "cohorts":
-                for name, rules in self._map(entry, (key,)).items():
-                    self._cohort(rules, name)
-            elif key == "budget":
-                for name in self._map(entry, (key,), _BUDGET):
-                    self._rule((key, name), entry[name], quantity=name.removeprefix("max_"), limit=None)
-            elif key == "max_unscored":
-                allowance = self._allowance(entry)
-            elif key == "decision":
-                if entry not in ("two-way", "three-way"):
-                    self._issue((key,), f"`decision` is `two-way` or `three-way`, not {entry!r}.")
-                elif entry == "three-way":
-                    decision = "three-way"
-            elif key != "on":
-                self._rule((key,), entry, quantity=key.removeprefix("min_"), on=on)
-        return Gate(tuple(self.rules), self.min_samples, decision, allowance)
-
-    def _metric(self, value: Any, path: tuple[str | int, ...], *, metric: str, cohort: str | None = None) -> None:
-        rules = self._map(value, path, _METRIC)
-        on = self._on(rules, path)
-        for key, bound in rules.items():
-            if key != "on":
-                self._rule((*path, key), bound, quantity=key[4:], metric=metric, cohort=cohort, on=on)
-
-    def _cohort(self, value: Any, cohort: str) -> None:
-        path = ("cohorts", cohort)
-        rules = self._map(value, path, _COHORT)
-        on = self._on(rules, path)
-        for key, bound in rules.items():
-            if key == "metrics":
-                for name, entry in self._map(bound, (*path, key)).items():
-                    self._metric(entry, (*path, key, name), metric=name, cohort=cohort)
-            elif key == "min_samples":
-                if type(bound) is not int or bound < 0:
-                    self._issue((*path, key), f"`min_samples` is a whole number of at least 0, not {bound!r}.")
-                else:
-                    self.min_samples[cohort] = (bound, self.place((*path, key)))
-            elif key != "on":
-                self._rule((*path, key), bound, quantity=key[4:], cohort=cohort, on=on)
-
-    def _allowance(self, value: Any) -> Allowance | None:
-        try:
-            allowance = read_allowance(value)
-        except ConfigurationError as error:
-            self._issue(("max_unscored",), error.issues[0].message)
-            return None
-        where = self.place(("max_unscored",))
-        self.rules.append(Rule("max_unscored", "unscored", allowance.bound, where, upper=True, share=allowance.share))
-        return allowance
-
-    def _rule(
-        self,
-        path: tuple[str | int, ...],
-        bound: Any,
-        *,
-        quantity: str,
-        metric: str | None = None,
-        cohort: str | None = None,
-        on: Literal["point", "lower"] = "point",
-        limit: float | None = 1.0,
+    def add_rules(
+        self, section: Mapping[str, Any], path: Path, *, on: _On, metric: str | None = None, cohort: str | None = None
     ) -> None:
-        number = isinstance(bound, (int, float)) and not isinstance(bound, bool)
-        if not number or bound < 0 or (limit is not None and bound > limit):
-            span = "a number of at least 0" if limit is None else "a number between 0 and 1"
-            self._issue(path, f"`{path[-1]}` is {span}, not {bound!r}.")
-            return
-        name = ".".join(str(part) for part in path)
-        upper = str(path[-1]).startswith("max_")
-        self.rules.append(Rule(name, quantity, float(bound), self.place(path), metric, cohort, upper, on))
+        """Add the rules of a map, and of the maps inside it."""
+        for key, entry in section.items():
+            here = (*path, key)
+            if key == "metrics":
+                for name, rules in entry.items():
+                    self.add_rules(rules, (*here, name), on=rules.get("on", "point"), metric=name, cohort=cohort)
+            elif key == "cohorts":
+                for name, rules in entry.items():
+                    self.add_rules(rules, (*here, name), on=rules.get("on", "point"), cohort=name)
+            elif key == "budget":
+                self.add_rules(entry, here, on="point")
+            elif key == "min_samples":
+                self.min_samples[str(cohort)] = (entry, self._where(here))
+            elif key == "max_unscored":
+                bound, share = self.allowance(entry)
+                self.rules.append(Rule(key, "unscored", bound, self._where(here), upper=True, share=share))
+            elif key not in ("on", "decision"):
+                name = ".".join(map(str, here))
+                upper = key.startswith("max_")
+                self.rules.append(Rule(name, key[4:], float(entry), self._where(here), metric, cohort, upper, on))
 
-    def _on(self, rules: Mapping[str, Any], path: tuple[str | int, ...]) -> Literal["point", "lower"]:
-        on = rules.get("on", "point")
-        if on not in ("point", "lower"):
-            self._issue((*path, "on"), f"`on` is `point` or `lower`, not {on!r}.")
-        return "lower" if on == "lower" else "point"
+    def allowance(self, value: Any) -> Allowance:
+        try:
+            return read_allowance(value)
+        except ConfigurationError as error:
+            where = None if self._document is None else self._document.where(("gate", "max_unscored"))
+            raise ConfigurationError([Issue(issue.message, where) for issue in error.issues]) from None
 
-    def _map(self, value: Any, path: tuple[str | int, ...], known: tuple[str, ...] | None = None) -> Mapping[str, Any]:
-        name = ".".join(("gate", *map(str, path)))
-        if not isinstance(value, Mapping):
-            self._issue(path, f"`{name}` is a map, not {kind_of(value)}.")
-            return {}
-        if known is None:
-            return value
-        for key in value:
-            if key not in known:
-                self._issue((*path, key), f"`{key}` is no key of `{name}`. {did_you_mean(str(key), known)}")
-        return {key: entry for key, entry in value.items() if key in known}
-
-    def _issue(self, path: tuple[str | int, ...], message: str) -> None:
-        self.issues.append(Issue(message, self.place(path)))
+    def _where(self, path: Path) -> str:
+        """Where a rule stands, for messages and reports."""
+        whole = ("gate", *path)
+        return (self._document.where(whole) if self._document is not None else None) or pointer(whole)

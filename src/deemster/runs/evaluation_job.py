@@ -104,7 +104,7 @@ def build_job(
         thresholds=thresholds or {},
         concurrency=concurrency,
     )
-    rules = None if gate is None else read_gate(gate, place=lambda path: ".".join(("gate", *map(str, path))))
+    rules = None if gate is None else read_gate(gate)
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
     access = build_model_access(
         models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline

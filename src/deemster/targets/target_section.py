@@ -5,41 +5,98 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from deemster.errors import ConfigurationError, Issue
 from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
-from deemster.formats.json_values import kind_of
-from deemster.models.model_roles import Role
+from deemster.formats.json_values import to_json_value
+from deemster.formats.schema_validation import NonBlank, Places, check_shape, shape_issues
+from deemster.models.model_roles import concurrency_bounds
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
-from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, form_issues, program_issues
+from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 
 Kind: TypeAlias = Literal["python", "outputs", "http", "command"]
-KINDS: Mapping[Kind, str] = {
-    "python": "module:function",
-    "http": "an address",
-    "command": "a program and its arguments",
-    "outputs": "a file",
-}
-# The key that stands for the whole where an entry is no map.
-MAIN: Mapping[Kind, str] = {"python": "function", "http": "url", "command": "argv", "outputs": "file"}
 _PATHS = ("output", "retrieved", "trajectory", "usage", "model")
-_SETTINGS = ("timeout_s", "retries", "concurrency")
-KEYS: Mapping[Kind, tuple[str, ...]] = {
-    "python": ("function", *_SETTINGS),
-    "http": (
-        *("url", "method", "headers", "body", *_PATHS, *_SETTINGS),
-        *("total_timeout_s", "max_retry_after_s", "rpm", "api_key_env"),
-    ),
-    "command": ("argv", *_SETTINGS, "env", "cwd", "output"),
-    "outputs": ("file",),
-}
-_NUMBERS = (*_SETTINGS, "total_timeout_s", "max_retry_after_s", "rpm")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
+_Retries: TypeAlias = Annotated[int, Meta(ge=0)] | None
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
+_JsonPath: TypeAlias = str | list[str | int] | None
+
+
+class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A Python function."""
+
+    function: NonBlank
+    timeout_s: _Seconds = None
+    retries: _Retries = None
+    concurrency: _Count = None
+
+
+class HttpSection(msgspec.Struct, forbid_unknown_fields=True):
+    """An HTTP endpoint."""
+
+    url: NonBlank
+    method: Literal["POST", "GET", "PUT", "PATCH"] | None = None
+    headers: dict[str, str] | None = None
+    body: Any = None
+    output: _JsonPath = None
+    retrieved: _JsonPath = None
+    trajectory: _JsonPath = None
+    usage: _JsonPath = None
+    model: _JsonPath = None
+    timeout_s: _Seconds = None
+    retries: _Retries = None
+    concurrency: int | str | None = None
+    total_timeout_s: _Seconds = None
+    max_retry_after_s: _Seconds = None
+    rpm: _Count = None
+    api_key_env: str | None = None
+
+
+class CommandSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A command."""
+
+    argv: Annotated[list[str], Meta(min_length=1)]
+    timeout_s: _Seconds = None
+    retries: _Retries = None
+    concurrency: _Count = None
+    env: list[str] | None = None
+    cwd: str | None = None
+    output: Literal["auto", "text", "json"] | None = None
+
+
+class OutputsSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of saved outputs."""
+
+    file: NonBlank
+
+
+class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
+    """A target."""
+
+    one_of: ClassVar = ("python", "http", "command", "outputs")
+
+    python: str | PythonSection | UnsetType = UNSET
+    http: str | HttpSection | UnsetType = UNSET
+    command: list[str] | CommandSection | UnsetType = UNSET
+    outputs: str | OutputsSection | UnsetType = UNSET
+
+
+# By kind: the shape of the long form, and the key of it that the short form gives.
+SHAPES: Mapping[Kind, tuple[type[msgspec.Struct], str]] = {
+    "python": (PythonSection, "function"),
+    "http": (HttpSection, "url"),
+    "command": (CommandSection, "argv"),
+    "outputs": (OutputsSection, "file"),
+}
 
 
 class Declared(NamedTuple):
@@ -129,21 +186,29 @@ class _Reader:
         self.issues.append(Issue(message, self._place(("target", *path))))
 
     def declared(self, section: Any) -> Declared | None:
-        kind = self._kind(section)
-        if kind is None:
+        """The target of a section; what is wrong is among the issues."""
+        places = Places(self._place)
+        kinds = [kind for kind in SHAPES if isinstance(section, Mapping) and kind in section]
+        if len(kinds) != 1 or len(section) > 1:
+            self.issues += check_shape(to_json_value(section), TargetSection, document=places, path=("target",))
+        if len(kinds) != 1:
             return None
-        given = self._entry(kind, section[kind])
-        if given is None:
+        kind = kinds[0]
+        shape, main = SHAPES[kind]
+        entry = to_json_value(section[kind])
+        is_long = isinstance(entry, dict)
+        written = {key: value for key, value in entry.items() if value is not None} if is_long else {main: entry}
+        given = self._expanded(written, (kind,), is_long=is_long)
+        path: Keys = (kind, main) if is_long else (kind,)
+        kinds_of_values = {field.name: field.type for field in msgspec.structs.fields(shape)}
+        checked, declared = (given, shape) if is_long else (given[main], kinds_of_values[main])
+        self.issues += shape_issues(checked, declared, document=places, path=("target", kind))
+        fitting = {key: value for key, value in given.items() if _fits(value, kinds_of_values.get(key))}
+        if main not in fitting:
             return None
-        main = MAIN[kind]
-        path: Keys = (kind,) if main not in self._written(section[kind]) else (kind, main)
-        if main not in given:
-            self.issue((kind,), f"`target.{kind}` has no `{main}`: {KINDS[kind]}.")
-            return None
-        if kind != "command" and (not isinstance(given[main], str) or not given[main].strip()):
-            self.issue(path, f"`target.{'.'.join(map(str, path))}` is text, not {_shown(given[main])}.")
-            return None
-        for key, message in self._setting_issues(kind, given):
+        if isinstance(given.get("headers"), dict):
+            fitting["headers"] = given["headers"]
+        for key, message in self._setting_issues(kind, fitting):
             within = key if isinstance(key, tuple) else (key,)
             self.issue(path if within == (main,) else (kind, *within), message)
         settings = {key: value for key, value in given.items() if key != main}
@@ -163,71 +228,43 @@ class _Reader:
             return f"http://{value}"
         return str(self._folder / value) if kind == "outputs" else value
 
-    def _kind(self, section: Any) -> Kind | None:
-        listed = ", ".join(f"`{kind}` ({what})" for kind, what in KINDS.items())
-        if not isinstance(section, Mapping):
-            self.issue((), f"`target` is a map with keys such as `python`, not {_shown(section)}.")
-            return None
-        for key in section:
-            if key not in KINDS:
-                self.issue((key,), f"`{key}` is no key of `target`. {did_you_mean(str(key), KINDS)}")
-        known = [kind for kind in KINDS if kind in section]
-        if len(known) == 1:
-            return known[0]
-        if known or not section:
-            self.issue((), f"`target` names one of {listed}.")
-        return None
-
-    @staticmethod
-    def _written(entry: Any) -> Mapping[str, Any]:
-        return entry if isinstance(entry, Mapping) else {}
-
-    def _entry(self, kind: Kind, entry: Any) -> dict[str, Any] | None:
-        """The entry as a map, its variables replaced."""
-        if not isinstance(entry, Mapping):
-            return {MAIN[kind]: self._expanded(entry, (kind,))}
-        for key in entry:
-            if key not in KEYS[kind]:
-                hint = " Keys come from the environment: name the variable." if str(key).startswith("api_key") else ""
-                near = did_you_mean(str(key), KEYS[kind])
-                self.issue((kind, key), f"`{key}` is no key of `target.{kind}`. {near}{hint}")
-        known = {key: value for key, value in entry.items() if key in KEYS[kind] and value is not None}
-        return {key: self._expanded(value, (kind, key)) for key, value in known.items()}
-
-    def _expanded(self, value: Any, path: Keys) -> Any:
+    def _expanded(self, value: Any, path: Keys, *, is_long: bool) -> Any:
         def missing(path: Keys, name: str) -> str:
-            issue = Issue(unset_variable_message(name), self._place(("target", *path)))
+            issue = Issue(unset_variable_message(name), self._place(("target", *(path if is_long else path[:1]))))
             (self.issues if self._calls else self._unset).append(issue)
             return "unset"
 
-        def found(name: str, value: str) -> None:
-            # What comes from the environment into a header is a secret, whatever it is called.
-            if is_secret_name(name) or path[-1] == "headers":
-                self._hidden.add(value)
+        def expand(key: str, entry: Any) -> Any:
+            def found(name: str, value: str) -> None:
+                # What comes from the environment into a header is a secret, whatever it is called.
+                if is_secret_name(name) or key == "headers":
+                    self._hidden.add(value)
 
-        return expand_variables(value, environ=self._environ, path=path, missing=missing, found=found)
+            return expand_variables(entry, environ=self._environ, path=(*path, key), missing=missing, found=found)
+
+        return {key: expand(key, entry) for key, entry in value.items()}
 
     def _setting_issues(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
-        for key in _NUMBERS:
-            if key in given and (message := _number_issue(kind, key, given[key])) is not None:
-                yield key, message
+        if kind == "http" and "concurrency" in given:
+            try:
+                concurrency_bounds(given["concurrency"])
+            except ValueError as error:
+                yield "concurrency", str(error)
         if kind == "http":
             yield from self._http_issues(given)
         if kind == "command":
             yield from argv_issues(given["argv"])
-            if not isinstance(given.get("cwd", ""), str):
-                yield "cwd", f"`cwd` is the path of a folder, not {_shown(given['cwd'])}."
-            elif self._calls and not any(argv_issues(given["argv"])):
+            if self._calls and not any(argv_issues(given["argv"])):
                 yield from program_issues(given["argv"][0], self._cwd(given))
             yield from env_issues(given.get("env"), self._environ if self._calls else None)
-            yield from form_issues(given.get("output", "auto"))
 
     def _http_issues(self, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
         from deemster.targets.http_target import header_issues, method_issues, url_issues  # noqa: PLC0415 - loads the network's modules
 
         yield from url_issues(given["url"])
         yield from method_issues(given.get("method", "POST"), given.get("body"))
-        for name, message in header_issues(given.get("headers", {})):
+        texts = {name: value for name, value in given.get("headers", {}).items() if isinstance(value, str)}
+        for name, message in header_issues(texts):
             yield ("headers",) if name is None else ("headers", name), message
         yield from template_issues(given.get("body"))
         for key in _PATHS:
@@ -238,8 +275,8 @@ class _Reader:
         variable = given.get("api_key_env")
         if variable is None:
             return
-        if not isinstance(variable, str) or not _WORD.fullmatch(variable):
-            # Not shown: whoever mistakes it puts the key itself here.
+        if not _WORD.fullmatch(variable):
+            # The value is not shown: it may be the key itself.
             message = "is the name of the environment variable that holds the key, such as `APP_API_KEY`."
             yield "api_key_env", f"`target.http.api_key_env` {message} No file holds the key itself."
         elif self._calls and not self._environ.get(variable):
@@ -258,17 +295,9 @@ class _Reader:
         return changed
 
 
-def _number_issue(kind: Kind, key: str, value: Any) -> str | None:
-    """What is wrong with a setting that is a number, by the rules that models have."""
-    if key == "concurrency" and kind != "http" and type(value) is not int:
-        return f"`concurrency` is a whole number of at least 1, not {_shown(value)}."
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether a value has its declared shape, so that other checks can look at it."""
     try:
-        settings: dict[str, Any] = {key: value}
-        Role(client=None, **settings)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:80] if isinstance(value, (str, int, float)) else kind_of(value)
+        return shape is not None and msgspec.convert(value, shape) is not UNSET
+    except msgspec.ValidationError:
+        return False
