@@ -14,7 +14,7 @@ class UserCodeGuard:
     A ``SystemExit`` counts as raised: user code must not end a run with an exit code of its own.
 
     Args:
-        everything: Whether cancellation and interrupts are held too: in a thread of its own there is nobody above.
+        everything: Whether cancellation and interrupts are held too, as a thread without a caller needs it.
 
     Attributes:
         error: What was raised, or None.

@@ -52,7 +52,7 @@ def normalize_text(text: str, steps: Sequence[str]) -> str:
 
 
 def normalize_passage(text: str, *, fold: bool = True) -> str:
-    """Text as quotes and passages are compared: NFC, spaces collapsed, trimmed, case-folded unless told otherwise."""
+    """Normalise a quote or passage for comparison: NFC, spaces collapsed, trimmed, case-folded where `fold`."""
     steps = ("nfc", "casefold") if fold else ("nfc",)
     return _SPACE.sub(" ", normalize_text(text, steps)).strip()
 

@@ -158,9 +158,9 @@ def _scale_to_unit(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.b
     largest = np.maximum(values.max(axis=1), -values.min(axis=1))
     lost: npt.NDArray[np.bool_] = ~(np.isfinite(largest) & (largest > 0))
     values[lost] = 0.0
-    odd = ~lost & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
-    if odd.any():
-        values[odd] /= largest[odd, None]
+    extreme = ~lost & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
+    if extreme.any():
+        values[extreme] /= largest[extreme, None]
     # Not einsum: its order of additions depends on the processor.
     length = np.sqrt(np.square(values).sum(axis=1))
     length[lost] = 1.0

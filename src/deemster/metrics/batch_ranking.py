@@ -199,10 +199,10 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
         return gains, self.reach(sample, gains)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """How deep to look: the metric's k, else everything (None) or the sample's k or 5, as the metric has it.
+        """How deep to look: the metric's k; else everything (None) where `whole`, else the sample's k or 5.
 
         Raises:
-            UnscoredError: The sample tells no depth, or has gains that this metric cannot use.
+            UnscoredError: The sample's k is wrong, or it has gains that this metric cannot use.
         """
         return self.own_k if self.whole else self.own_k or ranking_depth(sample)
 

@@ -29,7 +29,7 @@ class FunctionMetric:
         name: How reports call it.
         threshold: The pass mark.
         higher_is_better: Whether a higher score is a better one.
-        quotes: Names of details that may repeat text of a sample or output; None where nobody said.
+        quotes: Names of details that may repeat text of a sample or output; None where the author does not say.
         version: Part of its identity.
     """
 
@@ -152,7 +152,7 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, (bool, int, float, Decimal, Fraction)):
-        raise ValueError(f"{_WANTED}, not {_shown(value)}.")  # noqa: TRY004 - a value nobody can mark
+        raise ValueError(f"{_WANTED}, not {_shown(value)}.")  # noqa: TRY004 - a wrong value, not a wrong call
     try:
         score = float(value)
     except (OverflowError, ValueError):
@@ -174,7 +174,7 @@ def _refuse_odd_parts(mark: MetricScore) -> None:
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise ValueError(f"The threshold of a mark is a number between 0 and 1, not {_shown(threshold)}.")
     if not isinstance(mark.higher_is_better, bool):
-        raise ValueError(f"`higher_is_better` of a mark is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a value nobody can mark
+        raise ValueError(f"`higher_is_better` of a mark is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a wrong value, not a wrong call
     if own is not None and not (isinstance(own, (int, float)) and abs(own) <= sys.float_info.max):
         raise ValueError(f"The `rubric_score` of a mark is a finite number, not {_shown(own)}.")
     if not mark.details and isinstance(mark.details, dict):

@@ -304,8 +304,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (str, bool)) or value is None or (_is_number(value) and _is_finite(value)):
         return value
     if not isinstance(value, (Mapping, list, tuple)):
-        odd = value if isinstance(value, float) else type(value).__name__
-        raise unscorable_sample(f"`expected_output` is JSON here, which cannot hold {odd}.")
+        found = value if isinstance(value, float) else type(value).__name__
+        raise unscorable_sample(f"`expected_output` is JSON here, which cannot hold {found}.")
     if depth == DEEPEST:
         raise invalid_sample(f"`expected_output` is nested more than {DEEPEST} deep.")
     if not isinstance(value, Mapping):

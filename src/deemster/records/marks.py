@@ -41,7 +41,7 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defau
         threshold: The pass mark.
         higher_is_better: Whether a higher score is a better one.
         usage: Tokens, cost and latency of the model calls behind this mark.
-        calls: Those of them that other marks of the run may stand on too; the engine's to say.
+        calls: The calls behind this mark that other marks of the run may share. The engine sets them.
 
     Raises:
         ValueError: The score is outside [0, 1] or not finite, or a detail is not finite JSON.
@@ -86,7 +86,7 @@ class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defau
         cause: One of ``CAUSES``.
         message: What happened, for a person.
         usage: What was spent before it failed.
-        calls: Those of the calls behind it that other marks of the run may stand on too; the engine's to say.
+        calls: The calls behind it that other marks of the run may share. The engine sets them.
 
     Raises:
         ValueError: The cause is not a known one.

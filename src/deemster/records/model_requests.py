@@ -89,9 +89,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         usage: Tokens, money and time; 0 calls and 1 cached call where it comes from the cache.
         model: The model that says it answered.
         tokens: The answer token by token, where log-probabilities were asked for and offered.
-        thinking: The model's reasoning, where it is told apart from the answer.
+        thinking: The model's reasoning, where the provider sends it apart from the answer.
         finish: Why the model stopped, in the provider's word.
-        call: The call it comes from, where others of the same run may be answered from that too; the gateway's to say.
+        call: The call it comes from, where other requests of the same run may share it. The gateway sets it.
     """
 
     text: str
@@ -110,8 +110,8 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         values: One row a text, as an array of float32.
         usage: Tokens, money and time.
         model: The model that embedded them.
-        calls: What each distinct text used, where others of the same run may be given its vector too; the gateway's to
-            say.
+        calls: What each distinct text used, where other requests of the same run may share its vector. The gateway sets
+            them.
     """
 
     values: Any

@@ -18,7 +18,7 @@ class MetricCard(NamedTuple):
         spec: The canonical spec, or the import path of user code.
         identity: Spec and version: two runs compare a metric only where it is the same.
         family: One of the families, or `custom`.
-        quotes: Details that may repeat text of a sample or output; None where nobody said, so that all may.
+        quotes: Details that may repeat text of a sample or output; None where the metric does not say: all may.
         threshold: Its pass mark, where it has one for all marks.
         higher_is_better: Whether a higher score is a better one.
         parts: The criteria that its marks tell of, where it judges by several.

@@ -26,7 +26,7 @@ _counted = attrgetter(*_COUNTS)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """Tokens, money and time of one or more model calls. What nobody reported is None, not 0.
+    """Tokens, money and time of one or more model calls. What no provider reported is None, not 0.
 
     Attributes:
         calls: Calls that reached a model.
@@ -72,11 +72,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
 
 
 class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call that a model answered. Several marks may stand on it; the first of them in order pays.
+    """One call that a model answered. Several marks may share it; the first of them in order pays.
 
     Attributes:
-        id: Tells the calls of a run apart; 0 where nobody else can stand on it.
-        usage: What it used; None where whoever holds it says so itself.
+        id: Tells the calls of a run apart; 0 where no other mark can share it.
+        usage: What it used; None where the record that holds the call has the usage.
         run: The run that made it, where it is kept beyond that.
     """
 
@@ -98,7 +98,7 @@ def cached_usage(usage: Usage | None = None, *, model: str | None = None) -> Usa
 
 
 def count_tokens(usage: Usage, otherwise: int) -> int:
-    """All tokens of a usage; what is given for them where nobody reported any.
+    """All tokens of a usage; `otherwise` where the provider reported none.
 
     >>> count_tokens(Usage(prompt_tokens=7, completion_tokens=2), 0)
     9
@@ -112,8 +112,8 @@ def count_tokens(usage: Usage, otherwise: int) -> int:
 def sum_usage(usages: Iterable[Usage]) -> Usage | None:
     """Several usages as one; None where there is none.
 
-    A count that nobody reported stays None. Money is known only where every call that reached a model has its price; it
-    counts as derived where any part of it is. Several models stand as one name, such as `a + b`.
+    A count that no provider reported stays None. The cost is known only where every call that reached a model has a
+    price; it is derived where any part of it is. Several models become one name, such as `a + b`.
     """
     every = list(usages)
     if len(every) <= 1:

@@ -89,9 +89,9 @@ _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted").
 _execution = msgspec.json.Decoder(Execution).decode
 decode_answer = msgspec.json.Decoder(StoredAnswer).decode
 decode_marks = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
-_counted = msgspec.json.Decoder(tuple[_LeanScore | Unscored, ...]).decode
-_heard = msgspec.json.Decoder(_LeanAnswer).decode
-_seen = msgspec.json.Decoder(_LeanExecution).decode
+_decode_lean_marks = msgspec.json.Decoder(tuple[_LeanScore | Unscored, ...]).decode
+_decode_lean_answer = msgspec.json.Decoder(_LeanAnswer).decode
+_decode_lean_execution = msgspec.json.Decoder(_LeanExecution).decode
 decode_content = msgspec.json.Decoder(SampleContent).decode
 decode_labels = msgspec.json.Decoder(SampleLabels).decode
 decode_mapping = msgspec.json.Decoder(dict[str, Any]).decode
@@ -159,8 +159,8 @@ def decode_lean_answer(body: bytes) -> StoredAnswer:
     Raises:
         msgspec.DecodeError: It is none.
     """
-    heard = _heard(body)
-    return StoredAnswer(_answer(heard.answer), heard.valid, heard.cut)
+    found = _decode_lean_answer(body)
+    return StoredAnswer(_answer(found.answer), found.valid, found.cut)
 
 
 def decode_lean_marks(body: bytes) -> tuple[Mark, ...]:
@@ -170,7 +170,7 @@ def decode_lean_marks(body: bytes) -> tuple[Mark, ...]:
         msgspec.DecodeError: They are none.
         ValueError: A score is out of its range.
     """
-    return _marks(_counted(body))
+    return _marks(_decode_lean_marks(body))
 
 
 def decode_lean_execution(body: bytes) -> Execution:
@@ -179,7 +179,7 @@ def decode_lean_execution(body: bytes) -> Execution:
     Raises:
         msgspec.DecodeError: It is none.
     """
-    seen = _seen(body)
+    seen = _decode_lean_execution(body)
     answer, marks = _answer(seen.answer), _marks(seen.marks)
     return Execution(seen.position, seen.id, seen.repetition, answer, marks, seen.valid, seen.cut)
 

@@ -63,7 +63,7 @@ def _best(places: tuple[tuple[int, int], ...], found: Sequence[tuple[Mark, ...] 
 
 
 def select_marks(scorings: Sequence[ScoringRow]) -> MarkSelection:
-    """What a report shows: for each metric the latest complete scoring that has it, beginning with the first of all."""
+    """Select what a report shows: for each metric the marks of its latest complete scoring."""
     shown = [scoring for place, scoring in enumerate(scorings) if place == 0 or scoring.status == "complete"]
     if len(shown) == 1:
         return MarkSelection(shown[0].cards, tuple(shown))
@@ -99,10 +99,10 @@ class RunReader:
             settled: Whether marks are shown as they were settled.
             done: How many there must be at least.
             lean: Whether to leave out what is not counted: the text of outputs, the details of marks and the like.
-            since: The position they begin at; behind it nobody looks whether any are missing.
+            since: The position they begin at; above 0, missing executions are not looked for.
 
         Raises:
-            StoreError: Something is damaged and nobody is told, or the database refuses.
+            StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
         read_answer, read_marks = (decode_lean_answer, decode_lean_marks) if lean else (decode_answer, decode_marks)
         shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
@@ -138,7 +138,7 @@ class RunReader:
             lean: Whether to leave out their content.
 
         Raises:
-            StoreError: Something is damaged and nobody is told, or the database refuses.
+            StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
         content, joined = "s.content, c.body, c.checksum", " LEFT JOIN contents c ON c.number = s.content"
         if lean:
@@ -153,7 +153,7 @@ class RunReader:
         """Graded items in order.
 
         Raises:
-            StoreError: Something is damaged and nobody is told, or the database refuses.
+            StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
         sql = (
             "SELECT position, 0, body, checksum FROM entries WHERE run = ? AND position > ? AND ? < 1"

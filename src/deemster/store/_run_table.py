@@ -99,7 +99,7 @@ def add_done(connection: Connection, run: int, count: int, *, scoring: int | Non
 
 
 def recount_done(connection: Connection, run: int) -> None:
-    """Count again what is there of a run that is resumed: what was lost is done again, and counts again then."""
+    """Count the rows of a run that is resumed again, since what was lost is done again."""
     outputs, entries, marks = (
         connection.read(f"SELECT count(*) FROM {table} WHERE run = ?{only}", (run,))[0][0]  # noqa: S608 - names only
         for table, only in (("outputs", ""), ("entries", ""), ("marks", " AND scoring = 0"))

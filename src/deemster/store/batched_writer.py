@@ -81,7 +81,7 @@ class Writer:
         self._thread.start()
 
     def add(self, executions: Sequence[Execution], *, at: str | None = None) -> None:
-        """Keep executions; one that is there already is replaced. Waits while too much is waiting to be committed.
+        """Write executions; one that is there already is replaced. Waits while too much is uncommitted.
 
         Args:
             executions: Finished ones.
@@ -110,7 +110,7 @@ class Writer:
         self._take(group)
 
     def add_samples(self, samples: Sequence[SampleFacts]) -> None:
-        """Keep samples that come while the run goes on, in one commit with the executions that are added after them.
+        """Write samples that come while the run goes on, in one commit with the executions that are added after them.
 
         Raises:
             StoreError: A commit failed, or the lease was lost.
@@ -120,7 +120,7 @@ class Writer:
             self._held.extend(samples)
 
     def add_entries(self, entries: Sequence[tuple[int, bytes]]) -> None:
-        """Keep graded items: position and JSON; one that is there already is replaced.
+        """Write graded items, each a position and JSON; one that is there already is replaced.
 
         Raises:
             StoreError: A commit failed, or the lease was lost.
@@ -179,7 +179,7 @@ class Writer:
             raise self._error
 
     def _take(self, found: _Group) -> None:
-        """Put rows to those that wait, once there is room; where that is asked, wait until they are committed."""
+        """Add rows to the group once there is room; a durable writer then waits until they are committed."""
         with self._changed:
             self._changed.wait_for(lambda: self._pending < _PENDING_BYTES or self._error is not None)
             self._complain()
@@ -192,7 +192,7 @@ class Writer:
             self.flush()
 
     def _hand_over(self) -> None:
-        """Put the samples that were held back to the group that is committed next."""
+        """Add the samples that were held back to the next group."""
         self._group.samples.extend(self._held)
         self._group.count += len(self._held)
         self._added += len(self._held)
@@ -220,7 +220,7 @@ class Writer:
                 self._changed.notify_all()
 
     def _next(self) -> _Group | None:
-        """The group to be committed next, once it is large or old enough, or somebody waits for it."""
+        """The next group to commit, once it is large or old enough, or `flush` waits for it."""
         with self._changed:
             self._changed.wait_for(lambda: self._group.count or self._is_closing)
             if not self._group.count:

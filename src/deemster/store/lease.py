@@ -189,7 +189,7 @@ def this_process() -> tuple[str, int, str | None]:
 
 
 def is_dead(host: str, pid: int, start: str | None) -> bool:
-    """Whether a process is known to have ended: one of this machine that is gone, or whose number another one has.
+    """Whether a process of this machine is known to have ended, or another one has its process id.
 
     Args:
         host: The name of its machine.
@@ -213,9 +213,9 @@ def is_dead(host: str, pid: int, start: str | None) -> bool:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process started, with the machine's boot and the space its number belongs to.
+    """When a process started, with the boot id and the process id namespace of its machine.
 
-    None where the system does not say (there is no /proc) and where the process is gone or only waits to be buried.
+    None where the system has no /proc, and where the process has ended or is a zombie.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -117,9 +117,9 @@ class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         host: The name of its machine.
         pid: Its process id.
-        start: When it started, in the words of its machine; None where that cannot be told.
+        start: When it started, as `process_start` writes it; None where the system does not say.
         heartbeat_age_s: Seconds since its last heartbeat.
-        alive: Whether the run is still its own: the process lives, or may live elsewhere and was heard of lately.
+        alive: Whether the process lives, or runs on another machine and its heartbeat is recent.
     """
 
     host: str

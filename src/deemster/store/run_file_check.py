@@ -71,10 +71,10 @@ def raw_lines(path: Path, read_transaction: Reading) -> Iterator[tuple[int, byte
 
 
 def check_run_file(path: Path) -> list[CheckedRun]:
-    """The runs of a file, every line of which is read strictly.
+    """Check every line of a run file, and return its runs.
 
     Raises:
-        StoreError: The file cannot be read or is no run file; the issues that were found are told.
+        StoreError: The file cannot be read or is no run file. The error carries all issues that were found.
     """
     read_transaction = Reading(str(path), error=StoreError)
     lines = raw_lines(path, read_transaction)
@@ -97,7 +97,7 @@ def check_run_file(path: Path) -> list[CheckedRun]:
 
 
 def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -> Iterator[CheckedRun]:
-    """The runs that hold together; what is wrong with the others is added to the issues."""
+    """The runs that are sound; what is wrong with the others is added to the issues."""
     check: _Check | None = None
     seen: set[str] = set()
     for number, data in lines:
@@ -124,11 +124,11 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
 
 
 class _OutOfPlaceError(ValueError):
-    """A line out of place, behind which nothing can be understood."""
+    """A line out of place; the lines after it cannot be checked."""
 
 
 class _Check:
-    """What has been read of one run, as far as the lines that follow must fit it.
+    """Checks the lines of one run against each other.
 
     Attributes:
         is_whole: Whether nothing was wrong so far.
@@ -152,7 +152,7 @@ class _Check:
         self._at = 0
 
     def take(self, line: Line, data: bytes) -> None:
-        """See whether a line fits those before it.
+        """Check a line against those before it.
 
         Raises:
             ValueError: It does not.

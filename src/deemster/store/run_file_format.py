@@ -92,7 +92,7 @@ class SampleLine(_Line, frozen=True, kw_only=True, tag="sample"):
 
 
 class OutputLine(_Line, frozen=True, kw_only=True, tag="output"):
-    """What the target said; `body.cut` says what is left out of an output that was too long."""
+    """An output of the target; `body.cut` says what is missing from an output that was too long."""
 
     position: Count
     repetition: Count
@@ -156,7 +156,7 @@ _DEEPEST = DEPTH + 10
 
 
 def encode_line(line: Line | RunFileHeader) -> bytes:
-    r"""A line as the bytes that stand in a file.
+    r"""Encode a line as the bytes of a file.
 
     >>> encode_line(RunFileHeader(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
     b'{"schema_version":"deemster.run.v1","tool_version":"0.1.0","runs":1}\n'
@@ -165,7 +165,7 @@ def encode_line(line: Line | RunFileHeader) -> bytes:
 
 
 def parse_header(data: bytes) -> RunFileHeader:
-    """The first line.
+    """Parse the first line.
 
     Raises:
         ValueError: It is no header of a run file.
@@ -182,7 +182,7 @@ def parse_header(data: bytes) -> RunFileHeader:
 
 
 def parse_line(data: bytes) -> Line:
-    """A line after the first one, read strictly: a file may come from anywhere.
+    """Parse a line after the first one strictly, since the file may come from anywhere.
 
     Raises:
         ValueError: It is no JSON, no line of a run file, or says something that no record keeps.
@@ -209,13 +209,13 @@ def parse_line(data: bytes) -> Line:
 
 
 def card_to_line(card: MetricCard) -> Card:
-    """A metric as a line has it."""
+    """Make the card of a line from a metric's card."""
     quotes = None if card.quotes is None else tuple(sorted(card.quotes))
     return Card(**{**card._asdict(), "quotes": quotes})
 
 
 def card_from_line(line: Card) -> MetricCard:
-    """A metric as scorings have it."""
+    """Make a metric's card from that of a line."""
     quotes = None if line.quotes is None else frozenset(line.quotes)
     return MetricCard(**{**msgspec.structs.asdict(line), "quotes": quotes})
 

@@ -208,7 +208,7 @@ class _RunInserter:
                 samples = (_sample_facts(line) for line, _ in waiting)
                 insert_samples(connection, encode_samples(self._run, samples))
             else:
-                # What the target and the metrics said is kept byte for byte as the file has it.
+                # Bodies are stored byte for byte as the file has them.
                 found = [(line, raw_bodies(data)) for line, data in waiting]
                 if kind is OutputLine:
                     self._insert_outputs(connection, found)

@@ -76,7 +76,7 @@ class Store:
         return self.pool.write_transaction()
 
     def begin(self, run: RunFacts, samples: Iterable[SampleFacts], *, cards: Sequence[MetricCard]) -> Lease:
-        """Keep a run and its samples, and lease it. Others see the run once all its samples are there.
+        """Insert a run and its samples, and lease it. Others see the run once all its samples are there.
 
         Args:
             run: The run.
@@ -102,7 +102,7 @@ class Store:
         delete_run(self.pool, lease.number)
 
     def lease(self, run_id: str) -> Lease:
-        """Take the right to write a run: a free one, one of a dead process, or one not heard of for 30 seconds.
+        """Take the lease of a run that is free, of a dead process, or without a heartbeat for 30 seconds.
 
         Raises:
             LeaseError: Another process holds it; host and process id are named.
@@ -158,7 +158,7 @@ class Store:
         return number
 
     def writer(self, run_id: str, *, scoring: int = 0, outputs: bool = True) -> Writer:
-        """What takes the executions of a run as they finish.
+        """A writer for the executions of a run.
 
         Args:
             run_id: The run, leased here.
@@ -212,7 +212,7 @@ class Store:
         """One run.
 
         Args:
-            name: Its id, the beginning of its id where only one run has it, or `latest`.
+            name: Its id, a beginning that only its id has, or `latest`.
             kind: The only kind that `latest` looks at.
 
         Raises:
@@ -305,7 +305,7 @@ class Store:
         return row.scorings[number]
 
     def settle(self, run_id: str, scoring: int, executions: Iterable[Execution]) -> None:
-        """Write marks as they stand after settling, in one transaction.
+        """Write final marks, in one transaction.
 
         Raises:
             LeaseError: The run is not leased here.
@@ -327,13 +327,13 @@ class Store:
         identity: Mapping[str, Any] | None = None,
         status: RunStatus | None = None,
     ) -> None:
-        """Change what is known of a run, at once.
+        """Change the facts, identity or status of a run, in one transaction.
 
         Args:
             run_id: The run, leased here.
-            facts: Put to the facts it has, in place of those of the same name.
-            identity: Takes the place of its identity.
-            status: How it stands from here on.
+            facts: Added to its facts; one of the same name is replaced.
+            identity: Replaces its identity.
+            status: Its new status.
 
         Raises:
             LeaseError: The run is not leased here.
@@ -374,7 +374,7 @@ class Store:
             finished_at: When it ended.
             duration_s: How long it took.
             scoring: Which scoring ended; 0 ends the run itself.
-            facts: Put to the facts it has, in place of those of the same name.
+            facts: Added to its facts; one of the same name is replaced.
             release: Whether the lease is given back with it, in the same transaction.
 
         Raises:

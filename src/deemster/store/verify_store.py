@@ -36,13 +36,13 @@ def find_damage(store: Store) -> Iterator[str]:
 
 
 def _damages(store: Store) -> Iterator[str]:
-    told: list[str] = []
+    found: list[str] = []
     with store.read_transaction() as connection:
         yield from _database(store, connection)
         yield from _orphans(connection)
         yield from _contents(connection)
-    runs = store.runs(on_damage=told.append)
-    yield from told
+    runs = store.runs(on_damage=found.append)
+    yield from found
     for run in runs:
         try:
             yield from _run(store, run)
@@ -102,18 +102,18 @@ def _contents(connection: Connection) -> Iterator[str]:
 
 def _run(store: Store, run: RunRow) -> Iterator[str]:
     """What is damaged of a run whose own row is sound."""
-    told: list[str] = []
-    for _ in store.samples(run.id, on_damage=told.append):
+    found: list[str] = []
+    for _ in store.samples(run.id, on_damage=found.append):
         pass
     if run.kind == "grading":
-        for _ in store.entries(run.id, on_damage=told.append):
+        for _ in store.entries(run.id, on_damage=found.append):
             pass
     else:
         for scoring in run.scorings:
             for settled in (False, True):
-                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=told.append):
+                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=found.append):
                     pass
-    yield from told
+    yield from found
     yield from _counts(store, run)
 
 
