@@ -1,4 +1,4 @@
-"""Improves a rubric: rewords criteria, and accepts a wording where held-out agreement with people rises.
+"""Improves a rubric: rewords criteria, and accepts wordings that raise held-out agreement with people.
 
 The labelled items are split into a training part and a held-out part. A model, the writer, sees the criteria with the
 worst agreement on the training part, and submissions of that part on which judges and people disagree. The judges grade
