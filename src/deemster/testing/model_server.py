@@ -30,7 +30,14 @@ from deemster.testing.server_faults import (
     parse_fault,
     refusal,
 )
-from deemster.testing.server_replies import AnswerFunction, ChatMessages, completion, embedding, fraction, verdict
+from deemster.testing.server_replies import (
+    AnswerFunction,
+    ChatMessages,
+    completion_reply,
+    embedding_reply,
+    fraction,
+    verdict,
+)
 
 REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
 _LARGEST = 64 * 2**20
@@ -232,9 +239,9 @@ class ModelServer:
         if chat:
             messages = ChatMessages(asked)
             text = verdict(messages, seed=self.seed) if self.answer is None else self.answer(messages)
-            payload = completion(asked, text, logprobs=self.logprobs)
+            payload = completion_reply(asked, text, logprobs=self.logprobs)
         else:
-            payload = embedding(asked, dimension=self.dimension)
+            payload = embedding_reply(asked, dimension=self.dimension)
         changed = faulty_body(fault, payload)
         if changed is not None:
             return web.Response(body=changed, content_type=JSON)

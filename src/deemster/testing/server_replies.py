@@ -95,7 +95,7 @@ def _scalar(kind: str, schema: Mapping[str, Any], *, seed: object) -> Any:
     return None if kind == "null" else "Chosen by the seed."
 
 
-def completion(body: Mapping[str, Any], text: str, *, logprobs: bool) -> dict[str, Any]:
+def completion_reply(body: Mapping[str, Any], text: str, *, logprobs: bool) -> dict[str, Any]:
     """A chat completion that holds a text.
 
     Args:
@@ -128,7 +128,7 @@ def completion(body: Mapping[str, Any], text: str, *, logprobs: bool) -> dict[st
     }
 
 
-def embedding(body: Mapping[str, Any], *, dimension: int) -> dict[str, Any]:
+def embedding_reply(body: Mapping[str, Any], *, dimension: int) -> dict[str, Any]:
     """Embeddings of the texts of a request: texts that share words are near each other."""
     given = body.get("input")
     texts = [given] if isinstance(given, str) else list(given or [])
