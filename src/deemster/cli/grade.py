@@ -105,7 +105,7 @@ def _grade(
     name: str,
     quiet: bool,
 ) -> Grading:
-    from deemster.cli.run import interruptible
+    from deemster.cli._interrupt_signals import interruptible
     from deemster.runs.grade_dataset import run_grading
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop

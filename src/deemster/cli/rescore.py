@@ -58,7 +58,7 @@ def command(
     `latest`. A metric of a name that the run has replaces that one; others are added. After an interruption the same
     command goes on where it stopped.
     """
-    from deemster.cli.run import interruptible
+    from deemster.cli._interrupt_signals import interruptible
     from deemster.runs.rescore_run import rescore
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop

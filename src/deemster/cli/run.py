@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._interrupt_signals import interruptible
 from deemster.cli._suite_options import override_options
 from deemster.cli.main import complain, leave
 from deemster.cli.options import (
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from deemster.cli._load_suite_job import Overrides
     from deemster.report import Report
     from deemster.results import GateDecision
-    from deemster.runs.stop_request import Stop
 
 
 @click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
@@ -142,23 +138,3 @@ def _warn_of_inconclusive(gate: GateDecision | None) -> None:
     for check in gate.checks:
         if check.status == "inconclusive":
             warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
-
-
-@contextmanager
-def interruptible(stop: Stop) -> Iterator[None]:
-    """Let the first signal request a stop; the second one ends the process at once."""
-
-    def request_stop(number: int, _: FrameType | None) -> None:
-        # The old handlers are restored first, and for both signals: the second one may come at once.
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        known = signal.Signals(number)
-        note(f"{known.name}: finishing what is under way; once more to leave at once")
-        stop.request(f"interrupted by {known.name}")
-
-    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -29,7 +29,7 @@ def expand_variables(
         missing: Told the path and the name of a variable that is unset and has no default; gives what stands for it.
         found: Told the name and the value of each variable that is used.
 
-    >>> expanded({"url": "${HOST:-localhost}/v1"}, environ={}, missing=lambda path, name: "")
+    >>> expand_variables({"url": "${HOST:-localhost}/v1"}, environ={}, missing=lambda path, name: "")
     {'url': 'localhost/v1'}
     """
 

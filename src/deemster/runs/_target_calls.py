@@ -174,7 +174,7 @@ def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | 
         answer: What it said.
         secrets: The keys that the run knows.
 
-    >>> hidden_answer(TargetFailure("401 for Bearer abcdef123456"), Secrets()).message
+    >>> redact_answer(TargetFailure("401 for Bearer abcdef123456"), Secrets()).message
     '401 for Bearer [removed]'
     """
     if isinstance(answer, TargetFailure):

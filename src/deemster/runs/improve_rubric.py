@@ -311,7 +311,7 @@ def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
         rubric: The rubric.
         wordings: New requirements by the names of their criteria.
 
-    >>> reworded(Rubric((Criterion("Is good.", name="a"),)), {"a": "Names a source."}).criteria[0].requirement
+    >>> reword_rubric(Rubric((Criterion("Is good.", name="a"),)), {"a": "Names a source."}).criteria[0].requirement
     'Names a source.'
     """
 

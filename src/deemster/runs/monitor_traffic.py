@@ -56,7 +56,7 @@ def parse_time(text: str) -> datetime:
     Raises:
         ConfigurationError: It is none.
 
-    >>> moment("2026-03-01").isoformat()
+    >>> parse_time("2026-03-01").isoformat()
     '2026-03-01T00:00:00+00:00'
     """
     try:

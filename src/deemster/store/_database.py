@@ -25,7 +25,7 @@ class InsertStatement(NamedTuple):
     def sql(self, count: int = 1) -> str:
         """The statement for so many rows.
 
-        >>> Insert("entries (run, position)", "(?, ?)").sql(2)
+        >>> InsertStatement("entries (run, position)", "(?, ?)").sql(2)
         'INSERT INTO entries (run, position) VALUES (?, ?), (?, ?) ON CONFLICT DO NOTHING'
         """
         return f"INSERT INTO {self.into} VALUES {', '.join([self.values] * count)} ON CONFLICT DO NOTHING"  # noqa: S608 - names only

@@ -245,7 +245,7 @@ def encode_json(value: Any) -> bytes:
 def clean_text(text: str) -> str:
     r"""Text that every database takes: without lone surrogates and zero bytes.
 
-    >>> line("a\0b") == "a\ufffdb"
+    >>> clean_text("a\0b") == "a\ufffdb"
     True
     """
     return _SURROGATE.sub("\ufffd", text).replace("\0", "\ufffd")
