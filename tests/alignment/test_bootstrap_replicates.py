@@ -7,7 +7,7 @@ from deemster.alignment import _bootstrap_replicates as engine
 from deemster.alignment import compute_metrics
 from deemster.alignment._labelled_votes import read_labelled_votes
 from deemster.alignment._score_statistics import LARGEST_RANKED
-from deemster.alignment._slices import read_tags
+from deemster.alignment._tag_slices import read_tags
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.datasets import Votes
 from tests.alignment import loop_reference as loops

@@ -138,7 +138,7 @@ def _suite(path: Path) -> None:
     entries = [entry for entry in suite.metrics if ":" not in str(entry)[:40] or isinstance(entry, dict)]
     metrics = catalog.resolve_all(entries)
     names = {metric.name: metric.name for metric in metrics}
-    read_gate(suite.gate, place=str)
+    read_gate(suite.gate)
     if suite.aggregator is not None:
         aggregator_of(suite.aggregator, metrics=names)
     _models(suite.models)

@@ -161,7 +161,7 @@ def test_terms_survive_being_kept():
     ],
 )
 def test_facts_that_are_none_are_one_error(broken):
-    with pytest.raises(StoreError, match="does not tell how its report is made"):
+    with pytest.raises(StoreError, match="The stored report settings cannot be read"):
         parse_settings(broken, where="runs.db: run `x`")
 
 

@@ -13,7 +13,7 @@ from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
-from deemster.alignment._slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
+from deemster.alignment._tag_slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment._verdict_statistics import (
     COVERAGE_RATES,

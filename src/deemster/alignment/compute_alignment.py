@@ -23,7 +23,7 @@ from deemster.alignment._judge_calibration import judge_calibration
 from deemster.alignment._judge_consistency import judge_consistency
 from deemster.alignment._labelled_votes import Cluster, Floats, HasVotes, LabelledVotes, read_labelled_votes
 from deemster.alignment._score_statistics import sum_scores
-from deemster.alignment._slices import estimate_slices, read_tags, slice_statistics
+from deemster.alignment._tag_slices import estimate_slices, read_tags, slice_statistics
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment._verdict_statistics import Values, verdict_statistics
 from deemster.alignment.metrics_result import MetricsResult

@@ -35,7 +35,7 @@ from msgspec import Meta, inspect
 
 from deemster.errors import InputError, Issue, did_you_mean, list_names, nearest
 from deemster.formats.document import DEPTH, in_order
-from deemster.formats.json_values import Path, is_json_key, kind_of, pointer, value_issues
+from deemster.formats.json_values import SURROGATE, Path, is_json_key, kind_of, pointer, value_issues
 
 # No control characters, and something besides white space.
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$(?!\n)"
@@ -256,7 +256,8 @@ class _Checker:
         most = DEPTH - 2 if self._is_item else DEPTH
         found = list(value_issues(value, self._path, depth=most, shown=self._shown, surrogates=self._surrogates))
         unreadable = {path for path, _ in found}
-        clean = _without(value, self._path, unreadable, most) if found else value
+        # The validator takes no lone surrogates, even where the format allows them.
+        clean = _without(value, self._path, unreadable, most) if found or self._surrogates else value
         self._value = clean
         for error in self._validator.iter_errors(clean):
             found += [(path, text) for path, text in self._explain(error) if path not in unreadable]
@@ -436,11 +437,14 @@ def _compiled(shape: Any) -> tuple[dict[str, Any], Any]:
 
 
 def _instance_path(value: Any, steps: Iterable[str | int]) -> Iterator[str | int]:
-    """The path that the validator names; it gives a key that is all digits as a number."""
+    """The path that the validator names; it gives a key that is all digits as a number, and leaves an empty key out."""
     for step in steps:
         key = str(step) if isinstance(value, dict) else step
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return
         yield key
-        value = value[key]
 
 
 def _structs(shapes: list[Any]) -> Iterator[type[msgspec.Struct]]:
@@ -470,7 +474,7 @@ def _structs(shapes: list[Any]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _without(value: Any, path: Path, unreadable: set[Path], depth: int) -> Any:
-    """A copy with null in place of what is no JSON."""
+    """A copy with null in place of what is no JSON, and a question mark in place of a lone surrogate."""
     if isinstance(value, dict):
         if len(path) >= depth:
             return None
@@ -480,7 +484,9 @@ def _without(value: Any, path: Path, unreadable: set[Path], depth: int) -> Any:
         if len(path) >= depth:
             return None
         return [_without(entry, (*path, at), unreadable, depth) for at, entry in enumerate(value)]
-    return None if path in unreadable else value
+    if path in unreadable:
+        return None
+    return SURROGATE.sub("?", value) if isinstance(value, str) else value
 
 
 def _noun(schema: Mapping[str, Any]) -> str:

@@ -28,8 +28,8 @@ from deemster.report.improvement_report import Improvement, TargetCriterion, Wor
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._improvement_log import ImprovementLog
+from deemster.runs._improvement_split import DatasetPart, split_train_test
 from deemster.runs._run_identity import digest
-from deemster.runs._train_test_split import DatasetPart, split_train_test
 from deemster.runs.improvement_judging import (
     ALPHA,
     CRITERIA,

@@ -22,7 +22,7 @@ from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
-from deemster.runs._train_test_split import DatasetPart
+from deemster.runs._improvement_split import DatasetPart
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress

@@ -69,7 +69,7 @@ def read_entry(entry: Any, *, name: str | None) -> tuple[str, list[tuple[int, An
         entry = {"outputs" if isinstance(entry, list) else "output": entry}
     try:
         decoded = msgspec.convert(entry, OutputEntry if name is None else SavedOutput)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
         return None
     name = decoded.id if isinstance(decoded, OutputEntry) else name
     if name is None or not name.strip() or sum(key in entry for key in SavedOutput.one_of) != 1:

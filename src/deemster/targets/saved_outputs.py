@@ -254,7 +254,7 @@ def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
     try:
         msgspec.convert(root, OutputsFile)
         is_malformed = not isinstance(outputs, (dict, list))
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
         is_malformed = True
     for step, name, entry in pairs:
         where = document.where(("outputs", step)) if document else pointer(("outputs", step))
