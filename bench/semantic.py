@@ -16,7 +16,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from deemster.metrics._text_normalization import text_words
+from deemster.metrics._text_normalization import word_tokens
 from deemster.metrics.semantic_similarity import BertscoreLike
 from deemster.models.embedded_embedding import EmbeddedEmbedding
 from deemster.records import Output, Sample
@@ -101,7 +101,7 @@ def matching_race(model, pairs):
     metric = BertscoreLike()
     samples = [Sample(str(number), {}, expected) for number, (expected, _) in enumerate(pairs)]
     outputs = [Output(actual) for _, actual in pairs]
-    tokens = [[text_words(text) for text in pair] for pair in pairs]
+    tokens = [[word_tokens(text) for text in pair] for pair in pairs]
     places = {token: place for place, token in enumerate({token for pair in tokens for side in pair for token in side})}
     raw = model.embed_many(list(places)).values
     vectors = raw / np.linalg.norm(raw, axis=1, keepdims=True)
