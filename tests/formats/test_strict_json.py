@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deemster.datasets.fingerprint import row_digest, row_hash
 from deemster.errors import DatasetError
-from deemster.formats.canonical_json import canonical, is_odd, is_plain
+from deemster.formats.canonical_json import canonical, has_exponent, is_plain
 from deemster.formats.document import Reading
 from deemster.formats.strict_json import json_document, json_value, quotes
 
@@ -103,7 +103,7 @@ def reference(value):
 def test_the_fast_canonical_form_has_the_bytes_of_the_reference(value):
     floats: list[float] = []
     assert is_plain(value, 100, floats)
-    assert canonical(value, odd=any(map(is_odd, floats))) == reference(value)
+    assert canonical(value, exponents=any(map(has_exponent, floats))) == reference(value)
 
 
 @settings(max_examples=500)
@@ -115,8 +115,8 @@ def test_the_fast_canonical_form_has_the_bytes_of_the_reference(value):
 @example(-0.0)
 @example(123456789012345.6)
 def test_a_float_that_is_not_odd_is_written_alike_by_both_encoders(number):
-    if not is_odd(number):
-        assert canonical(number, odd=False) == reference(number)
+    if not has_exponent(number):
+        assert canonical(number, exponents=False) == reference(number)
     assert canonical(number) == repr(number).encode()
 
 
@@ -124,7 +124,7 @@ def test_the_row_hash_of_the_specification():
     given_input = {"question": "How long do I have to return it?", "lang": "en"}
     expected = "57ffec28cbc4e19794990d8b0777b882467503fccd2e27e184d4574d1582955b"
     assert row_hash(given_input, "30 days") == expected
-    assert row_digest(given_input, "30 days", odd=False).hex() == expected
+    assert row_digest(given_input, "30 days", exponents=False).hex() == expected
 
 
 def test_one_and_one_point_zero_differ():

@@ -34,7 +34,7 @@ from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.report import load_report
-from deemster.results import aggregator_of, read_gate
+from deemster.results import build_aggregator, read_gate
 from deemster.rubrics import Rubric
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.suite import load_suite
@@ -140,7 +140,7 @@ def _suite(path: Path) -> None:
     names = {metric.name: metric.name for metric in metrics}
     read_gate(suite.gate)
     if suite.aggregator is not None:
-        aggregator_of(suite.aggregator, metrics=names)
+        build_aggregator(suite.aggregator, metrics=names)
     _models(suite.models)
 
 

@@ -8,7 +8,7 @@ from deemster.judges.geval_definition import load_preset, preset_names
 from deemster.judges.metric_groups import GROUPS, metric_group
 from deemster.metrics.metric_spec import parse_spec
 from deemster.records import Output, Sample
-from deemster.results.aggregator_section import aggregator_of
+from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import MetricResult
 from deemster.runs._metric_table import PRESETS
 from deemster.runs.metric_catalog import parse_metric, resolve_all
@@ -108,7 +108,7 @@ def test_a_group_is_metrics_and_an_aggregator_that_fits_them(name):
         )
         for metric in metrics
     }
-    result = aggregator_of(found.aggregator, metrics=names).aggregate(best)
+    result = build_aggregator(found.aggregator, metrics=names).aggregate(best)
     assert (result.aggregate_success, result.aggregate_score) == (True, 1.0)
 
 
@@ -124,7 +124,7 @@ def test_query_transformation_gives_the_numbers_of_the_spec(values, score):
         results[metric.name] = MetricResult(
             mark.score, mark.rubric_score, success=mark.success, higher_is_better=mark.higher_is_better
         )
-    aggregator = aggregator_of(found.aggregator, metrics={name: name for name in names})
+    aggregator = build_aggregator(found.aggregator, metrics={name: name for name in names})
     result = aggregator.aggregate(results)
     assert result.aggregate_score == pytest.approx(score)
     assert result.aggregate_success is (score > 0)

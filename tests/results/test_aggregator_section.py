@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.results import AtLeast, Critical, MinAggregator, aggregator_of, read_aggregator
+from deemster.results import AtLeast, Critical, MinAggregator, build_aggregator, read_aggregator
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 METRICS = {"right": "right", "short": "short", "mrr": "retrieval-mrr", "retrieval-mrr": "retrieval-mrr"}
@@ -187,8 +187,8 @@ def test_what_is_said_of_metrics_that_this_run_leaves_out_does_not_count():
 
 def test_python_may_give_an_object_or_what_a_suite_would_say():
     given = MinAggregator()
-    assert aggregator_of(given, metrics=METRICS) is given
-    assert str(aggregator_of({"at-least": 3}, metrics=METRICS)) == "at-least 3"
+    assert build_aggregator(given, metrics=METRICS) is given
+    assert str(build_aggregator({"at-least": 3}, metrics=METRICS)) == "at-least 3"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_python_may_give_an_object_or_what_a_suite_would_say():
 )
 def test_what_python_gives_is_checked_too(value, message):
     with pytest.raises(ConfigurationError) as caught:
-        aggregator_of(value, metrics=METRICS)
+        build_aggregator(value, metrics=METRICS)
     assert str(caught.value).startswith(message)
 
 

@@ -15,7 +15,7 @@ from deemster.targets.command_target import CommandTarget
 from deemster.targets.http_target import HttpTarget
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
-from deemster.targets.target_section import SHAPES, read_target, target_made
+from deemster.targets.target_section import SHAPES, build_target, read_target
 
 SECRET = "hunter2-hunter2"
 
@@ -45,7 +45,7 @@ def answer(asked):
 
 
 def made(section, environ=None, **options):
-    return target_made(declared(section, environ, **options), load=lambda path: answer)
+    return build_target(declared(section, environ, **options), load=lambda path: answer)
 
 
 def test_every_kind_has_a_short_form_and_a_long_one(tmp_path):
@@ -140,7 +140,7 @@ def test_a_secret_of_the_environment_is_hidden_whatever_the_header_is_called():
     }
     environ = {"VALUE": SECRET, "APP_TOKEN": "t-123456789", "MODEL": "a-large-model", "APP_KEY": "k-123456789"}
     found = declared(section, environ)
-    target = target_made(found, load=lambda path: answer)
+    target = build_target(found, load=lambda path: answer)
     for secret in (SECRET, "t-123456789", "k-123456789"):
         assert target.secrets.redact(f"<{secret}>") == "<[removed]>"
         assert secret not in json.dumps(target.identity) + repr(target) + repr(found)
@@ -182,6 +182,6 @@ def test_whatever_a_section_holds_it_is_read_or_refused_with_places(section):
     assert all(fault.where.startswith("target") for fault in wrong)
     if found is not None and found.kind in ("http", "command"):
         try:
-            assert target_made(found, load=lambda path: answer).identity
+            assert build_target(found, load=lambda path: answer).identity
         except InputError as error:
             assert all(fault.message for fault in error.issues)  # noqa: PT017 - either of two is right

@@ -35,7 +35,7 @@ from deemster.errors import Issue, ReportError, did_you_mean, list_names, plural
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import kind_of
-from deemster.formats.read_file import document_of, quick_value
+from deemster.formats.read_file import parse_document, quick_value
 from deemster.stats.systematic_bias import BiasResult
 
 if TYPE_CHECKING:
@@ -155,14 +155,14 @@ class MetricsResult(
         try:
             value = quick_value(data, "json")
         except ValueError:
-            value = document_of(data, "json", reading).value
+            value = parse_document(data, "json", reading).value
         if issues := _shape_issues(value, str(path)):
             raise ReportError(issues)
         try:
             return msgspec.convert(value, cls)
         except msgspec.ValidationError as error:
             message, steps = _locate(error)
-            where = document_of(data, "json", reading).where(steps)
+            where = parse_document(data, "json", reading).where(steps)
             shape = f"The result does not have the shape of `{SCHEMA}`: {message}."
             raise ReportError(Issue(shape, where)) from None
 

@@ -12,10 +12,10 @@ import msgspec
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria
 from deemster.cli._console import warn
-from deemster.cli._load_suite_job import Overrides, job_of_suite
+from deemster.cli._load_suite_job import Overrides, build_suite_job
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import InputError, plural
-from deemster.formats import Reading, format_of, read_document
+from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import FORMATS
 from deemster.records import Sample
 from deemster.report import load_report
@@ -42,10 +42,10 @@ def check_file(file: str, kind: str | None) -> str:
 
 def _find_kind(file: str) -> str:
     """What a file is: by its schema_version, else by its keys."""
-    file_format = format_of(file, Reading(file, error=InputError), known=FORMATS)
-    if file_format == "parquet":
+    written_as = file_format(file, Reading(file, error=InputError), known=FORMATS)
+    if written_as == "parquet":
         return "dataset"
-    if file_format not in ("yaml", "json"):
+    if written_as not in ("yaml", "json"):
         return _find_kind_of_lines(file)
     value = read_document(file, error=InputError).value
     if not isinstance(value, dict):
@@ -101,7 +101,7 @@ def _outputs(file: str) -> str:
 
 
 def _suite(file: str) -> str:
-    job = job_of_suite(load_suite(file, calls_target=False), Overrides(calls=False))
+    job = build_suite_job(load_suite(file, calls_target=False), Overrides(calls=False))
     plan = job.plan
     tags: set[str | None] = set()
 

@@ -94,7 +94,7 @@ class GraderOptions(NamedTuple):
         Raises:
             ConfigurationError: Something in the flags or the file cannot be used; all issues are listed.
         """
-        from deemster.judges.grader_section import grader_of
+        from deemster.judges.grader_section import build_grader
 
         given, folder = ({}, None) if self.settings is None else _read_settings(self.settings)
         given |= self.flags
@@ -111,7 +111,7 @@ class GraderOptions(NamedTuple):
             if stray:
                 raise ConfigurationError([Issue(f"`{_flag(name)}` needs `--cascade JUDGE`.") for name in stray])
         try:
-            return grader_of(given, folder=folder)
+            return build_grader(given, folder=folder)
         except ConfigurationError as error:
             raise ConfigurationError(
                 issue._replace(where=issue.where or self.settings) for issue in error.issues

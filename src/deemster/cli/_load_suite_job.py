@@ -20,7 +20,7 @@ from deemster.runs.model_access import ModelAccess, budget_issues, complete_mode
 from deemster.runs.run_plan import Target
 from deemster.runs.suite import Suite
 from deemster.targets.saved_outputs import SavedOutputs
-from deemster.targets.target_section import target_made
+from deemster.targets.target_section import build_target
 
 _T = TypeVar("_T")
 
@@ -45,7 +45,7 @@ class Overrides(NamedTuple):
     calls: bool = True
 
 
-def job_of_suite(suite: Suite, overrides: Overrides) -> Job:
+def build_suite_job(suite: Suite, overrides: Overrides) -> Job:
     """Resolve a suite: load its dataset and target, make its metrics, read its gate.
 
     Raises:
@@ -224,7 +224,7 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
     declared = suite.target
     if overrides.concurrency is not None and declared.kind != "outputs":
         declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
-    target: Target = target_made(
+    target: Target = build_target(
         declared, load=lambda path: import_object(path, called="The target", search=suite.folder)
     )
     if overrides.offline and not getattr(target, "is_local", True):

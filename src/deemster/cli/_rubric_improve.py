@@ -115,11 +115,11 @@ def _check_destinations(to: str, reports: dict[str, str | None]) -> list[Any]:
         RubricError: The new rubric has no extension of a rubric.
         ReportError: Something cannot be written.
     """
-    from deemster.formats import Reading, format_of
+    from deemster.formats import Reading, file_format
     from deemster.report import Destination
     from deemster.rubrics.rubric_reader import FORMATS
 
-    format_of(to, Reading(to, error=RubricError), known=FORMATS)
+    file_format(to, Reading(to, error=RubricError), known=FORMATS)
     found = [Destination(kind, path) for kind, path in reports.items() if path is not None]
     for destination in (Destination("json", to), *found):
         destination.check()

@@ -36,7 +36,9 @@ def check(*, suite: str) -> None:
     from deemster.runs.run_sync import run_sync
     from deemster.runs.suite import load_suite
 
-    checks = run_sync(check_models(load_suite(suite, calls_target=False, whole=False), clock=clock_from_environment()))
+    checks = run_sync(
+        check_models(load_suite(suite, calls_target=False, must_run=False), clock=clock_from_environment())
+    )
     if not checks:
         click.echo("No metric of this suite asks a model.")
         return

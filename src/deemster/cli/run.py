@@ -42,7 +42,7 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.cli._load_suite_job import job_of_suite
+    from deemster.cli._load_suite_job import build_suite_job
     from deemster.runs.evaluate_dataset import run_job
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop
@@ -51,7 +51,7 @@ def command(
     overrides = overrides._replace(discreet=reports.level != REDACT_LEVELS[0], calls=not (dry_run or overrides.offline))
     reports.check()
     storage.check()
-    job = job_of_suite(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
+    job = build_suite_job(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
     if dry_run:
         from deemster.cli._dry_run import print_job_requests
 

@@ -21,7 +21,7 @@ from deemster.datasets.dataset_format import (
 )
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
 from deemster.errors import Issue
-from deemster.formats.canonical_json import canonical, is_odd
+from deemster.formats.canonical_json import canonical, has_exponent
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import Lines
@@ -199,8 +199,8 @@ class _Reader:
 
     def _keep(self, row: SampleRow, start: int, names: list[int]) -> tuple[bytes, bytes]:
         """Keep what is needed of a row; what was read of it, as JSON."""
-        odd = bool(self._floats) and any(map(is_odd, self._floats))
-        body = row_body(row.input, row.expected_output, odd=odd)
+        exponents = bool(self._floats) and any(map(has_exponent, self._floats))
+        body = row_body(row.input, row.expected_output, exponents=exponents)
         digest = hashlib.sha256(body).digest()
         self._digests += digest
         self.lines.offsets.append(start)
@@ -210,7 +210,7 @@ class _Reader:
             self._is_sorted = False
         if self._is_sorted:
             entry = [row.id, digest.hex(), {} if metadata is msgspec.UNSET else metadata]
-            self._sorted.add(canonical(entry, odd=odd))
+            self._sorted.add(canonical(entry, exponents=exponents))
         self._last = row.id
         return body, _encode(_Labels(row.id, metadata))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.formats.canonical_json import canonical, encode, is_odd, is_plain
+from deemster.formats.canonical_json import canonical, encode, has_exponent, is_plain
 
 # Numbers apart, this encoder writes strings and words as the RFC does; keys are sorted before.
 _text = json.JSONEncoder(ensure_ascii=False).encode
@@ -107,22 +107,22 @@ class Pair(msgspec.Struct, gc=False):
     input: Any
 
 
-def row_digest(sample_input: Any, expected_output: Any, *, odd: bool = True) -> bytes:
+def row_digest(sample_input: Any, expected_output: Any, *, exponents: bool = True) -> bytes:
     """The 32 bytes of a row hash.
 
     Raises:
         UnicodeEncodeError: A string holds a lone surrogate.
     """
-    return hashlib.sha256(row_body(sample_input, expected_output, odd=odd)).digest()
+    return hashlib.sha256(row_body(sample_input, expected_output, exponents=exponents)).digest()
 
 
-def row_body(sample_input: Any, expected_output: Any, *, odd: bool = True) -> bytes:
+def row_body(sample_input: Any, expected_output: Any, *, exponents: bool = True) -> bytes:
     """What a row hash is the hash of: canonical JSON of expected output and input.
 
     Raises:
         UnicodeEncodeError: A string holds a lone surrogate.
     """
-    if odd:
+    if exponents:
         return canonical({"expected_output": expected_output, "input": sample_input})
     return encode(Pair(expected_output, sample_input))
 
@@ -171,9 +171,9 @@ def list_hash(rows: Iterable[Sequence[Any]]) -> str:
         floats: list[float] = []
         # Most rows end in an empty map and begin with texts.
         *texts, last = row
-        is_fast = not last or (is_plain(last, 99, floats) and not any(map(is_odd, floats)))
+        is_fast = not last or (is_plain(last, 99, floats) and not any(map(has_exponent, floats)))
         is_fast = is_fast and all(type(text) is str for text in texts)
-        hashes.add(canonical(row, odd=not is_fast))
+        hashes.add(canonical(row, exponents=not is_fast))
     return hashes.hexdigest()
 
 

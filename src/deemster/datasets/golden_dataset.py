@@ -22,11 +22,11 @@ from deemster.datasets.dataset_format import (
 )
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
 from deemster.errors import DatasetError, Issue
-from deemster.formats.canonical_json import is_odd, is_plain
+from deemster.formats.canonical_json import has_exponent, is_plain
 from deemster.formats.document import Reading, in_order
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
-from deemster.formats.read_file import FORMATS, document_of, format_of, quick_value
+from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_value
 from deemster.formats.schema_validation import Located, check_shape
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample
@@ -100,7 +100,7 @@ class Dataset:
             MissingExtraError: Parquet is asked for without the `parquet` extra.
         """
         reading = Reading(str(path), error=DatasetError)
-        kind = format_of(path, reading, format=format, known=FORMATS)
+        kind = file_format(path, reading, format=format, known=FORMATS)
         self = cls.__new__(cls)
         rows: ListedRows | IndexedRows
         with pause_garbage_collection():
@@ -197,7 +197,7 @@ def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFac
     try:
         return _read_root(quick_value(data, kind), _NoPlaces(), file=reading.file)
     except ValueError:
-        document = document_of(data, kind, reading)
+        document = parse_document(data, kind, reading)
         return _read_root(document.value, document, file=reading.file)
 
 
@@ -246,11 +246,11 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
         is_json = is_plain(row.input, ROW_DEPTH - 1, floats) and is_plain(row.expected_output, ROW_DEPTH - 1, floats)
         if not is_json or not is_good_row(row):
             return None
-        odd = any(map(is_odd, floats))
+        exponents = any(map(has_exponent, floats))
         if not is_plain(metadata, ROW_DEPTH - 1, floats):
             return None
         row.id.encode()
-        digests += row_digest(row.input, row.expected_output, odd=odd)
+        digests += row_digest(row.input, row.expected_output, exponents=exponents)
         samples.append(Sample(row.id, row.input, row.expected_output, metadata))
     return ListedRows(samples, digests) if len({row.id for row in rows}) == len(rows) else None
 

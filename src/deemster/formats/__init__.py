@@ -2,6 +2,6 @@
 
 from deemster.formats.canonical_json import canonical
 from deemster.formats.document import Document, Reading, in_order
-from deemster.formats.read_file import format_of, read_document, read_value
+from deemster.formats.read_file import file_format, read_document, read_value
 
-__all__ = ["Document", "Reading", "canonical", "format_of", "in_order", "read_document", "read_value"]
+__all__ = ["Document", "Reading", "canonical", "file_format", "in_order", "read_document", "read_value"]

@@ -15,7 +15,7 @@ SCALARS = frozenset({str, int, bool, type(None)})
 encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def is_odd(number: float) -> bool:
+def has_exponent(number: float) -> bool:
     """Whether a float is written with an exponent, where the fast encoder and the canonical form differ."""
     return not (number == 0 or 1e-4 <= abs(number) < 1e16)
 
@@ -44,12 +44,12 @@ def is_plain(value: Any, room: int, floats: list[float]) -> bool:
     return False
 
 
-def canonical(value: Any, *, odd: bool = True) -> bytes:
+def canonical(value: Any, *, exponents: bool = True) -> bytes:
     """Canonical JSON: UTF-8, keys by code point, no spaces, non-ASCII kept, floats in shortest form.
 
     Args:
         value: A JSON value.
-        odd: Whether it may hold floats that are written with an exponent; False is faster.
+        exponents: Whether it may hold floats that are written with an exponent; False is faster.
 
     Raises:
         UnicodeEncodeError: A string holds a lone surrogate.
@@ -57,7 +57,7 @@ def canonical(value: Any, *, odd: bool = True) -> bytes:
     >>> canonical({"b": 1.0, "a": [None, "é"]}).decode()
     '{"a":[null,"é"],"b":1.0}'
     """
-    if odd:
+    if exponents:
         return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
     return encode(value)
 

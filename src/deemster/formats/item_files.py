@@ -13,7 +13,7 @@ import msgspec
 from deemster.errors import InputError, Issue
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import Path, kind_of, pointer
-from deemster.formats.read_file import document_of, format_of, quick_value
+from deemster.formats.read_file import file_format, parse_document, quick_value
 from deemster.formats.schema_validation import check_shape
 from deemster.formats.strict_json import json_document, json_value
 
@@ -117,7 +117,7 @@ def read_item_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
     Raises:
         InputError: The file cannot be read, or is not of its format.
     """
-    kind = format_of(path, reading, known=known)
+    kind = file_format(path, reading, known=known)
     data = reading.content(path)
     if kind == "jsonl":
         return _read_lines(data, reading, item_key=item_key)
@@ -125,7 +125,7 @@ def read_item_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
 
     def document(path: Path) -> tuple[Document, Path]:
         if not precise:
-            precise.append(document_of(data, kind, reading))
+            precise.append(parse_document(data, kind, reading))
         return precise[0], path
 
     try:

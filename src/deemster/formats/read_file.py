@@ -17,7 +17,7 @@ FORMATS = ("yaml", "json", "jsonl", "csv", "tsv", "parquet")
 _EXTENSIONS = {".yml": "yaml", ".ndjson": "jsonl", ".pq": "parquet"} | {f".{name}": name for name in FORMATS}
 
 
-def format_of(path: str | Path, reading: Reading, *, known: Sequence[str], format: str | None = None) -> str:  # noqa: A002
+def file_format(path: str | Path, reading: Reading, *, known: Sequence[str], format: str | None = None) -> str:  # noqa: A002
     """The format of a file, by its extension where it is not told.
 
     Raises:
@@ -35,7 +35,7 @@ def format_of(path: str | Path, reading: Reading, *, known: Sequence[str], forma
     return str(found)
 
 
-def document_of(data: bytes, kind: str, reading: Reading) -> Document:
+def parse_document(data: bytes, kind: str, reading: Reading) -> Document:
     """Read YAML or JSON with the place of every value.
 
     Raises:
@@ -73,12 +73,12 @@ def read_value(path: str | Path, *, error: type[InputError]) -> Any:
         InputError: The file cannot be read.
     """
     reading = Reading(str(path), error=error)
-    kind = format_of(path, reading, known=("json",))
+    kind = file_format(path, reading, known=("json",))
     data = reading.content(path)
     try:
         return quick_value(data, kind)
     except ValueError:
-        return document_of(data, kind, reading).value
+        return parse_document(data, kind, reading).value
 
 
 def read_document(
@@ -95,8 +95,8 @@ def read_document(
         InputError: The file cannot be read.
     """
     reading = Reading(str(path), error=error, surrogates=surrogates)
-    kind = format_of(path, reading, known=("yaml", "json"))
-    return document_of(reading.content(path), kind, reading)
+    kind = file_format(path, reading, known=("yaml", "json"))
+    return parse_document(reading.content(path), kind, reading)
 
 
 def read_csv_lines(text: str, kind: str, reading: Reading) -> Iterator[tuple[int, list[str]]]:

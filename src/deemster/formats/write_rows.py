@@ -11,7 +11,7 @@ from deemster.errors import InputError
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.canonical_json import flow, json_text
 from deemster.formats.document import Reading
-from deemster.formats.read_file import document_of, format_of
+from deemster.formats.read_file import file_format, parse_document
 
 
 def write_rows(
@@ -37,7 +37,7 @@ def write_rows(
         InputError: The extension is none of these, or the file cannot be written.
     """
     reading = Reading(str(path), error=error)
-    kind = format_of(path, reading, known=known)
+    kind = file_format(path, reading, known=known)
     pieces = {"yaml": _yaml, "json": _json, "jsonl": _jsonl}[kind](header, rows, key)
     try:
         write_aside(Path(path), (piece.encode() for piece in pieces))
@@ -99,15 +99,16 @@ def extend_rows(
         InputError: The file cannot be read or written, or rows cannot be added to it as it is written.
     """
     reading = Reading(str(path), error=error)
-    kind = format_of(path, reading, known=known)
+    kind = file_format(path, reading, known=known)
     try:
         text = Path(path).read_text("utf-8")
         if kind == "jsonl":
             longer = _ended(text) + "".join(json_text(row) + "\n" for row in rows)
         else:
-            value = document_of(text.encode(), kind, reading).value
+            value = parse_document(text.encode(), kind, reading).value
             longer = _longer(text, value, rows, kind=kind, key=key)
-            if not longer or document_of(longer.encode(), kind, reading).value != {**value, key: [*value[key], *rows]}:
+            wanted = {**value, key: [*value[key], *rows]}
+            if not longer or parse_document(longer.encode(), kind, reading).value != wanted:
                 reading.refuse(f"Nothing can be added to `{key}` as the file is written; name a new file.")
         write_aside(Path(path), [longer.encode()])
     except (OSError, UnicodeDecodeError) as failure:

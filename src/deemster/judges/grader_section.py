@@ -40,7 +40,7 @@ _JUDGE = Judge.__struct_fields__
 _CASCADE = ("unsure_below", "by", "repeats")
 
 
-def grader_of(given: Mapping[str, Any], *, folder: Path | None = None) -> CriterionGrader:
+def build_grader(given: Mapping[str, Any], *, folder: Path | None = None) -> CriterionGrader:
     """The grader that plain data declares.
 
     Args:

@@ -143,7 +143,7 @@ def _with_text_keys(value: Any) -> Any:
     return {**value, "score_mapping": spelt}
 
 
-def aggregator_of(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
+def build_aggregator(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
     """An aggregator from what Python was given: an object with `aggregate`, or what a suite would say.
 
     Args:

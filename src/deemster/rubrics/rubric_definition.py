@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from deemster.errors import Issue, RubricError
-from deemster.formats import Document, Reading, format_of, in_order
+from deemster.formats import Document, Reading, file_format, in_order
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import Path as Keys
 from deemster.formats.json_values import kind_of, to_json_value
@@ -174,7 +174,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             RubricError: The extension is none of these, or the file cannot be written.
         """
         reading = Reading(str(path), error=RubricError)
-        kind = format_of(path, reading, known=FORMATS)
+        kind = file_format(path, reading, known=FORMATS)
         try:
             write_aside(Path(path), [self.to_text("yaml" if kind == "yaml" else "json").encode(), b"\n"])
         except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from deemster.errors import Issue, RubricError, did_you_mean
-from deemster.formats import Document, Reading, format_of, read_document
+from deemster.formats import Document, Reading, file_format, read_document
 from deemster.formats.json_values import Path as Keys
 from deemster.formats.json_values import kind_of, pointer, to_json_value
 from deemster.formats.schema_validation import shape_issues
@@ -74,7 +74,7 @@ def load_document(source: Any) -> Document:
     if not isinstance(text, str):
         raise RubricError(Issue("The file is open as bytes; open it as text.", file))
     known = Path(file).suffix.lower() in {".json", ".yaml", ".yml"}
-    kind = format_of(file, Reading(file, error=RubricError), known=FORMATS) if known else None
+    kind = file_format(file, Reading(file, error=RubricError), known=FORMATS) if known else None
     return parse_document(text, format=kind, file=file)
 
 

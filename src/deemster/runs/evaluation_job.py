@@ -13,7 +13,7 @@ from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
-from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, aggregator_of, read_allowance, read_gate
+from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.metric_catalog import names_of_group, with_group
@@ -198,8 +198,8 @@ def group_aggregator(
 def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:
     spelt = metric_spellings(metrics)
     if group is None:
-        return aggregator_of(given, metrics=spelt)
-    return group_aggregator(lambda own: aggregator_of(given, metrics=own), group, spelt)
+        return build_aggregator(given, metrics=spelt)
+    return group_aggregator(lambda own: build_aggregator(given, metrics=own), group, spelt)
 
 
 def _resolve_thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:

@@ -158,7 +158,7 @@ class ImprovementJudging:
         codes: list[int | None] = [None] * len(truths)
         reasons: list[str | None] = [None] * len(truths)
         for place, (item, _) in zip(places, graded, strict=True):
-            codes[place], reasons[place] = code_of(item.criteria[0]), item.criteria[0].reason
+            codes[place], reasons[place] = verdict_code(item.criteria[0]), item.criteria[0].reason
         lost = [graded[at][0].criteria[0] for at, place in enumerate(places) if codes[place] is None]
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
@@ -268,7 +268,7 @@ class ImprovementJudging:
         ]
 
 
-def code_of(graded: CriterionGrading) -> int | None:
+def verdict_code(graded: CriterionGrading) -> int | None:
     """The code of a verdict; a negative one where no reply could be read, None where the calls failed.
 
     Args:

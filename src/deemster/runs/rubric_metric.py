@@ -15,7 +15,7 @@ from deemster.errors import ConfigurationError, InputError, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grader_section import KEYS, grader_of
+from deemster.judges.grader_section import KEYS, build_grader
 from deemster.judges.grading_case import GradingCase, text_digest
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.judge_panel import Judge
@@ -131,7 +131,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     @cached_property
     def grader(self) -> CriterionGrader:
         """Who judges, and how."""
-        return grader_of({key: getattr(self, key) for key in KEYS})
+        return build_grader({key: getattr(self, key) for key in KEYS})
 
     @cached_property
     def checks(self) -> dict[Any, Any]:

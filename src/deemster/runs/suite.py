@@ -18,7 +18,7 @@ from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.gate_rules import GateSection
-from deemster.targets.target_section import Declared, TargetSection, read_target
+from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
 
 SEED = 42
 CONCURRENCY = 16
@@ -87,7 +87,7 @@ class Suite(NamedTuple):
     folder: Path
     name: str
     dataset: str
-    target: Declared | None
+    target: DeclaredTarget | None
     metrics: Sequence[Any]
     models: Any
     repetitions: int | None
@@ -100,13 +100,13 @@ class Suite(NamedTuple):
     target_timeout_s: float | None = None
 
 
-def load_suite(path: str | Path, *, calls_target: bool = True, whole: bool = True) -> Suite:
+def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = True) -> Suite:
     """Read a suite file.
 
     Args:
         path: The file.
         calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
-        whole: Whether it must say what is run; otherwise one that only names models will do.
+        must_run: Whether it must say what is run; otherwise one that only names models will do.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
@@ -116,7 +116,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, whole: bool = Tru
     if not isinstance(root, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(root)}."
         raise ConfigurationError(Issue(message, document.where()))
-    is_run = whole or not root.get("models")
+    is_run = must_run or not root.get("models")
     own = {key: value for key, value in root.items() if key not in _SECTIONS}
     issues = shape_issues(own, SuiteFile if is_run else _ModelsFile, document=document)
     folder = Path(path).parent

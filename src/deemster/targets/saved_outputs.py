@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
-from deemster.formats import Reading, format_of
+from deemster.formats import Reading, file_format
 from deemster.formats.document import Document, in_order
 from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import document_of, quick_value, read_csv_lines
+from deemster.formats.read_file import parse_document, quick_value, read_csv_lines
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets._saved_outputs_jsonl import SavedOutputLines, load_lines
@@ -55,7 +55,7 @@ class SavedOutputs:
             OutputsError: The file or an entry in it is wrong; every issue is given with its place.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
-        kind = format_of(path, reading, known=FORMATS)
+        kind = file_format(path, reading, known=FORMATS)
         self = cls.__new__(cls)
         self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
         if kind == "jsonl":
@@ -240,7 +240,7 @@ def _read_document(data: bytes, kind: str, reading: Reading) -> _Memory:
         texts = _texts(value["outputs"]) if isinstance(value, dict) and value.keys() == {"outputs"} else None
         return texts or _memory(_read_root(value, None), file=reading.file)
     except ValueError:
-        document = document_of(data, kind, reading)
+        document = parse_document(data, kind, reading)
     return _memory(_read_root(document.value, document), file=reading.file)
 
 

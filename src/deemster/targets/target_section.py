@@ -99,7 +99,7 @@ SHAPES: Mapping[Kind, tuple[type[msgspec.Struct], str]] = {
 }
 
 
-class Declared(NamedTuple):
+class DeclaredTarget(NamedTuple):
     """A target as a suite declares it, checked; what it holds may be secret, so it is neither shown nor stored.
 
     Attributes:
@@ -119,7 +119,7 @@ class Declared(NamedTuple):
     unset: tuple[Issue, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Declared({self.kind!r})"
+        return f"DeclaredTarget({self.kind!r})"
 
 
 def read_target(
@@ -129,7 +129,7 @@ def read_target(
     environ: Mapping[str, str],
     folder: Path,
     calls: bool = True,
-) -> tuple[Declared | None, list[Issue]]:
+) -> tuple[DeclaredTarget | None, list[Issue]]:
     """The target that a section declares, and everything that is wrong with it.
 
     Args:
@@ -144,7 +144,7 @@ def read_target(
     return (None if reader.issues else declared), reader.issues
 
 
-def target_made(declared: Declared, *, load: Callable[[str], Any]) -> Any:
+def build_target(declared: DeclaredTarget, *, load: Callable[[str], Any]) -> Any:
     """The target that was declared.
 
     Args:
@@ -185,7 +185,7 @@ class _Reader:
     def issue(self, path: Keys, message: str) -> None:
         self.issues.append(Issue(message, self._place(("target", *path))))
 
-    def declared(self, section: Any) -> Declared | None:
+    def declared(self, section: Any) -> DeclaredTarget | None:
         """The target of a section; what is wrong is among the issues."""
         places = Places(self._place)
         kinds = [kind for kind in SHAPES if isinstance(section, Mapping) and kind in section]
@@ -219,7 +219,7 @@ class _Reader:
             if not self._calls and isinstance(given.get("env"), list):
                 settings["env"] = [name for name in given["env"] if name in self._environ]
         where = self._place(("target", *path))
-        return Declared(
+        return DeclaredTarget(
             kind, self._main(kind, given[main]), settings, frozenset(self._hidden), where, tuple(self._unset)
         )
 
