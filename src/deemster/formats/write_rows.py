@@ -107,8 +107,8 @@ def extend_rows(
         else:
             value = parse_document(text.encode(), kind, reading).value
             longer = _longer(text, value, rows, kind=kind, key=key)
-            wanted = {**value, key: [*value[key], *rows]}
-            if not longer or parse_document(longer.encode(), kind, reading).value != wanted:
+            read_back = parse_document(longer.encode(), kind, reading).value if longer else None
+            if read_back is None or read_back != {**value, key: [*value[key], *rows]}:
                 reading.refuse(f"Nothing can be added to `{key}` as the file is written; name a new file.")
         write_aside(Path(path), [longer.encode()])
     except (OSError, UnicodeDecodeError) as failure:
