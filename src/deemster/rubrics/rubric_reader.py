@@ -116,7 +116,12 @@ def read_entries(value: Any, document: Document | None, path: Keys = ()) -> tupl
         The entries, and everything that is wrong; with issues the entries are incomplete.
     """
     reader = _Reader(document)
-    head, groups = reader.rubric(value if document is not None else to_json_value(value), path)
+    if document is None:
+        try:
+            value = to_json_value(value)
+        except RecursionError:
+            return RubricEntries({}, []), [Issue("The rubric is nested too deep.")]
+    head, groups = reader.rubric(value, path)
     reader.check_criteria([pair for group in groups for pair in group.criteria], path)
     return RubricEntries(head, groups), reader.issues
 
