@@ -66,15 +66,15 @@ def ran(what, **more):
 
 @pytest.fixture
 def readings(monkeypatch):
-    """Which runs were read again to be counted."""
+    """How often the executions of a run were read again to be counted."""
     seen = []
-    counted = deriving._read_executions
+    batches = deriving.batches
 
-    def noted(remains, terms, *, watched):
-        seen.append(remains.facts.id)
-        return counted(remains, terms, watched=watched)
+    def noted(executions):
+        seen.append(executions)
+        return batches(executions)
 
-    monkeypatch.setattr(deriving, "_read_executions", noted)
+    monkeypatch.setattr(deriving, "batches", noted)
     return seen
 
 

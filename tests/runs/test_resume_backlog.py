@@ -21,9 +21,8 @@ class Kept:
         self.readers = 0
         self.begun = []
 
-    def read(self, *, lean=False, since=0):
-        if not lean:
-            self.begun.append(since)
+    def read(self, *, since=0):
+        self.begun.append(since)
         return self._read(since)
 
     def _read(self, since):
@@ -39,6 +38,8 @@ class Kept:
     def works(self, *, samples, repetitions=1, notes=None):
         note = None if notes is None else lambda execution: notes.append((execution.position, execution.repetition))
         left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retry_target=True, note=note)
+        # From here on executions are read for what is tried again.
+        self.begun.clear()
         return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
 
 

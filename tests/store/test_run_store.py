@@ -99,6 +99,15 @@ def test_everything_a_sample_holds_survives(store, name, tags, metadata, expecte
     assert list(store.samples(f"sample-{number}")) == [kept]
 
 
+def test_samples_can_be_read_without_their_content(store):
+    name = written(store)
+    without = list(store.samples(name, content=False))
+    assert [(each.id, each.row_hash, each.tags, each.metadata) for each in without] == [
+        (each.id, each.row_hash, each.tags, each.metadata) for each in samples()
+    ]
+    assert all(not each.content and each.input is None and each.expected_output is None for each in without)
+
+
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_executions_come_in_order_whatever_order_they_finished_in(store, order, size):

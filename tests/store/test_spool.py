@@ -106,15 +106,3 @@ def test_a_full_disk_is_told_as_what_it_is(monkeypatch):
     monkeypatch.setattr(kept._file, "write", full)
     with pytest.raises(OSError, match="No space left"):
         kept.add([execution()])
-
-
-def test_a_spool_read_lean_gives_what_is_counted_of_those_that_came():
-    usage = Usage(prompt_tokens=3, latency_ms=2.5)
-    kept = Spool(samples=3, repetitions=1)
-    marks = (MetricScore(0.25, {"why": "so"}, threshold=0.75), Unscored("metric_failed", "It broke."))
-    kept.add([execution(2, answer=TargetFailure("It fell over."))])
-    kept.add([execution(0, answer=Output("long", retrieved=["d"], usage=usage, model="m"), marks=marks)])
-    assert list(kept.lean()) == [
-        execution(0, answer=Output("", usage=usage, model="m"), marks=(MetricScore(0.25, threshold=0.75), marks[1])),
-        execution(2, answer=TargetFailure("It fell over.")),
-    ]

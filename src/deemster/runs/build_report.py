@@ -85,7 +85,7 @@ def build_report(
     tally = tally or _empty_tally(record, settings)
     executions = PaidExecutions(record.executions)
     if not tally.counted:
-        for batch in batches(_read_executions(record, settings, watched=watch is not None)):
+        for batch in batches(execution for execution in executions if execution is not None):
             tally.add(batch)
             if watch is not None:
                 watch(batch)
@@ -114,17 +114,6 @@ def build_report(
         tool_version=record.facts.tool_version,
     )
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
-
-
-def _read_executions(record: RunRecord, settings: ReportSettings, *, watched: bool) -> Iterator[Execution]:
-    """The executions that are there, with what is counted of them."""
-    executions = record.executions
-    lean: Callable[[], Iterator[Execution]] | None = getattr(executions, "lean", None)
-    # Aggregators, rubrics and the watch need the details of marks too.
-    needs_details = watched or settings.aggregator is not None or any(card.parts for card in record.cards)
-    if lean is not None and not needs_details:
-        executions = lean()
-    return (execution for execution in PaidExecutions(executions) if execution is not None)
 
 
 def _empty_tally(record: RunRecord, settings: ReportSettings) -> MarkTable:
@@ -172,9 +161,6 @@ def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance)
     return None
 
 
-_BATCH = 512
-
-
 class LiveTally:
     """Counts executions as they finish, so that the report need not read them again.
 
@@ -202,16 +188,13 @@ class LiveTally:
         Args:
             cards: The metrics of the resumed run.
         """
-        tally = self._tally
-        # Stored executions are read without details, which aggregators and the parts of metrics need.
-        needs_details = tally.aggregates is not None or bool(tally.criteria)
-        self._counts = self._counts and tally.cards == tuple(cards) and not needs_details
+        self._counts = self._counts and self._tally.cards == tuple(cards)
         return self._counts
 
     def note(self, execution: Execution) -> None:
         """Count a stored execution."""
         self._waiting.append(execution)
-        if len(self._waiting) == _BATCH:
+        if len(self._waiting) == BATCH:
             self.add(self._waiting)
             self._waiting = []
 
@@ -316,7 +299,7 @@ class ExecutionSlots:
     """Every execution of a run in order, read anew each time; None where there is none.
 
     Args:
-        read: Gives those there are, in the order of position and repetition; with `lean`, without what is not counted.
+        read: Gives those there are, in the order of position and repetition.
         samples: How many samples there are.
         repetitions: How often each is run.
     """
@@ -339,10 +322,6 @@ class ExecutionSlots:
         while place < len(self):
             yield None
             place += 1
-
-    def lean(self) -> Iterator[Execution]:
-        """Those there are, in order, without what is not counted."""
-        return self._read(lean=True)
 
 
 class StoredSamples:
@@ -378,7 +357,7 @@ class StoredSamples:
     def tags(self) -> Iterator[tuple[str, ...]]:
         """The tags of every sample, in order."""
         digests = bytearray()
-        for kept in self._store.samples(self._row.id, lean=True):
+        for kept in self._store.samples(self._row.id, content=False):
             digests += bytes.fromhex(kept.row_hash)
             yield _to_sample(kept).tags
         # A full pass has seen all digests that `duplicates` needs.
@@ -392,7 +371,7 @@ class StoredSamples:
     @property
     def row_hashes(self) -> Iterator[str]:
         """The row hash of every sample, in order."""
-        return (kept.row_hash for kept in self._store.samples(self._row.id, lean=True))
+        return (kept.row_hash for kept in self._store.samples(self._row.id, content=False))
 
     @functools.cached_property
     def duplicates(self) -> list[list[str]]:
@@ -405,7 +384,7 @@ class StoredSamples:
         if not wanted:
             return []
         groups: dict[bytes, list[str]] = {}
-        for position, kept in enumerate(self._store.samples(self._row.id, lean=True)):
+        for position, kept in enumerate(self._store.samples(self._row.id, content=False)):
             if position in wanted:
                 groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(kept.id)
         return [ids for ids in groups.values() if len(ids) > 1]

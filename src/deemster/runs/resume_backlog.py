@@ -43,13 +43,12 @@ class ResumeBacklog:
     """Tells the executions of a run that are done from those that are missing or to be tried again.
 
     Args:
-        read: Reads the stored executions in order, with the marks as they were made; with `lean`, without what is not
-            counted; with `since`, from that position on. It is called again for what is tried again, while finished
-            executions are added.
+        read: Reads the stored executions in order, with the marks as they were made; with `since`, from a position on.
+            It is called again for what is tried again, while finished executions are added.
         samples: How many samples there are.
         repetitions: How often each is run.
         retry_target: Whether a target that failed is called again.
-        note: Gets every execution that is done, without what is not counted.
+        note: Gets every execution that is done.
 
     Attributes:
         done: How many executions are done.
@@ -72,7 +71,7 @@ class ResumeBacklog:
         self._read, self._retarget, self._note = read, retry_target, note
         self._samples, self._repetitions = samples, repetitions
         self._states = bytearray(samples * repetitions)
-        self.spent = sum_spending(self._counted(read(lean=True)))
+        self.spent = sum_spending(self._counted(read()))
 
     def __len__(self) -> int:
         """How much is left to do."""

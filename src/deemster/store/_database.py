@@ -1,7 +1,10 @@
-"""The protocols of a database and its connection, which SQLite and PostgreSQL implement."""
+"""Connections to the database of a store: what SQLite and PostgreSQL have in common, and their pool."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -12,7 +15,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class InsertStatement(NamedTuple):
-    """How rows of a table are put in, but for those whose key is there already.
+    """How rows of a table are inserted; a row whose key is there already is left out.
 
     Attributes:
         into: The table and its columns.
@@ -31,44 +34,122 @@ class InsertStatement(NamedTuple):
         return f"INSERT INTO {self.into} VALUES {', '.join([self.values] * count)} ON CONFLICT DO NOTHING"  # noqa: S608 - names only
 
 
-class Connection(Protocol):
-    """One connection. Every failure is a `StoreError` that names the store and the cause."""
+class Connection(ABC):
+    """One connection, used by one thread at a time. Every failure is a `StoreError` that names the store and the cause.
+
+    A subclass opens `_base`, a connection by Python's database interface (PEP 249).
+    """
+
+    _base: Any
+    _errors: type[Exception]
+    _begin_write: str
+    _begin_read: str
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a query."""
-        ...
+        """All rows of a query.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._raise_store_errors():
+            cursor = self._execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """The rows of a query, one at a time."""
-        ...
+        """The rows of a query, one at a time.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._raise_store_errors():
+            yield from self._stream(sql, values)
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed."""
-        ...
+        """Run a statement; how many rows it changed.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self._raise_store_errors():
+            return int(self._execute(sql, values).rowcount)
 
     def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement for each row of values; how many rows all of them changed."""
-        ...
+        """Run a statement for each row of values; how many rows all of them changed.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        if not rows:
+            return 0
+        with self._raise_store_errors(), contextlib.closing(self._base.cursor()) as cursor:
+            cursor.executemany(self._translate(sql), rows)
+            return int(cursor.rowcount)
 
     def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
-        """Put in rows, but for those whose key is there already; how many were not."""
-        ...
+        """Insert the rows whose key is not there yet; how many those were.
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """A writing transaction, committed at the end and rolled back where it raises."""
-        ...
+        Raises:
+            StoreError: The database refuses.
+        """
+        return self.write_many(insert.sql(), rows)
 
-    def large_cache(self) -> AbstractContextManager[None]:
-        """A block in which much is written all over the store: more memory is used, and given back at its end."""
-        ...
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A writing transaction, committed at the end and rolled back where it raises.
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """A reading transaction, which sees one state of the store."""
-        ...
+        Raises:
+            StoreError: The database refuses.
+        """
+        self.read(self._begin_write)
+        try:
+            yield
+            self.read("COMMIT")
+        finally:
+            # After a commit there is nothing left to roll back.
+            self._roll_back()
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A reading transaction, which sees one state of the store.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        self.read(self._begin_read)
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    @contextlib.contextmanager
+    def large_cache(self) -> Iterator[None]:
+        """A block in which much is written all over the store. It may use more memory, and gives it back at its end."""
+        yield
 
     def close(self) -> None:
         """Close the connection."""
-        ...
+        with contextlib.suppress(self._errors):
+            self._base.close()
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(self._errors):
+            self._base.rollback()
+
+    def _translate(self, sql: str) -> Any:
+        """A statement in the words of the database."""
+        return sql
+
+    @abstractmethod
+    def _execute(self, sql: str, values: Sequence[Any]) -> Any:
+        """The cursor of a statement that was run."""
+
+    @abstractmethod
+    def _stream(self, sql: str, values: Sequence[Any]) -> Iterator[Row]:
+        """The rows of a query, one at a time."""
+
+    @abstractmethod
+    def _raise_store_errors(self) -> AbstractContextManager[None]:
+        """Turns the errors of the database into those of the store."""
 
 
 class Database(Protocol):
@@ -99,6 +180,87 @@ class Database(Protocol):
     def lock(self, connection: Connection) -> None:
         """Keep others from migrating until the transaction ends."""
         ...
+
+
+class ConnectionPool:
+    """Keeps open connections that are not in use for the next caller.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._free: list[Connection] = []
+        # A reader that stops early leaves its connection to the garbage collector, which closes it from Python 3.13 on.
+        # `close` therefore knows the connections in use too.
+        self._lent: set[Connection] = set()
+        # Re-entrant, since the garbage collector may give a connection back at any moment.
+        self._lock = threading.RLock()
+        self._is_open = True
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection for the time of a block.
+
+        Raises:
+            StoreError: The store is closed, or the database refuses.
+        """
+        with self._lock:
+            if not self._is_open:
+                raise store_error(self.database.where, "The store is closed.")
+            connection = self._free.pop() if self._free else None
+        if connection is None:
+            connection = self.database.connect()
+        with self._lock:
+            self._lent.add(connection)
+        is_sound = False
+        try:
+            yield connection
+            is_sound = True
+        except GeneratorExit:
+            # The reader stopped early; the connection is still good.
+            is_sound = True
+            raise
+        finally:
+            self._take_back(connection, is_sound=is_sound)
+
+    @contextlib.contextmanager
+    def write_transaction(self) -> Iterator[Connection]:
+        """A connection in a writing transaction, committed at the end of the block, rolled back where it raises.
+
+        Raises:
+            StoreError: The store is closed, or the database refuses.
+        """
+        with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @contextlib.contextmanager
+    def read_transaction(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store for the time of the block.
+
+        Raises:
+            StoreError: The store is closed, or the database refuses.
+        """
+        with self.connection() as connection, connection.snapshot():
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections, also those in use."""
+        with self._lock:
+            self._is_open = False
+            connections = self._lent.union(self._free)
+            self._free.clear()
+        for connection in connections:
+            connection.close()
+
+    def _take_back(self, connection: Connection, *, is_sound: bool) -> None:
+        with self._lock:
+            self._lent.discard(connection)
+            if self._is_open and is_sound:
+                self._free.append(connection)
+                return
+        connection.close()
 
 
 def store_error(where: str, message: str) -> StoreError:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from deemster.errors import Issue, RunExistsError, plural
 from deemster.records import MetricCard
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import store_error
+from deemster.store._database import ConnectionPool, store_error
 from deemster.store._row_tables import delete_rows, encode_samples, insert_samples
 from deemster.store._run_table import BEGINNING, insert_run_row, insert_scoring_row, update_run_row
 from deemster.store.lease import Lease, claim_run, find_owner

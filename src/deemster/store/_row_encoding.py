@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from binascii import crc32
@@ -11,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records import Call, Cut, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored, Usage
+from deemster.records import Cut, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
 
 LONGEST = 1 << 20
 _WIDEST = 2**63
@@ -22,43 +21,6 @@ class StoredAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What is kept of an execution beside its key and its marks."""
 
     answer: Output | TargetFailure | None
-    valid: bool = True
-    cut: Cut | None = None
-
-
-class _LeanScore(msgspec.Struct, frozen=True, gc=False, tag="score"):
-    """What is counted of a score."""
-
-    score: float
-    threshold: float = 0.5
-    higher_is_better: bool = True
-    usage: Usage | None = None
-    calls: tuple[Call, ...] = ()
-
-
-class _LeanOutput(msgspec.Struct, frozen=True, gc=False, tag="output"):
-    """What is counted of an output."""
-
-    usage: Usage | None = None
-    model: str | None = None
-
-
-class _LeanAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What is counted of an answer."""
-
-    answer: _LeanOutput | TargetFailure | None
-    valid: bool = True
-    cut: Cut | None = None
-
-
-class _LeanExecution(msgspec.Struct, frozen=True, gc=False):
-    """What is counted of an execution."""
-
-    position: int
-    id: str
-    repetition: int
-    answer: _LeanOutput | TargetFailure | None
-    marks: tuple[_LeanScore | Unscored, ...]
     valid: bool = True
     cut: Cut | None = None
 
@@ -86,12 +48,9 @@ def _encode_unknown(value: Any) -> Any:
 
 _encode = msgspec.json.Encoder(enc_hook=_encode_unknown).encode
 _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted").encode
-_execution = msgspec.json.Decoder(Execution).decode
+decode_execution = msgspec.json.Decoder(Execution).decode
 decode_answer = msgspec.json.Decoder(StoredAnswer).decode
 decode_marks = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
-_decode_lean_marks = msgspec.json.Decoder(tuple[_LeanScore | Unscored, ...]).decode
-_decode_lean_answer = msgspec.json.Decoder(_LeanAnswer).decode
-_decode_lean_execution = msgspec.json.Decoder(_LeanExecution).decode
 decode_content = msgspec.json.Decoder(SampleContent).decode
 decode_labels = msgspec.json.Decoder(SampleLabels).decode
 decode_mapping = msgspec.json.Decoder(dict[str, Any]).decode
@@ -135,15 +94,6 @@ def encode_execution(execution: Execution) -> bytes:
         return _encode(repair_value(msgspec.structs.replace(execution, valid=_is_valid(execution))))
 
 
-def decode_execution(body: bytes) -> Execution:
-    """An execution from its JSON.
-
-    Raises:
-        msgspec.DecodeError: It is none.
-    """
-    return _execution(body)
-
-
 def encode_answer(execution: Execution) -> bytes:
     """The answer of an execution as JSON; of an output above 1 MiB only a part, with the hash of its text."""
     try:
@@ -151,63 +101,6 @@ def encode_answer(execution: Execution) -> bytes:
     except (UnicodeEncodeError, OverflowError, ValueError):
         body = _encode(repair_value(StoredAnswer(execution.answer, _is_valid(execution), execution.cut)))
     return body if len(body) <= LONGEST else _encode(_cut(decode_answer(body)))
-
-
-def decode_lean_answer(body: bytes) -> StoredAnswer:
-    """An answer without its text and all else that is only shown.
-
-    Raises:
-        msgspec.DecodeError: It is none.
-    """
-    found = _decode_lean_answer(body)
-    return StoredAnswer(_answer(found.answer), found.valid, found.cut)
-
-
-def decode_lean_marks(body: bytes) -> tuple[Mark, ...]:
-    """Marks without details and all else that is only shown.
-
-    Raises:
-        msgspec.DecodeError: They are none.
-        ValueError: A score is out of its range.
-    """
-    return _marks(_decode_lean_marks(body))
-
-
-def decode_lean_execution(body: bytes) -> Execution:
-    """An execution from its JSON, without what is only shown.
-
-    Raises:
-        msgspec.DecodeError: It is none.
-    """
-    seen = _decode_lean_execution(body)
-    answer, marks = _answer(seen.answer), _marks(seen.marks)
-    return Execution(seen.position, seen.id, seen.repetition, answer, marks, seen.valid, seen.cut)
-
-
-def _answer(said: _LeanOutput | TargetFailure | None) -> Output | TargetFailure | None:
-    return Output("", usage=said.usage, model=said.model) if isinstance(said, _LeanOutput) else said
-
-
-def _marks(marks: tuple[_LeanScore | Unscored, ...]) -> tuple[Mark, ...]:
-    return tuple([mark if isinstance(mark, Unscored) else _score(mark) for mark in marks])
-
-
-def _score(mark: _LeanScore) -> MetricScore:
-    if mark.usage is None and not mark.calls:
-        return _bare(mark.score, mark.threshold, mark.higher_is_better)
-    return MetricScore(
-        mark.score,
-        threshold=mark.threshold,
-        higher_is_better=mark.higher_is_better,
-        usage=mark.usage,
-        calls=mark.calls,
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _bare(score: float, threshold: float, higher_is_better: bool) -> MetricScore:  # noqa: FBT001 - a cache takes no keywords fast
-    # Scores repeat, most of all 0 and 1, so equal scores share one record.
-    return MetricScore(score, threshold=threshold, higher_is_better=higher_is_better)
 
 
 def encode_marks(marks: Sequence[Mark]) -> bytes:

@@ -9,15 +9,12 @@ import msgspec
 
 from deemster.errors import StoreError, plural
 from deemster.records import Execution, Mark, MetricCard, Unscored
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Row, storage_error
+from deemster.store._database import ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     content_checksum,
     decode_answer,
     decode_content,
     decode_labels,
-    decode_lean_answer,
-    decode_lean_marks,
     decode_marks,
     entry_checksum,
     marks_checksum,
@@ -89,22 +86,18 @@ class RunReader:
     def __init__(self, pool: ConnectionPool, run_id: str, number: int, *, on_damage: OnDamage) -> None:
         self._pool, self._run_id, self._number, self._on_damage = pool, run_id, number, on_damage
 
-    def executions(
-        self, view: MarkSelection, *, settled: bool, done: int, lean: bool = False, since: int = 0
-    ) -> Iterator[Execution]:
+    def executions(self, view: MarkSelection, *, settled: bool, done: int, since: int = 0) -> Iterator[Execution]:
         """Executions in the order of position and repetition.
 
         Args:
             view: Which marks are shown.
             settled: Whether marks are shown as they were settled.
             done: How many there must be at least.
-            lean: Whether to leave out what is not counted: the text of outputs, the details of marks and the like.
             since: The position they begin at; above 0, missing executions are not looked for.
 
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
-        read_answer, read_marks = (decode_lean_answer, decode_lean_marks) if lean else (decode_answer, decode_marks)
         shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
         marked = [0] * len(shown)
 
@@ -112,11 +105,11 @@ class RunReader:
             position, repetition, name, body, total, *rest = row
             if output_checksum(position, repetition, name, body) != total:
                 raise ValueError("an output does not fit its check sum")
-            kept = read_answer(body)
+            kept = decode_answer(body)
             found = []
             for at, number, size in shown:
                 key = (number, position, repetition)
-                marks = _marks(rest[2 * at], rest[2 * at + 1], key, size=size, read=read_marks)
+                marks = _marks(rest[2 * at], rest[2 * at + 1], key, size=size)
                 found.append(marks)
                 if marks is not None:
                     marked[at] += 1
@@ -130,21 +123,21 @@ class RunReader:
             if since == 0 and lost > max(0, done - sound):
                 self._say(f"{plural(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}")
 
-    def samples(self, *, expected: int, lean: bool = False) -> Iterator[SampleFacts]:
+    def samples(self, *, expected: int, content: bool = True) -> Iterator[SampleFacts]:
         """Samples in order.
 
         Args:
             expected: How many there must be.
-            lean: Whether to leave out their content.
+            content: Whether to read expected output and input.
 
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
-        content, joined = "s.content, c.body, c.checksum", " LEFT JOIN contents c ON c.number = s.content"
-        if lean:
-            content, joined = "NULL, NULL, NULL", ""
+        columns, join = "s.content, c.body, c.checksum", " LEFT JOIN contents c ON c.number = s.content"
+        if not content:
+            columns, join = "NULL, NULL, NULL", ""
         sql = (
-            f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {content} FROM samples s{joined}"  # noqa: S608 - our own words
+            f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {columns} FROM samples s{join}"  # noqa: S608 - our own words
             " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?"
         )
         yield from self._paged(sql, (-1, -1), _sample, what="sample", expected=expected)
@@ -239,16 +232,14 @@ def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:
     )
 
 
-def _marks(
-    body: Any, total: Any, key: tuple[int, int, int], *, size: int, read: Callable[[bytes], tuple[Mark, ...]]
-) -> tuple[Mark, ...] | None:
+def _marks(body: Any, total: Any, key: tuple[int, int, int], *, size: int) -> tuple[Mark, ...] | None:
     if body is None:
         if key[0] == 0 or total is not None:
             raise ValueError("marks are missing that were written with their output")
         return None
     if marks_checksum(*key, body) != total:
         raise ValueError("marks do not fit their check sum")
-    marks = read(body)
+    marks = decode_marks(body)
     if len(marks) != size:
         raise ValueError("marks do not fit their metrics")
     return marks

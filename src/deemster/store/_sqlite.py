@@ -7,14 +7,13 @@ import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from deemster.errors import is_storage_failure, plural
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
-_Result = TypeVar("_Result")
 # "deem" as a number: the application id in the header of the file.
 _MARK = 0x6465656D
 _MAGIC = b"SQLite format 3\0"
@@ -23,7 +22,6 @@ _NONE = "There is no store here. `deemster run` makes one; `--store` names anoth
 _PATIENCE_S = 120.0
 _TIMEOUT_MS = 10_000
 _CACHE_KIB = 8 << 10
-# Enough for an index over the hashes of a million contents.
 _ROOMY_KIB = 64 << 10
 # How many rows one statement inserts. SQLite releases the GIL for each statement and then waits to get it back. With
 # one row a statement it would mostly wait.
@@ -43,13 +41,17 @@ _CAUSES = {
 }
 
 
-class SqliteConnection:
-    """A connection to an SQLite file, used by one thread at a time."""
+class SqliteConnection(Connection):
+    """A connection to an SQLite file."""
+
+    _errors = sqlite3.Error
+    # IMMEDIATE locks at the start: SQLite refuses a reader that turns into a writer without any wait.
+    _begin_write, _begin_read = "BEGIN IMMEDIATE", "BEGIN"
 
     def __init__(self, path: str, *, durable: bool) -> None:
         self._where = path
         with self._raise_store_errors():
-            self._base = sqlite3.connect(
+            self._base: sqlite3.Connection = sqlite3.connect(
                 path, timeout=_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=64
             )
         with contextlib.ExitStack() as failing:
@@ -68,55 +70,8 @@ class SqliteConnection:
         self.read("PRAGMA wal_autocheckpoint = 4000")
         self.read("PRAGMA journal_size_limit = 67108864")
 
-    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a query.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            return self._patient(lambda: self._base.execute(sql, values).fetchall())
-
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """The rows of a query, one at a time.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            cursor = self._patient(lambda: self._base.execute(sql, values))
-        try:
-            while True:
-                with self._raise_store_errors():
-                    rows = cursor.fetchmany(16)
-                if not rows:
-                    return
-                yield from rows
-        finally:
-            # The store may be closed before its reader ends.
-            with contextlib.suppress(sqlite3.ProgrammingError):
-                cursor.close()
-
-    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            return self._base.execute(sql, values).rowcount
-
-    def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement for each row of values; how many rows all of them changed.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            return self._base.executemany(sql, rows).rowcount if rows else 0
-
     def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
-        """Put in rows, but for those whose key is there already; how many were not.
+        """Insert the rows whose key is not there yet; how many those were.
 
         Raises:
             StoreError: The database refuses.
@@ -124,33 +79,16 @@ class SqliteConnection:
         # At least one: SQLite itself refuses a row that does not fit.
         most = max(1, self._base.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // insert.values.count("?"))
         inserted = at = 0
-        with self._raise_store_errors():
-            for size in _AT_ONCE:
-                while size <= min(most, len(rows) - at):
-                    values = tuple(itertools.chain.from_iterable(rows[at : at + size]))
-                    inserted += self._base.execute(insert.sql(size), values).rowcount
-                    at += size
+        for size in _AT_ONCE:
+            while size <= min(most, len(rows) - at):
+                values = tuple(itertools.chain.from_iterable(rows[at : at + size]))
+                inserted += self.write(insert.sql(size), values)
+                at += size
         return inserted
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A writing transaction, committed at the end and rolled back where it raises.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        # IMMEDIATE locks at the start: SQLite refuses a reader that turns into a writer without any wait.
-        self.read("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.read("COMMIT")
-        finally:
-            # After a commit there is nothing left to roll back.
-            self._abandon()
-
-    @contextlib.contextmanager
     def large_cache(self) -> Iterator[None]:
-        """A block in which much is written all over the store: more memory is used, and given back at its end.
+        """A block with room for an index over the hashes of a million contents.
 
         Raises:
             StoreError: The database refuses.
@@ -161,32 +99,18 @@ class SqliteConnection:
         self.read(f"PRAGMA cache_size = {-_CACHE_KIB}")
         self.read("PRAGMA shrink_memory")
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """A reading transaction, which sees one state of the store.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        self.read("BEGIN")
+    def _stream(self, sql: str, values: Sequence[Any]) -> Iterator[Row]:
+        cursor = self._execute(sql, values)
         try:
-            yield
+            while rows := cursor.fetchmany(16):
+                yield from rows
         finally:
-            self._abandon()
+            # The store may be closed before its reader ends.
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                cursor.close()
 
-    def close(self) -> None:
-        """Close the connection."""
-        with contextlib.suppress(sqlite3.Error):
-            self._base.close()
-
-    def _abandon(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            # After some failures SQLite has rolled back by itself.
-            if self._base.in_transaction:
-                self._base.execute("ROLLBACK")
-
-    def _patient(self, act: Callable[[], _Result]) -> _Result:
-        """Do something that another process may hold up, and try again while it does.
+    def _execute(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        """Run a statement, again and again while another process holds it up.
 
         SQLite waits for locks by itself, but not for all of them: not while a file is switched to write-ahead mode, and
         not while a process that was the last to close the file is cleaning up.
@@ -195,7 +119,7 @@ class SqliteConnection:
         pause_s = 0.001
         while True:
             try:
-                return act()
+                return self._base.execute(sql, values)
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise

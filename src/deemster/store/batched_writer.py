@@ -10,8 +10,7 @@ from typing import Self
 
 from deemster.errors import StoreError
 from deemster.records import Execution
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, Row, storage_error
+from deemster.store._database import Connection, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     encode_answer,
     encode_id,

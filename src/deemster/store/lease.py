@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from deemster.errors import Issue, LeaseError, StoreError
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, Row, store_error
+from deemster.store._database import Connection, ConnectionPool, Row, store_error
 from deemster.store._row_encoding import clean_text
 from deemster.store.run_facts import LeaseOwner
 

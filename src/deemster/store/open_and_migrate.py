@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.errors import StoreError
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, Database, storage_error, store_error
+from deemster.store._database import Connection, ConnectionPool, Database, storage_error, store_error
 from deemster.store.run_store import Store
 
 _FOLDER = Path(__file__).parent / "migrations"

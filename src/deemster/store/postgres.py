@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from deemster.errors import MissingExtraError, StoreError
-from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
+from deemster.store._database import Connection, Row, storage_error, store_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,8 +24,10 @@ def _in_words(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-class PostgresConnection:
-    """A connection to a PostgreSQL database, used by one thread at a time."""
+class PostgresConnection(Connection):
+    """A connection to a PostgreSQL database."""
+
+    _begin_write, _begin_read = "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str, where: str, *, durable: bool) -> None:
         import psycopg  # noqa: PLC0415 - an extra
@@ -39,94 +41,15 @@ class PostgresConnection:
             self.read(f"SET synchronous_commit TO {'on' if durable else 'off'}")
             failing.pop_all()
 
-    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a query.
+    def _translate(self, sql: str) -> bytes:
+        return _in_words(sql)
 
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            cursor = self._base.execute(_in_words(sql), values, binary=True)
-            return cursor.fetchall() if cursor.description else []
+    def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.Cursor[Row]:
+        return self._base.execute(_in_words(sql), values, binary=True)
 
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """The rows of a query, one at a time.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors(), self._base.cursor() as cursor:
+    def _stream(self, sql: str, values: Sequence[Any]) -> Iterator[Row]:
+        with self._base.cursor() as cursor:
             yield from cursor.stream(_in_words(sql), values, binary=True)
-
-    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        with self._raise_store_errors():
-            return self._base.execute(_in_words(sql), values).rowcount
-
-    def write_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement for each row of values; how many rows all of them changed.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        if not rows:
-            return 0
-        with self._raise_store_errors(), self._base.cursor() as cursor:
-            cursor.executemany(_in_words(sql), rows)
-            return cursor.rowcount
-
-    def insert_many(self, insert: InsertStatement, rows: Sequence[Sequence[Any]]) -> int:
-        """Put in rows, but for those whose key is there already; how many were not.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        return self.write_many(insert.sql(), rows)
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A writing transaction, committed at the end and rolled back where it raises.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        self.read("BEGIN")
-        try:
-            yield
-            self.read("COMMIT")
-        finally:
-            # After a commit there is nothing left to roll back.
-            self._abandon()
-
-    def large_cache(self) -> contextlib.AbstractContextManager[None]:
-        """Nothing: the server has its own memory."""
-        return contextlib.nullcontext()
-
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """A reading transaction, which sees one state of the store.
-
-        Raises:
-            StoreError: The database refuses.
-        """
-        self.read("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try:
-            yield
-        finally:
-            self._abandon()
-
-    def close(self) -> None:
-        """Close the connection."""
-        with contextlib.suppress(self._errors):
-            self._base.close()
-
-    def _abandon(self) -> None:
-        with contextlib.suppress(self._errors):
-            self._base.rollback()
 
     @contextlib.contextmanager
     def _raise_store_errors(self, failure: Callable[[str, str], StoreError] = storage_error) -> Iterator[None]:

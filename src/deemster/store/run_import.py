@@ -13,8 +13,7 @@ import msgspec
 
 from deemster.errors import Issue, RunExistsError, StoreError
 from deemster.formats.document import Reading
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection
+from deemster.store._database import Connection, ConnectionPool
 from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_run
 from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
 from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks

@@ -13,8 +13,7 @@ import msgspec
 
 from deemster.errors import Issue, LeaseError
 from deemster.records import Execution, MetricCard
-from deemster.store._connection_pool import ConnectionPool
-from deemster.store._database import Connection, store_error
+from deemster.store._database import Connection, ConnectionPool, store_error
 from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_all_samples, insert_run
 from deemster.store._row_encoding import encode_json, encode_marks
 from deemster.store._row_tables import put_final_marks
@@ -229,19 +228,19 @@ class Store:
         """
         return select_marks(self.run(run_id).scorings).cards
 
-    def samples(self, run_id: str, *, on_damage: OnDamage = None, lean: bool = False) -> Iterator[SampleFacts]:
+    def samples(self, run_id: str, *, on_damage: OnDamage = None, content: bool = True) -> Iterator[SampleFacts]:
         """The samples of a run, in order.
 
         Args:
             run_id: The run.
             on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
-            lean: Whether to leave out expected output and input, as where samples are counted.
+            content: Whether to read expected output and input; samples that are only counted need neither.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        return self._reader(row, on_damage).samples(expected=row.samples, lean=lean)
+        return self._reader(row, on_damage).samples(expected=row.samples, content=content)
 
     def executions(
         self,
@@ -250,7 +249,6 @@ class Store:
         scoring: int | None = None,
         settled: bool = True,
         on_damage: OnDamage = None,
-        lean: bool = False,
         since: int = 0,
     ) -> Iterator[Execution]:
         """The executions of a run, in the order of position and repetition.
@@ -262,7 +260,6 @@ class Store:
                 is asked for, an execution it has not marked has no marks.
             settled: Whether marks are shown as they were settled, where they were.
             on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
-            lean: Whether to leave out texts, details and all else that is shown and not counted.
             since: The position they begin at.
 
         Raises:
@@ -271,7 +268,7 @@ class Store:
         row = self.run(run_id)
         reader, done = self._reader(row, on_damage), 0 if row.kind == "grading" else row.done
         view = select_marks(row.scorings) if scoring is None else select_marks([self._scoring(row, scoring)])
-        return reader.executions(view, settled=settled, done=done, lean=lean, since=since)
+        return reader.executions(view, settled=settled, done=done, since=since)
 
     def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from deemster.records import Execution
-from deemster.store._row_encoding import decode_execution, decode_lean_execution, encode_execution
+from deemster.store._row_encoding import decode_execution, encode_execution
 
 _IN_MEMORY = 32 * 1024 * 1024
 
@@ -50,16 +50,9 @@ class Spool:
 
     def __iter__(self) -> Iterator[Execution | None]:
         """Every execution in the order of the dataset, then repetition; None where there is none."""
-        return (None if row is None else decode_execution(row) for row in self._rows())
-
-    def lean(self) -> Iterator[Execution]:
-        """Those there are, in order, without what is not counted."""
-        return (decode_lean_execution(row) for row in self._rows() if row is not None)
-
-    def _rows(self) -> Iterator[bytes | None]:
         for offset, length in zip(self._offsets, self._lengths, strict=True):
             if offset < 0:
                 yield None
                 continue
             self._file.seek(offset)
-            yield self._file.read(length)
+            yield decode_execution(self._file.read(length))
