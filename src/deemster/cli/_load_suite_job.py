@@ -229,5 +229,5 @@ def _target(suite: Suite, overrides: Overrides) -> Target:
     )
     if overrides.offline and not getattr(target, "is_local", True):
         message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
-        raise ConfigurationError(Issue(message, declared.where))
+        raise ConfigurationError(Issue(message, declared.locate()))
     return target

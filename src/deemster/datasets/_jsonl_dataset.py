@@ -16,7 +16,7 @@ from deemster.datasets.dataset_format import (
     DatasetHeader,
     SampleRow,
     build_header,
-    is_good_row,
+    has_good_tags,
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
@@ -25,7 +25,7 @@ from deemster.formats.canonical_json import canonical, has_exponent
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import Lines
-from deemster.formats.schema_validation import check_shape
+from deemster.formats.schema_validation import check_shape, is_id
 from deemster.formats.strict_json import json_document, quotes
 from deemster.records import Sample
 
@@ -230,7 +230,7 @@ class _Reader:
             row = self._decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
-        return row if is_good_row(row) else None
+        return row if is_id(row.id) and has_good_tags(row) else None
 
     def _precise(self, line: bytes) -> SampleRow | None:
         """The row of a line, or None where it is blank, a header, or wrong."""

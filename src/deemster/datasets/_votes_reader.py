@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.datasets.label_codebook import Codebook, annotation_codes, check_item_values, check_tags, read_codebook
+from deemster.datasets.label_codebook import Codebook, annotation_codes, check_id_and_tags, read_codebook
 from deemster.datasets.vote_block import Juror
 from deemster.datasets.vote_columns import Columns, cell_code
 from deemster.datasets.votes_format import GradingSection, VotesFile
@@ -50,7 +50,8 @@ def read_votes_file(path: str | FilePath) -> dict[str, Any]:
         shown = f"The extension is `{extension}`" if extension else "There is no extension"
         reading.refuse(f"{shown}, so this is no votes file. {_WHAT}")
     with pause_garbage_collection():
-        return _Reader(read_item_file(path, reading, known=("json", "jsonl"), item_key=None)).fields()
+        file = read_item_file(path, reading, known=("json", "jsonl"), item_key=None)
+        return _Reader(file, IssueList(file)).fields()
 
 
 def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,15 +60,17 @@ def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         VotesError: Something in it is wrong; every issue is given.
     """
-    return _Reader(ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))).fields()
+    with pause_garbage_collection():
+        file = ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))
+        return _Reader(file, IssueList(file)).fields()
 
 
 class _Reader:
     """Reads a root, fills columns, and collects what is wrong."""
 
-    def __init__(self, file: ItemFile) -> None:
+    def __init__(self, file: ItemFile, found: IssueList) -> None:
         self._file = file
-        self._found = IssueList(file)
+        self._found = found
         self._root: dict[str, Any] = file.root if isinstance(file.root, dict) else {}
 
     def fields(self) -> dict[str, Any]:
@@ -146,7 +149,7 @@ class _Reader:
             if name in judges:
                 self._found.add(path, f"judges[{at}]: `{name}` is given twice.")
             weight = entry.get("weight", 1.0)
-            self._found.is_malformed |= not is_number(weight) or not is_id(name)
+            self._found.is_malformed |= not is_id(name)
             judges.setdefault(name, Juror(name, float(weight) if is_number(weight) else 1.0, entry.get("model")))
         return tuple(judges.values())
 
@@ -179,8 +182,7 @@ class _Reader:
         """Check an item and add it to its columns; what has no right shape is left to the validator."""
         path: Path = (ITEMS, at)
         found = self._found
-        check_tags(row.get("tags"), (*path, "tags"), found)
-        check_item_values(row, found)
+        check_id_and_tags(row, path, found)
         found.is_malformed |= ("votes" in row) == ("error" in row)
         columns = self._columns_of(row, path)
         if columns is None:
@@ -191,15 +193,16 @@ class _Reader:
         elif isinstance(row.get("votes"), dict):
             for judge, cells in row["votes"].items():
                 self._cast(columns, judge, cells, (*path, "votes", judge))
-        truth = columns.book.codes(row.get("ground_truth"), (*path, "ground_truth"), found)
-        if truth is not None:
-            columns.state(truth)
-        columns.annotate(annotation_codes(columns.book, row.get("annotations"), (*path, "annotations"), found))
+        if "ground_truth" in row:
+            truth = columns.book.codes(row["ground_truth"], (*path, "ground_truth"), found)
+            if truth is not None:
+                columns.state(truth)
+        if "annotations" in row:
+            columns.annotate(annotation_codes(columns.book, row["annotations"], (*path, "annotations"), found))
         if isinstance(row.get("final"), list):
             columns.record(_final_codes(columns.book, row["final"], (*path, "final"), found))
         for key in ("penalty", "score"):
-            value: Any = row.get(key)
-            if not is_number(value):
+            if key not in row or not is_number(value := row[key]):
                 continue
             if key == "score" and self._normalized and not 0 <= value <= 1:
                 message = f"score must be a number from 0 to 1 where `normalize` is true, not {value!r:.40}."

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from deemster.formats.schema_validation import Id, NonBlank, is_id
+from deemster.formats.schema_validation import Id, NonBlank
 
 SCHEMA: Final = "deemster.dataset.v1"
 LEGACY = "eval-harness.dataset.v1"
@@ -73,10 +73,8 @@ def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tup
     return DatasetFacts(facts.name or name, facts.description, facts.repetitions, facts.schema_version, warnings)
 
 
-def is_good_row(row: SampleRow) -> bool:
-    """Whether a decoded row obeys the patterns of its shape, which the typed decoder does not check."""
-    if not is_id(row.id):
-        return False
+def has_good_tags(row: SampleRow) -> bool:
+    """Whether the tags of a decoded row have their declared shape, which the typed decoder does not check."""
     if row.metadata is msgspec.UNSET or "tags" not in row.metadata:
         return True
     tags = row.metadata["tags"]

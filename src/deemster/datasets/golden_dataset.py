@@ -17,7 +17,7 @@ from deemster.datasets.dataset_format import (
     DatasetFile,
     SampleRow,
     build_header,
-    is_good_row,
+    has_good_tags,
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
@@ -27,7 +27,7 @@ from deemster.formats.document import Reading, in_order
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_value
-from deemster.formats.schema_validation import Located, check_shape
+from deemster.formats.schema_validation import Located, check_shape, is_id
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample
 
@@ -107,7 +107,13 @@ class Dataset:
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
-                header, rows = _read_document(reading.content(path), kind, reading)
+                data = reading.content(path)
+                try:
+                    # The fast readers know no lines. Whatever they refuse, or has an issue, is read again precisely.
+                    header, rows = _read_root(quick_value(data, kind), _NoPlaces(), file=reading.file)
+                except ValueError:
+                    document = parse_document(data, kind, reading)
+                    header, rows = _read_root(document.value, document, file=reading.file)
             else:
                 header, rows = _read_table(path, kind, reading)
         self._take(header, rows, str(path))
@@ -189,18 +195,6 @@ def _row_of(sample: Sample | Mapping[str, Any]) -> Any:
     return to_json_value(sample)
 
 
-def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read a file whose root is a map with `samples`.
-
-    The fast readers know no lines. Whatever they refuse, and whatever has an issue, is read again precisely.
-    """
-    try:
-        return _read_root(quick_value(data, kind), _NoPlaces(), file=reading.file)
-    except ValueError:
-        document = parse_document(data, kind, reading)
-        return _read_root(document.value, document, file=reading.file)
-
-
 class _NoPlaces:
     """Stands in for a document while reading fast: whatever has an issue is read again."""
 
@@ -244,7 +238,7 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
         metadata = {} if row.metadata is msgspec.UNSET else row.metadata
         floats: list[float] = []
         is_json = is_plain(row.input, ROW_DEPTH - 1, floats) and is_plain(row.expected_output, ROW_DEPTH - 1, floats)
-        if not is_json or not is_good_row(row):
+        if not is_json or not is_id(row.id) or not has_good_tags(row):
             return None
         exponents = any(map(has_exponent, floats))
         if not is_plain(metadata, ROW_DEPTH - 1, floats):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import getitem
@@ -139,22 +138,15 @@ def annotation_codes(book: Codebook, annotations: Any, path: Path, found: IssueL
     return {name: known for name, known in codes.items() if known is not None}
 
 
-def check_tags(tags: Any, path: Path, found: IssueList) -> None:
-    """Add an issue for every tag that is given twice."""
+def check_id_and_tags(row: dict[str, Any], path: Path, found: IssueList) -> None:
+    """Note an id that breaks the pattern, which the typed decoder does not check, and every tag that is given twice."""
+    name = row.get("id")
+    found.is_malformed |= not isinstance(name, str) or not is_id(name)
+    tags = row.get("tags")
     if isinstance(tags, list) and len(tags) > 1:
         for position, tag in enumerate(tags):
             if isinstance(tag, str) and tag in tags[:position]:
-                found.add((*path, position), f"tags[{position}]: `{tag}` is given twice.")
-
-
-def check_item_values(row: dict[str, Any], found: IssueList) -> None:
-    """Note what the typed decoder does not see in an item: an id that is none, and numbers that are not finite."""
-    metadata = row.get("metadata")
-    values = [row.get("penalty"), row.get("score"), *(metadata.values() if isinstance(metadata, dict) else ())]
-    is_finite = all(type(value) is not float or math.isfinite(value) for value in values)
-    name = row.get("id")
-    if not is_finite or not isinstance(name, str) or not is_id(name):
-        found.is_malformed = True
+                found.add((*path, "tags", position), f"tags[{position}]: `{tag}` is given twice.")
 
 
 def read_codebook(value: Any, path: Path, file: ItemFile) -> tuple[Codebook | None, list[Issue]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from deemster.datasets.label_codebook import Codebook, annotation_codes, check_item_values, check_tags
+from deemster.datasets.label_codebook import Codebook, annotation_codes, check_id_and_tags
 from deemster.formats.item_files import IssueList
 from deemster.formats.json_values import Path, to_json_value
 from deemster.formats.schema_validation import Id, NonBlank
@@ -109,8 +109,7 @@ def check_item(
         found: Takes what is wrong across fields.
     """
     before = len(found.issues)
-    check_tags(row.get("tags"), (*path, "tags"), found)
-    check_item_values(row, found)
+    check_id_and_tags(row, path, found)
     if book is None:
         return None
     truth = book.codes(row.get("ground_truth"), (*path, "ground_truth"), found)

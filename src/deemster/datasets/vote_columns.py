@@ -114,9 +114,8 @@ class Columns:
         codes = self.book.quick(cells)
         if codes is None:
             codes = self._codes(judge, cells, path, found)
-        width = len(self.book)
-        start = ((len(self.rows) - 1) * self._judges + judge) * width
-        self._votes[start : start + width] = array("h", codes)
+        start = len(self._votes) + (judge - self._judges) * len(codes)
+        self._votes[start : start + len(codes)] = array("h", codes)
 
     def check(self, metric: str, cells: Any, path: Path, found: IssueList) -> None:
         """Add the verdicts of a deterministic check; what is wrong is added to what was found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path as FilePath
@@ -74,10 +75,10 @@ class IssueList:
         self._root, self._shape = root, shape
         try:
             if self._file.document is None:
-                # Python values may hold what no file can, such as a lone surrogate.
-                msgspec.json.encode(root)
+                # Python values may hold what no file can, such as NaN or a lone surrogate.
+                json.dumps(root, ensure_ascii=False, allow_nan=False).encode()
             return msgspec.convert(root, shape)
-        except (msgspec.ValidationError, UnicodeEncodeError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             self.is_malformed = True
             return None
 

@@ -35,7 +35,7 @@ from msgspec import Meta, inspect
 
 from deemster.errors import InputError, Issue, did_you_mean, list_names, nearest
 from deemster.formats.document import DEPTH, in_order
-from deemster.formats.json_values import SURROGATE, Path, is_json_key, kind_of, pointer, value_issues
+from deemster.formats.json_values import SURROGATE, Path, is_json_key, kind_of, pointer, to_json_value, value_issues
 
 # No control characters, and something besides white space.
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$(?!\n)"
@@ -146,11 +146,12 @@ def shape_issues(value: Any, shape: Any, *, document: Located | None = None, pat
     """What `check_shape` finds, which is asked only where a quick look finds that something is wrong.
 
     Args:
-        value: What a file holds.
+        value: What a file holds; mappings and tuples are read as its maps and lists.
         shape: The struct that declares its format.
         document: Knows the lines of the value's parts.
         path: Where the value stands in the document.
     """
+    value = to_json_value(value)
     try:
         msgspec.convert(value, shape)
     except msgspec.ValidationError:

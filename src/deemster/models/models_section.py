@@ -14,9 +14,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
-from deemster.formats.json_values import kind_of, to_json_value
-from deemster.formats.schema_validation import NonBlank, Places, shape_issues
+from deemster.formats.environment_variables import Keys, read_section
+from deemster.formats.json_values import kind_of
+from deemster.formats.schema_validation import NonBlank
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
 from deemster.models.secret_redaction import Secrets, looks_like_key, named_secrets
@@ -135,9 +135,9 @@ class _Reader:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.issue((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
             return None
-        given = self._expanded(to_json_value(entry), (name,))
-        shape_found = shape_issues(given, ModelEntry, document=Places(self._place), path=("models", name))
-        self.issues += shape_found
+        section = read_section(entry, ModelEntry, path=("models", name), environ=self._environ, place=self._place)
+        self.issues += [*(section.unset if self._calls else ()), *section.issues]
+        given = section.value
         if not isinstance(given, dict):
             return None
         self._check_settings(name, given)
@@ -261,14 +261,6 @@ class _Reader:
         """Whether a role may well do without its key: its answers are recorded, or its server is on this machine."""
         recorded = "record" in given and _is_file(self._folder / given["record"])
         return recorded or _LOOPBACK.match(given["base_url"]) is not None
-
-    def _expanded(self, value: Any, path: Keys) -> Any:
-        def missing(path: Keys, variable: str) -> str:
-            if self._calls:
-                self.issue(path, unset_variable_message(variable))
-            return "unset"
-
-        return expand_variables(value, environ=self._environ, path=path, missing=missing)
 
 
 def _embedded(kind: RoleKind, weights: Path | None = None) -> Any:

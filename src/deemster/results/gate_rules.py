@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.formats.json_values import Path, pointer, to_json_value
+from deemster.formats.json_values import Path, pointer
 from deemster.formats.schema_validation import Located, Share, shape_issues
 
 EVERY = "*"
@@ -163,7 +163,6 @@ def read_gate(value: Any, *, document: Located | None = None) -> Gate:
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
     """
-    value = to_json_value(value)
     issues = shape_issues(value, GateSection, document=document, path=("gate",))
     if issues:
         raise ConfigurationError(issues)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -117,7 +117,9 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(root)}."
         raise ConfigurationError(Issue(message, document.where()))
     is_run = must_run or not root.get("models")
-    own = {key: value for key, value in root.items() if key not in _SECTIONS}
+    own = dict(root)
+    for key in _SECTIONS:
+        own.pop(key, None)
     issues = shape_issues(own, SuiteFile if is_run else _ModelsFile, document=document)
     folder = Path(path).parent
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
@@ -136,7 +138,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         issues += wrong
     if issues:
         raise ConfigurationError(in_order(issues))
-    limits: Mapping[str, Any] = root.get("limits", {})
+    limits = msgspec.convert(root.get("limits", {}), LimitsSection)
     return Suite(
         document=document,
         folder=folder,
@@ -147,12 +149,12 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         models=root.get("models"),
         repetitions=root.get("repetitions"),
         seed=root.get("seed", SEED),
-        concurrency=limits.get("concurrency") or CONCURRENCY,
+        concurrency=limits.concurrency or CONCURRENCY,
         gate=root.get("gate", {}),
         aggregator=aggregator,
         group=root.get("group"),
-        timeout_s=_seconds(limits, "timeout_s"),
-        target_timeout_s=_seconds(limits, "target_timeout_s"),
+        timeout_s=limits.timeout_s,
+        target_timeout_s=limits.target_timeout_s,
     )
 
 
@@ -166,8 +168,3 @@ def _with_group(
         return (*with_group(name, metrics, aggregator), ())
     except ConfigurationError as error:
         return metrics, aggregator, [issue._replace(where=document.where(("group",))) for issue in error.issues]
-
-
-def _seconds(limits: Mapping[str, Any], key: str) -> float | None:
-    value = limits.get(key)
-    return None if value is None else float(value)

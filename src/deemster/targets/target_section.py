@@ -11,9 +11,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.formats.environment_variables import Keys, expand_variables, unset_variable_message
+from deemster.formats.environment_variables import Keys, read_section
 from deemster.formats.json_values import to_json_value
-from deemster.formats.schema_validation import NonBlank, Places, check_shape, shape_issues
+from deemster.formats.schema_validation import NonBlank, Places, check_shape
 from deemster.models.model_roles import concurrency_bounds
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
@@ -107,7 +107,7 @@ class DeclaredTarget(NamedTuple):
         main: What it is of that kind: the import path, the address, the program and its arguments, the file.
         settings: Its other settings, variables replaced.
         hidden: Values that must be shown nowhere.
-        where: Its place in the file.
+        locate: Finds its place in the file.
         unset: The variables it names that are not set, where it is not going to be called.
     """
 
@@ -115,7 +115,7 @@ class DeclaredTarget(NamedTuple):
     main: Any
     settings: Mapping[str, Any] = {}
     hidden: frozenset[str] = frozenset()
-    where: str | None = None
+    locate: Callable[[], str | None] = lambda: None
     unset: tuple[Issue, ...] = ()
 
     def __repr__(self) -> str:
@@ -167,7 +167,7 @@ def build_target(declared: DeclaredTarget, *, load: Callable[[str], Any]) -> Any
 
         return HttpTarget(declared.main, hidden=declared.hidden, **declared.settings)
     except ConfigurationError as error:
-        issues = [issue._replace(where=issue.where or declared.where) for issue in error.issues]
+        issues = [issue._replace(where=issue.where or declared.locate()) for issue in error.issues]
         raise ConfigurationError(issues) from None
 
 
@@ -179,38 +179,40 @@ class _Reader:
     ) -> None:
         self.issues: list[Issue] = []
         self._place, self._environ, self._folder, self._calls = place, environ, folder, calls
-        self._hidden: set[str] = set()
-        self._unset: list[Issue] = []
-
-    def issue(self, path: Keys, message: str) -> None:
-        self.issues.append(Issue(message, self._place(("target", *path))))
 
     def declared(self, section: Any) -> DeclaredTarget | None:
         """The target of a section; what is wrong is among the issues."""
-        places = Places(self._place)
         kinds = [kind for kind in SHAPES if isinstance(section, Mapping) and kind in section]
         if len(kinds) != 1 or len(section) > 1:
+            places = Places(self._place)
             self.issues += check_shape(to_json_value(section), TargetSection, document=places, path=("target",))
         if len(kinds) != 1:
             return None
         kind = kinds[0]
         shape, main = SHAPES[kind]
-        entry = to_json_value(section[kind])
-        is_long = isinstance(entry, dict)
-        written = {key: value for key, value in entry.items() if value is not None} if is_long else {main: entry}
-        given = self._expanded(written, (kind,), is_long=is_long)
-        path: Keys = (kind, main) if is_long else (kind,)
-        kinds_of_values = {field.name: field.type for field in msgspec.structs.fields(shape)}
-        checked, declared = (given, shape) if is_long else (given[main], kinds_of_values[main])
-        self.issues += shape_issues(checked, declared, document=places, path=("target", kind))
-        fitting = {key: value for key, value in given.items() if _fits(value, kinds_of_values.get(key))}
+        types = {field.name: field.type for field in msgspec.structs.fields(shape)}
+        written = section[kind]
+        is_long = isinstance(written, Mapping)
+        path: Keys = ("target", kind)
+        main_path: Keys = (*path, main) if is_long else path
+        read = read_section(
+            _without_nulls(written) if is_long else written,
+            shape if is_long else types[main],
+            path=path,
+            environ=self._environ,
+            place=self._place,
+        )
+        self.issues += [*(read.unset if self._calls else ()), *read.issues]
+        given = read.value if is_long else {main: read.value}
+        fitting = {key: value for key, value in given.items() if _fits(value, types.get(key))}
         if main not in fitting:
             return None
         if isinstance(given.get("headers"), dict):
             fitting["headers"] = given["headers"]
         for key, message in self._setting_issues(kind, fitting):
             within = key if isinstance(key, tuple) else (key,)
-            self.issue(path if within == (main,) else (kind, *within), message)
+            at = main_path if within == (main,) else (*path, *within)
+            self.issues.append(Issue(message, self._place(at)))
         settings = {key: value for key, value in given.items() if key != main}
         if kind == "http":
             settings = self._with_key(settings)
@@ -218,31 +220,15 @@ class _Reader:
             settings["cwd"] = self._cwd(given)
             if not self._calls and isinstance(given.get("env"), list):
                 settings["env"] = [name for name in given["env"] if name in self._environ]
-        where = self._place(("target", *path))
-        return DeclaredTarget(
-            kind, self._main(kind, given[main]), settings, frozenset(self._hidden), where, tuple(self._unset)
-        )
-
-    def _main(self, kind: Kind, value: Any) -> Any:
-        if kind == "http" and self._unset and "://" not in value:
-            return f"http://{value}"
-        return str(self._folder / value) if kind == "outputs" else value
-
-    def _expanded(self, value: Any, path: Keys, *, is_long: bool) -> Any:
-        def missing(path: Keys, name: str) -> str:
-            issue = Issue(unset_variable_message(name), self._place(("target", *(path if is_long else path[:1]))))
-            (self.issues if self._calls else self._unset).append(issue)
-            return "unset"
-
-        def expand(key: str, entry: Any) -> Any:
-            def found(name: str, value: str) -> None:
-                # What comes from the environment into a header is a secret, whatever it is called.
-                if is_secret_name(name) or key == "headers":
-                    self._hidden.add(value)
-
-            return expand_variables(entry, environ=self._environ, path=(*path, key), missing=missing, found=found)
-
-        return {key: expand(key, entry) for key, entry in value.items()}
+        target = given[main]
+        if kind == "http" and read.unset and "://" not in target:
+            target = f"http://{target}"
+        elif kind == "outputs":
+            target = str(self._folder / target)
+        # What comes from the environment into a header is a secret, whatever it is called.
+        hidden = {value for at, name, value in read.variables if is_secret_name(name) or "headers" in at[2:3]}
+        unset = () if self._calls else tuple(read.unset)
+        return DeclaredTarget(kind, target, settings, frozenset(hidden), lambda: self._place(main_path), unset)
 
     def _setting_issues(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
         if kind == "http" and "concurrency" in given:
@@ -293,6 +279,11 @@ class _Reader:
         if isinstance(variable, str):
             changed["api_key"] = self._environ.get(variable) or None
         return changed
+
+
+def _without_nulls(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are given: null is the default."""
+    return {key: value for key, value in entries.items() if value is not None}
 
 
 def _fits(value: Any, shape: Any) -> bool:
