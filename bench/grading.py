@@ -1,8 +1,8 @@
 """Rubric grading: how near a panel comes to what its server can answer, and what memory many items take.
 
-A panel of three grades 200 items by 10 criteria, 6,000 calls, through a server in a process of its own that takes a
-quarter of a second for every reply. With 32 requests of each judge under way, that server answers 384 calls a second
-and no more: the calls divided by that are the time nobody can beat. The grading, with votes, verdicts, scores and a
+A panel of three grades 200 items by 10 criteria, 6,000 calls, through a server in a separate process that takes a
+quarter of a second for every reply. With 32 concurrent requests of each judge, that server answers at most 384 calls a
+second. The calls divided by that rate are the least possible time. The grading, with votes, verdicts, scores and a
 store, must take at most 1.5 times as long.
 
 Then 50,000 items by three criteria and three judges, 450,000 votes, with a model in the same process that answers at

@@ -64,7 +64,7 @@ def store(request, tmp_path):
         yield found
 
 
-def test_the_report_made_again_is_the_same_bytes(store):
+def test_report_from_store_has_same_bytes(store):
     gate = {
         "min_macro_f1": 0.2,
         "cohorts": {"*": {"min_pass_rate": 0.1}},
@@ -78,7 +78,7 @@ def test_the_report_made_again_is_the_same_bytes(store):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_it_is_the_same_at_every_level_of_privacy(store, level):
+def test_report_from_store_has_same_bytes_at_every_privacy_level(store, level):
     direct = ran(job())
     ran(job(), store)
     again = stored_report(store, "latest")
@@ -103,7 +103,7 @@ def test_it_is_the_same_at_every_level_of_privacy(store, level):
     ],
     ids=str,
 )
-def test_an_aggregator_of_the_house_is_made_again(tmp_path, aggregator):
+def test_built_in_aggregator_is_restored(tmp_path, aggregator):
     # A grade that is unscored is an error of the aggregate, not a hole in its mapping.
     what = job(aggregator=aggregator, metrics=[graded] if "eight" in str(aggregator) else job().plan.metrics)
     with open_store(tmp_path / "runs.db") as store:
@@ -117,7 +117,7 @@ class Forgiving(dm.results.MetricsAggregator):
         return True
 
 
-def test_an_aggregator_of_a_program_is_said_to_be_missing_and_may_be_given_again(tmp_path):
+def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path):
     gate = {"min_aggregate_success": 0.5}
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(aggregator=Forgiving(), gate=gate), store)
@@ -131,7 +131,7 @@ def test_an_aggregator_of_a_program_is_said_to_be_missing_and_may_be_given_again
         assert stored_report(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
 
 
-def test_terms_survive_being_kept():
+def test_report_settings_survive_storage():
     gate = {
         "metrics": {"rouge-l": {"min_mean": 0.2, "on": "lower"}},
         "cohorts": {"x": {"min_samples": 3}},
@@ -160,12 +160,12 @@ def test_terms_survive_being_kept():
         {"gate": None, "allowance": [0.0, False], "delta": 0.05, "aggregator": {}, "varied": None},
     ],
 )
-def test_facts_that_are_none_are_one_error(broken):
+def test_invalid_stored_facts_are_error(broken):
     with pytest.raises(StoreError, match="The stored report settings cannot be read"):
         parse_settings(broken, where="runs.db: run `x`")
 
 
-def test_stored_samples_read_like_the_dataset(store):
+def test_stored_samples_equal_dataset(store):
     ran(job(), store)
     kept, given = StoredSamples(store, store.run("latest")), dataset()
     assert [msgspec.to_builtins(each) for each in kept] == [
@@ -176,7 +176,7 @@ def test_stored_samples_read_like_the_dataset(store):
     assert (len(kept), kept.name, kept.fingerprint) == (4, "d", given.fingerprint)
 
 
-def test_an_output_above_a_mebibyte_is_told_by_its_whole_length(tmp_path):
+def test_cut_output_reports_full_length(tmp_path):
     outputs = {"one": "x" * 2_000_000, "two": "second", "twin": "second", "wild": "w"}
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(outputs=outputs), store)
@@ -185,7 +185,7 @@ def test_an_output_above_a_mebibyte_is_told_by_its_whole_length(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:exact-match. 1 of 4 samples")
-def test_the_report_of_python_reads_from_the_store_as_long_as_it_lives(tmp_path):
+def test_python_report_reads_from_open_store(tmp_path):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "50%"}
     report = dm.evaluate(dataset(), store=tmp_path / "runs.db", **given)
     assert [entry.id for entry in report.samples] == ["one", "two", "twin", "wild"]
@@ -193,7 +193,7 @@ def test_the_report_of_python_reads_from_the_store_as_long_as_it_lives(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["grading", "recording"])
-def test_what_has_no_marks_of_metrics_has_no_report_and_says_so(tmp_path, kind):
+def test_grading_and_recording_without_marks_have_no_report(tmp_path, kind):
     with open_store(tmp_path / "runs.db") as store:
         facts = RunFacts(
             id="r",
@@ -209,7 +209,7 @@ def test_what_has_no_marks_of_metrics_has_no_report_and_says_so(tmp_path, kind):
             stored_report(store, "r")
 
 
-def test_keys_in_a_suite_are_not_kept_but_names_of_variables_are():
+def test_store_keeps_variable_names_but_no_keys():
     given = {
         "api_key_env": "KEY",
         "base_url": "https://user:pass@host/v1",

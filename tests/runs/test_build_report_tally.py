@@ -84,21 +84,21 @@ def store(tmp_path):
         yield opened
 
 
-def test_a_run_that_comes_to_its_end_is_not_read_again_to_be_counted(store, readings):
+def test_finished_run_is_counted_without_rereading(store, readings):
     report = ran(job(failing={3, 5}), storage=RunStorage(store))
     assert readings == []
     assert report.to_json() == stored_report(store, "latest").to_json()
     assert len(readings) == 1
 
 
-def test_neither_is_one_that_is_not_stored(store, readings):
+def test_unstored_run_is_counted_without_rereading(store, readings):
     report = ran(job())
     assert readings == []
     assert report.to_json() == ran(job(), storage=RunStorage(store)).to_json()
 
 
 @pytest.mark.parametrize("failing", [frozenset(), {3, 650}])
-def test_neither_is_one_that_was_interrupted_and_resumed(store, readings, failing):
+def test_resumed_run_is_counted_without_rereading(store, readings, failing):
     stop = Stop()
     ran(job(stop=stop, stop_at=600, failing=failing), stop=stop, storage=RunStorage(store))
     readings.clear()
@@ -107,7 +107,7 @@ def test_neither_is_one_that_was_interrupted_and_resumed(store, readings, failin
     assert report.to_json() == stored_report(store, "latest").to_json() == ran(job()).to_json()
 
 
-def test_one_that_was_stopped_is_counted_by_what_is_kept_of_it(store, readings):
+def test_stopped_run_is_counted_from_its_stored_executions(store, readings):
     stop = Stop()
     report = ran(job(stop=stop, stop_at=600), stop=stop, storage=RunStorage(store))
     assert len(readings) == 1
@@ -115,7 +115,7 @@ def test_one_that_was_stopped_is_counted_by_what_is_kept_of_it(store, readings):
     assert report.totals.not_run > 0
 
 
-def test_an_aggregator_is_asked_once_for_each_execution(store):
+def test_aggregator_is_called_once_per_execution(store):
     class Counting(MetricsAggregator):
         asked = 0
 
@@ -136,14 +136,14 @@ def test_a_resumed_run_with_an_aggregator_ends_in_the_same_report(store):
     assert report.to_json() == ran(job(aggregator="and")).to_json()
 
 
-def test_a_call_that_marks_of_a_users_own_metric_share_is_paid_for_once(store):
+def test_shared_call_of_custom_metric_is_charged_once(store):
     report = ran(job(metrics=[Sharing()]), storage=RunStorage(store))
     assert report.usage.scoring.calls == 1
     assert report.usage.scoring.cached_calls == 1399
     assert report.to_json() == stored_report(store, "latest").to_json()
 
 
-def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store):
+def test_parts_of_custom_metric_are_counted_after_resume(store):
     def mark(n):
         return MetricScore(1.0, {"criteria": {"clear": {"value": n % 2, "agreement": n / 700}}})
 
@@ -155,7 +155,7 @@ def test_the_parts_of_a_users_own_metric_are_all_counted_in_a_resumed_run(store)
     assert report.to_json() == stored_report(store, "latest").to_json() == ran(job(metrics=metrics)).to_json()
 
 
-def test_marks_of_both_directions_are_told_by_the_direction_of_their_metric(store):
+def test_mixed_direction_marks_use_direction_of_metric(store):
     metrics = [Marking(lambda n: MetricScore(0.5, higher_is_better=n % 3 == 0))]
     metrics[0].higher_is_better = False
     report = ran(job(metrics=metrics), storage=RunStorage(store))
@@ -163,13 +163,13 @@ def test_marks_of_both_directions_are_told_by_the_direction_of_their_metric(stor
     assert report.to_json() == stored_report(store, "latest").to_json()
 
 
-def test_marks_of_one_direction_tell_that_of_their_metric(store):
+def test_uniform_direction_of_marks_sets_direction_of_metric(store):
     report = ran(job(metrics=[Marking(lambda _: MetricScore(0.5, higher_is_better=False))]), storage=RunStorage(store))
     assert report.metrics["own"].higher_is_better is False
 
 
 @pytest.mark.parametrize("mark", [MetricScore(0.5, threshold=1), Unscored("bad_output", "None.")])
-def test_a_threshold_that_is_a_whole_number_is_told_as_it_is_kept(store, mark):
+def test_integer_threshold_is_reported_as_stored(store, mark):
     metric = Marking(lambda _: mark)
     metric.threshold = 1
     report = ran(job(metrics=[metric]), storage=RunStorage(store))
@@ -177,14 +177,14 @@ def test_a_threshold_that_is_a_whole_number_is_told_as_it_is_kept(store, mark):
     assert report.to_json() == stored_report(store, "latest").to_json()
 
 
-def test_models_whose_names_are_kept_as_one_are_counted_as_one(store):
+def test_models_with_same_stored_name_count_as_one(store):
     names = ("\ud800", "\ud801", "\ufffd")
     report = ran(job(spent=lambda n: {"model": names[n % 3]}), storage=RunStorage(store))
     assert [(model.model, model.calls) for model in report.cost.models] == [("\ufffd", 1400)]
     assert report.to_json() == stored_report(store, "latest").to_json()
 
 
-def test_money_comes_to_the_same_digit_whatever_finishes_first(store):
+def test_cost_is_exact_in_any_finish_order(store):
     def spent(n):
         return {"cost_usd": Decimal(n + 1) / 7 * Decimal(10) ** (n % 9 - 4)}
 
@@ -202,14 +202,14 @@ def test_the_usage_of_a_mark_may_be_a_map(store, kind):
     assert report.to_json() == stored_report(store, "latest").to_json()
 
 
-def test_a_usage_that_is_none_fails_its_mark_alone(store):
+def test_invalid_usage_fails_only_its_mark(store):
     metrics = [Marking(lambda n: MetricScore(1.0, usage=5 if n == 3 else None)), "contains"]
     report = ran(job(metrics=metrics), storage=RunStorage(store))
     assert report.metrics["own"].unscored_by_cause == {"metric_failed": 2}
 
 
 @pytest.mark.parametrize("lost", ["outputs", "marks"])
-def test_what_was_lost_is_run_again_and_the_run_is_whole_then(store, lost):
+def test_lost_executions_are_run_again(store, lost):
     ran(job(failing={3}), storage=RunStorage(store))
     with store.write_transaction() as rows:
         rows.write(f"DELETE FROM {lost} WHERE position = 5")
@@ -222,7 +222,7 @@ DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
 
 
 @pytest.mark.parametrize("change", [DELETED, DAMAGED])
-def test_what_was_lost_and_is_not_yet_run_again_was_not_run(store, change):
+def test_lost_executions_are_not_run_before_resume(store, change):
     ran(job(failing={3}), storage=RunStorage(store))
     with store.write_transaction() as rows:
         rows.write(change)

@@ -55,7 +55,7 @@ def test_calls_of_an_async_target_overlap_up_to_the_limit_and_not_beyond(limit):
     assert report.metrics["exact-match"].n_passed == 10
 
 
-def test_calls_of_a_plain_function_overlap_in_threads_up_to_the_limit():
+def test_calls_of_sync_function_overlap_in_threads_up_to_limit():
     barrier = threading.Barrier(3, timeout=30)
     lock = threading.Lock()
     inside = most = 0
@@ -75,7 +75,7 @@ def test_calls_of_a_plain_function_overlap_in_threads_up_to_the_limit():
     assert report.metrics["exact-match"].n_passed == 6
 
 
-def test_a_failing_target_is_unscored_with_its_message_and_the_others_go_on():
+def test_failed_target_is_unscored_with_message_and_run_continues():
     def answer(asked):
         if asked["n"] == 1:
             raise ConnectionError("refused\x1b[31m")
@@ -90,7 +90,7 @@ def test_a_failing_target_is_unscored_with_its_message_and_the_others_go_on():
 
 
 @pytest.mark.parametrize("raised", [SystemExit(0), asyncio.CancelledError(), StopIteration(), RecursionError()])
-def test_whatever_an_async_target_raises_ends_only_its_own_sample(raised):
+def test_exception_of_async_target_fails_only_its_sample(raised):
     async def answer(asked):
         if asked["n"] == 0:
             raise raised
@@ -102,7 +102,7 @@ def test_whatever_an_async_target_raises_ends_only_its_own_sample(raised):
     assert report.metrics["exact-match"].n_passed == 3
 
 
-def test_a_failing_metric_is_unscored_with_its_message_and_the_others_go_on():
+def test_failed_metric_is_unscored_with_message_and_run_continues():
     class Picky:
         name = "picky"
 
@@ -119,7 +119,7 @@ def test_a_failing_metric_is_unscored_with_its_message_and_the_others_go_on():
     assert report.metrics["exact-match"].n_scored == 3
 
 
-def test_a_batch_that_fails_as_a_whole_is_scored_pair_by_pair():
+def test_failed_batch_is_scored_pair_by_pair():
     class Batched:
         name = "batched"
 
@@ -152,7 +152,7 @@ def test_a_batch_of_the_wrong_length_is_scored_pair_by_pair(marks):
     assert report.metrics["batched"].mean == 0.25
 
 
-def test_one_bad_mark_of_a_batch_does_not_touch_the_others():
+def test_invalid_mark_of_batch_does_not_affect_others():
     class Batched:
         name = "batched"
 
@@ -167,7 +167,7 @@ def test_one_bad_mark_of_a_batch_does_not_touch_the_others():
     assert report.metrics["batched"].n_passed == 2
 
 
-def test_an_async_score_is_refused_and_never_left_waiting():
+def test_async_score_is_metric_failed_and_coroutine_is_closed():
     class Awaited:
         name = "awaited"
 
@@ -181,7 +181,7 @@ def test_an_async_score_is_refused_and_never_left_waiting():
 @pytest.mark.parametrize(
     ("threshold", "higher", "passed"), [(0.0, True, 3), (0.0, False, 3), (None, True, 0), (0.5, False, 3)]
 )
-def test_the_pass_mark_of_a_class_counts_even_where_it_is_zero(threshold, higher, passed):
+def test_threshold_zero_of_class_is_used(threshold, higher, passed):
     class Zero:
         name = "zero"
         higher_is_better = higher
@@ -211,7 +211,7 @@ def test_a_function_a_class_and_an_instance_can_all_be_metrics():
 
 
 @pytest.mark.parametrize("concurrency", [7, 64])
-def test_the_order_of_finishing_changes_no_byte(concurrency):
+def test_finish_order_changes_no_byte(concurrency):
     def jumbled(seed):
         turn = random.Random(seed)
 
@@ -277,7 +277,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
+def test_samples_are_read_only_slightly_ahead_of_sink(kind):
     samples = Endless(20_000)
     done = ahead = 0
 
@@ -301,13 +301,13 @@ def test_the_feed_never_runs_far_ahead_of_the_sink(kind):
     assert ahead <= 3 * BATCH + limit
 
 
-def test_work_is_the_whole_dataset_repetition_by_repetition():
+def test_plan_covers_dataset_repetition_by_repetition():
     plan = Plan(dataset(2), PythonTarget(lambda asked: ""), (dm.metrics.ExactMatch(),), repetitions=2)
     found = [(work.sample.id, work.repetition) for work in planned_work(plan)]
     assert found == [("s0", 0), ("s1", 0), ("s0", 1), ("s1", 1)]
 
 
-def test_a_stop_lets_what_is_under_way_finish_and_leaves_the_rest_not_run():
+def test_after_stop_open_calls_finish_and_others_are_not_run():
     stop = Stop()
 
     async def answer(asked):
@@ -333,7 +333,7 @@ def test_a_stop_before_the_first_call_runs_nothing():
     assert report.metrics["exact-match"].mean is None
 
 
-def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
+def test_hanging_target_is_abandoned_after_stop(monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
     stop = Stop()
 
@@ -346,7 +346,7 @@ def test_a_target_that_never_answers_is_let_go_of_after_a_stop(monkeypatch):
     assert report.totals.not_run == 3
 
 
-def test_what_a_sink_raises_is_told_as_itself():
+def test_exception_of_sink_is_raised_unchanged():
     def sink(executions):
         raise OSError(28, "No space left on device")
 
@@ -355,7 +355,7 @@ def test_what_a_sink_raises_is_told_as_itself():
         asyncio.run(execute_plan(plan, sink=sink, clock=CLOCK, stop=Stop()))
 
 
-def test_the_time_a_target_takes_is_recorded_unless_it_measured_that_itself():
+def test_latency_is_measured_unless_target_reports_it():
     class Ticking(SystemClock):
         def __init__(self):
             self.time = 0.0

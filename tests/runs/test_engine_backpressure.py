@@ -87,7 +87,7 @@ def performed(target, *, asks):
 
 @pytest.mark.parametrize("kind", ["live", "saved"])
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_slow_sink_holds_the_run_back(kind, asks, monkeypatch):
+def test_slow_sink_slows_the_run(kind, asks, monkeypatch):
     monkeypatch.setattr(judging, "LIVE", 100)
     saved = SavedOutputs({f"s{n}": "x" for n in range(COUNT)})
     sink = performed(saved if kind == "saved" else PythonTarget(answer), asks=asks)

@@ -57,7 +57,7 @@ def store(request, tmp_path):
         yield held
 
 
-def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypatch):
+def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     whole = run_sync(run_job(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
@@ -75,7 +75,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_a_stop(store, monkeypa
     assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
 
 
-def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(store):
+def test_stored_answers_are_not_requested_again_after_kill(store):
     calls, dropped = [], []
 
     async def drop():
@@ -99,7 +99,7 @@ def test_no_answer_of_the_target_is_asked_for_again_after_the_run_was_dropped(st
     assert (report.totals.scored, len(calls)) == (80, 40)
 
 
-def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_over(store, monkeypatch):
+def test_hanging_metric_does_not_delay_judged_run_at_deadline(store, monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     released, calls = threading.Event(), []
 
@@ -119,7 +119,7 @@ def test_a_metric_that_never_returns_does_not_keep_a_judged_run_whose_time_is_ov
     assert sum(entry.output is not None for entry in report.executions) == len(calls) == 40
 
 
-def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
+def test_late_pending_row_never_replaces_marks():
     """However hold and hand-over interleave, the last that is written of a piece of work is what it was finished to."""
     written: list[tuple[int, bool]] = []
     begun, gate = threading.Event(), threading.Event()
@@ -158,7 +158,7 @@ def test_a_late_word_about_an_answer_never_takes_the_place_of_its_marks():
     assert (0, False) in written
 
 
-def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_others():
+def test_pending_answer_has_not_run_for_missing_marks_only():
     kept: list = []
 
     async def held():
@@ -177,7 +177,7 @@ def test_what_is_kept_unmarked_says_so_in_every_missing_mark_and_keeps_the_other
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.002])
-def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
+def test_answers_arriving_during_commit_are_committed_next(after_s):
     kept: list[int] = []
     begun, gate, every = threading.Event(), threading.Event(), threading.Event()
 
@@ -211,7 +211,7 @@ def test_what_comes_while_others_are_being_kept_is_kept_next(after_s):
     assert sorted(kept) == list(range(10))
 
 
-def test_a_durable_run_asks_nothing_further_before_an_answer_is_kept(tmp_path):
+def test_durable_run_commits_answer_before_next_request(tmp_path):
     """No more answers than calls under way are ever unkept."""
     unkept, most = set(), 0
 

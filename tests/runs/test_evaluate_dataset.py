@@ -19,7 +19,7 @@ def dataset(samples=SAMPLES):
     return dm.Dataset(samples, name="small")
 
 
-def test_a_report_gives_its_figures_by_name():
+def test_report_has_numbers_as_attributes():
     report = dm.evaluate(dataset(), **OPTIONS)
     assert report.macro_f1 == 0.5
     assert report.metrics["exact-match"].mean == 0.5
@@ -34,7 +34,7 @@ def test_evaluate_works_inside_a_running_loop():
     assert asyncio.run(notebook()).to_json() == dm.evaluate(dataset(), **OPTIONS).to_json()
 
 
-def test_evaluate_async_is_the_same_call():
+def test_evaluate_async_gives_same_report():
     assert asyncio.run(dm.evaluate_async(dataset(), **OPTIONS)).to_json() == dm.evaluate(dataset(), **OPTIONS).to_json()
 
 
@@ -88,7 +88,7 @@ def test_a_run_has_either_a_target_or_saved_outputs(given):
         ("delta", float("nan"), "`delta` lies in (0, 1], not nan."),
     ],
 )
-def test_an_option_that_cannot_be_used_is_refused_before_anything_runs(option, value, message):
+def test_invalid_option_is_error_before_the_run(option, value, message):
     calls = []
     options = {"target": calls.append, "metrics": ["exact-match"], option: value}
     with pytest.raises(dm.ConfigurationError) as caught:
@@ -103,7 +103,7 @@ def test_a_threshold_replaces_the_metrics_own():
     assert report.metrics["levenshtein"].threshold == 0.0
 
 
-def test_what_is_absent_is_one_warning_and_unscored():
+def test_absent_value_is_one_warning_and_unscored():
     samples = [dm.Sample("a", {}), dm.Sample("b", {}), dm.Sample("c", {}, "yes")]
     with pytest.warns(UserWarning, match="2 of 3 samples will be unscored, first `a`") as caught:
         report = dm.evaluate(dataset(samples), outputs=dict.fromkeys("abc", "yes"), metrics=["exact-match"])
@@ -118,7 +118,7 @@ def test_a_warning_points_at_the_line_that_called_evaluate():
     assert caught[0].filename == __file__
 
 
-def test_strict_makes_the_same_an_error_before_the_run():
+def test_strict_makes_absent_value_error_before_the_run():
     calls = []
     with pytest.raises(dm.ConfigurationError) as caught:
         dm.evaluate(dataset([dm.Sample("a", {})]), target=calls.append, metrics=["exact-match"], strict=True)
@@ -126,7 +126,7 @@ def test_strict_makes_the_same_an_error_before_the_run():
     assert calls == []
 
 
-def test_a_malformed_sample_stops_the_run_and_all_are_listed():
+def test_malformed_samples_stop_run_and_are_all_listed():
     samples = [dm.Sample(name, {}, "(") for name in "abc"]
     calls = []
     with pytest.raises(dm.ConfigurationError) as caught:
@@ -149,7 +149,7 @@ def test_a_key_that_no_metric_of_the_run_reads_is_no_warning():
         dm.evaluate(dataset(samples), outputs={"a": "x"}, metrics=["exact-match"])
 
 
-def test_the_run_id_tells_runs_of_other_metrics_apart():
+def test_run_id_depends_on_metrics():
     first = dm.evaluate(dataset(), **OPTIONS).run.id
     second = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["contains"]}).run.id
     assert first.startswith("20250615T120000Z-")
@@ -157,7 +157,7 @@ def test_the_run_id_tells_runs_of_other_metrics_apart():
     assert first != second
 
 
-def test_a_report_outlives_its_dataset_and_leaves_no_open_file():
+def test_report_outlives_dataset_and_leaves_no_open_file():
     def made():
         return dm.evaluate(dataset(), **OPTIONS)
 
@@ -171,7 +171,7 @@ def test_a_list_of_maps_or_samples_is_a_dataset():
 
 
 @pytest.mark.parametrize("nonsense", [{"id": "a"}, 7, b"golden.yml"])
-def test_what_is_no_dataset_is_refused_by_name(nonsense):
+def test_non_dataset_is_error_with_its_type(nonsense):
     with pytest.raises(dm.ConfigurationError, match=f"not {type(nonsense).__name__}"):
         dm.evaluate(nonsense, outputs={"a": "x"}, metrics=["exact-match"])
 
@@ -185,7 +185,7 @@ def test_more_unscored_marks_than_allowed_make_the_run_incomplete():
     assert strict.run.reason == "1 of 2 marks are unscored, above the allowance of 0"
 
 
-def test_a_frozen_clock_measures_no_latency_rather_than_none_at_all(monkeypatch):
+def test_frozen_clock_leaves_latency_undefined(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1750000000")
     rows = [{"id": "a", "input": {}, "expected_output": "x"}]
     report = dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match", {"latency-below": {"max_ms": 1}}])

@@ -62,7 +62,7 @@ def test_every_item_is_graded_in_the_order_of_the_dataset():
     assert grading.items[-1] == grading.items[29] == grading.items[28:][1]
 
 
-def test_it_works_inside_a_running_loop_and_awaited():
+def test_grade_works_inside_running_loop_and_awaited():
     async def inside():
         first = run(items(2))
         second = await grade_async(items(2), grader(), models=models("a"), clock=CLOCK)
@@ -72,23 +72,23 @@ def test_it_works_inside_a_running_loop_and_awaited():
     assert first == second
 
 
-def test_a_dataset_may_be_given_by_its_file(tmp_path):
+def test_dataset_may_be_a_path(tmp_path):
     items(3).save(tmp_path / "d.jsonl")
     assert len(run(tmp_path / "d.jsonl")) == 3
 
 
-def test_the_same_grading_twice_is_the_same():
+def test_same_grading_twice_gives_equal_results():
     assert list(run(items(20), "ab").items) == list(run(items(20), "ab").items)
 
 
-def test_a_role_that_nobody_gave_is_told_before_anything_is_asked():
+def test_missing_role_is_error_before_any_request():
     fake = FakeChat(truthful)
     with pytest.raises(ConfigurationError, match="`b`"):
         grade(items(1), grader("ab"), models={"a": fake})
     assert fake.asked == []
 
 
-def test_what_is_no_grader_is_refused():
+def test_non_grader_is_error():
     with pytest.raises(ConfigurationError, match="is a `CriterionGrader`"):
         grade(items(1), "grader", models={})
 
@@ -104,7 +104,7 @@ def priced(answer=truthful):
     return FakeChat(said, is_local=False)
 
 
-def test_usage_and_cost_add_up_by_judge_and_in_all():
+def test_usage_and_cost_sum_by_judge_and_in_total():
     grading = run(items(5), "ab", roles={name: Role(client=priced(), prices=PRICES) for name in "ab"})
     each = Decimal("0.0002")
     assert {vote.cost_usd for vote in votes(grading)} == {each}
@@ -113,7 +113,7 @@ def test_usage_and_cost_add_up_by_judge_and_in_all():
     assert grading.usage.calls == 40
 
 
-def test_answers_that_are_remembered_cost_nothing(tmp_path):
+def test_cached_answers_are_free(tmp_path):
     fakes = [FakeChat(truthful, identity={"model": "m"}) for _ in range(2)]
     first, second = (run(items(3), roles={"a": fake}, cache=tmp_path / "cache.db") for fake in fakes)
     assert (len(fakes[0].asked), len(fakes[1].asked)) == (12, 0)
@@ -123,7 +123,7 @@ def test_answers_that_are_remembered_cost_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{"budget_usd": 0.05}, {"budget_tokens": 20_000}])
-def test_a_budget_stops_the_grading_and_what_was_not_asked_is_no_judgement(limit):
+def test_budget_stops_grading_and_unasked_cells_have_no_verdict(limit):
     roles = {"a": Role(client=priced(), prices=PRICES, concurrency=1)}
     with pytest.warns(UserWarning, match="votes of 400 were not asked for: The budget is exhausted"):
         grading = run(items(100), roles=roles, **limit)
@@ -139,7 +139,7 @@ def test_a_budget_stops_the_grading_and_what_was_not_asked_is_no_judgement(limit
         assert (item.score is None) == all(each.failed for each in item.criteria)
 
 
-def test_a_budget_of_nothing_asks_nothing():
+def test_zero_budget_sends_no_request():
     fake = priced()
     with pytest.warns(UserWarning, match="were not asked for"):
         grading = run(items(3), roles={"a": Role(client=fake, prices=PRICES)}, budget_tokens=0)
@@ -148,7 +148,7 @@ def test_a_budget_of_nothing_asks_nothing():
     assert all(item.error is not None for item in grading.items)
 
 
-def test_whoever_asks_it_to_stop_gets_what_was_done():
+def test_stopped_grading_returns_finished_items():
     stop = Stop()
 
     def answer(ask):
@@ -180,7 +180,7 @@ class Patient:
         return truthful(ask)
 
 
-def test_every_judge_has_as_many_questions_at_once_as_its_limits_allow():
+def test_concurrency_of_each_judge_follows_its_limits():
     roles = {name: Role(client=Patient(48), concurrency=48) for name in "abc"}
     grading = run(items(20), "abc", roles=roles)
     assert not [vote for vote in votes(grading) if vote.failure is not None]
@@ -201,7 +201,7 @@ def fails_on(text):
 # checks
 
 
-def test_a_criterion_is_answered_by_a_metric_of_the_catalog():
+def test_check_criterion_is_answered_by_catalog_metric():
     rubric = {"criteria": [FLUFF, {**FACTS, "check": {"metric": "regex", "args": {"pattern": "^Text [02]"}}}]}
     data = dataset(*(f"Text {number}." for number in range(3)), rubric=rubric)
     grading = run(data, "ab")
@@ -212,7 +212,7 @@ def test_a_criterion_is_answered_by_a_metric_of_the_catalog():
     assert derived.score.tolist() == [item.score for item in grading.items]
 
 
-def test_a_metric_that_nobody_knows_or_cannot_be_made_is_told_before_anything_is_asked():
+def test_unknown_or_invalid_check_metric_is_error_before_any_request():
     first = {**FACTS, "check": {"metric": "regx", "args": {}}}
     second = {**FLUFF, "check": {"metric": "regex", "args": {"patern": "x"}}}
     fake = FakeChat(truthful)
@@ -223,7 +223,7 @@ def test_a_metric_that_nobody_knows_or_cannot_be_made_is_told_before_anything_is
     assert fake.asked == []
 
 
-def test_a_metric_may_ask_a_model_of_its_own():
+def test_check_metric_may_ask_its_own_model():
     check = {"metric": "cosine-embedding", "threshold": 0.9}
     data = dataset("Paris.", "Rome.", rubric={"criteria": [{**FACTS, "check": check}]}, reference_submission="Paris.")
     grading = grade(data, grader(), models=models("a"), clock=CLOCK)
@@ -237,7 +237,7 @@ class Broken:
         raise RuntimeError("Broken.")
 
 
-def test_a_metric_that_breaks_abstains_and_what_breaks_before_asking_is_an_error_of_its_item():
+def test_failing_check_metric_abstains_and_failing_setup_is_item_error():
     check = {"metric": f"{__name__}:Broken"}
     data = dataset("x", rubric={"criteria": [{**FACTS, "check": check}, FLUFF]})
     (item,) = run(data).items
@@ -259,7 +259,7 @@ def labelled(count=12):
     return items(count, ground_truth=["MET", "UNMET", "good", None], tags=["t"], metadata={"author": 1})
 
 
-def test_a_grading_is_what_alignment_reads(tmp_path):
+def test_grading_is_accepted_by_compute_metrics(tmp_path):
     data = labelled()
     grading = run(data, "ab")
     cast = grading.votes()
@@ -273,7 +273,7 @@ def test_a_grading_is_what_alignment_reads(tmp_path):
     assert "Because." in path.read_text()
 
 
-def test_items_with_rubrics_of_their_own_keep_them(tmp_path):
+def test_item_rubrics_are_kept(tmp_path):
     own = {
         "submission": "Other.",
         "rubric": {"name": "own", "criteria": [FACTS, DEPTH]},
@@ -286,7 +286,7 @@ def test_items_with_rubrics_of_their_own_keep_them(tmp_path):
     assert [score for each in derive(cast) for score in each.score] == [item.score for item in grading.items]
 
 
-def test_stand_ins_never_count_as_judgements_in_alignment():
+def test_failed_votes_never_count_in_alignment():
     roles = {"a": FakeChat(truthful), "b": FakeChat(lambda _: ModelFailure("refused", "No."))}
     with pytest.warns(UserWarning, match="`b` failed every call"):
         grading = run(labelled(4), "ab", roles=roles)
@@ -319,7 +319,7 @@ def against(*servers, count=4, **options):
 
 
 @pytest.mark.parametrize("fault", ["500", "reset", "half", "not-json", "429=120"])
-def test_one_dead_judge_in_a_panel_of_three_is_named_and_changes_no_verdict(fault):
+def test_one_dead_judge_of_three_is_named_and_changes_no_verdict(fault):
     with ModelServer(answer=verdicts) as well, ModelServer(faults={fault: 1.0}) as dead:
         with pytest.warns(UserWarning, match="The judge `c` failed every call: "):
             grading = against(well, well, dead)
@@ -332,7 +332,7 @@ def test_one_dead_judge_in_a_panel_of_three_is_named_and_changes_no_verdict(faul
     assert all(vote.verdict is None for vote in votes(grading, "c"))
 
 
-def test_a_server_that_is_given_up_is_told_and_what_was_not_asked_of_it_is_counted():
+def test_open_circuit_is_reported_and_unasked_cells_are_counted():
     matching = pytest.warns(UserWarning, match="not asked for|failed every call")
     with ModelServer(answer=verdicts) as well, ModelServer(faults={"reset": 1.0}) as dead, matching as told:
         grading = against(well, dead, count=60)
@@ -344,7 +344,7 @@ def test_a_server_that_is_given_up_is_told_and_what_was_not_asked_of_it_is_count
     assert all(item.score is not None for item in grading.items)
 
 
-def test_a_panel_of_dead_judges_has_no_score_and_no_verdict():
+def test_panel_of_dead_judges_gives_no_score():
     with ModelServer(faults={"500": 1.0}) as dead, pytest.warns(UserWarning, match="failed every call"):
         grading = against(dead, dead, dead, count=3)
     assert grading.failed_judges == ("a", "b", "c")
@@ -366,7 +366,7 @@ def test_a_panel_of_dead_judges_has_no_score_and_no_verdict():
         ("The answer is MET.", "begins with"),
     ],
 )
-def test_what_is_no_verdict_is_asked_again_and_then_counts_as_none(text, message):
+def test_unreadable_verdict_is_retried_once_then_failed(text, message):
     data = dataset("x", rubric={"criteria": [FACTS]})
     with ModelServer(answer=lambda _: text) as server:
         with pytest.warns(UserWarning, match="failed every call"):
@@ -378,7 +378,7 @@ def test_what_is_no_verdict_is_asked_again_and_then_counts_as_none(text, message
     assert grading.items[0].score is None
 
 
-def test_a_number_off_the_scale_counts_as_none():
+def test_option_number_off_scale_is_failed_vote():
     with ModelServer(answer=lambda _: '{"reason": "r", "option": 7}') as server:
         data = dataset("x", rubric={"criteria": [DEPTH]})
         with pytest.warns(UserWarning, match="from 1 to 4, not 7"):
@@ -386,14 +386,14 @@ def test_a_number_off_the_scale_counts_as_none():
     assert [vote.failure.category for vote in votes(grading)] == ["parse"]
 
 
-def test_a_refusal_counts_as_none():
+def test_refusal_is_failed_vote():
     with ModelServer(faults={"refusal": 1.0}) as server, pytest.warns(UserWarning, match="I cannot judge this"):
         grading = against(server, count=1)
     assert {vote.failure.category for vote in votes(grading)} == {"parse"}
     assert finals(grading.items[0]) == [None, None]
 
 
-def test_trouble_that_passes_leaves_no_trace():
+def test_temporary_failure_leaves_no_trace():
     with ModelServer(answer=verdicts, faults={"500": 0.2, "half": 0.1}) as server:
         data = dataset(*(f"Text {number}." for number in range(4)), rubric=SMALL)
         grading = grade(data, grader("ab"), models={name: role(server, retries=8) for name in "ab"})
@@ -409,6 +409,6 @@ def test_the_judges_of_a_panel_may_share_a_model():
     assert grading.items[0].judge_scores.keys() == {"strict", "kind"}
 
 
-def test_the_whole_rubric_is_the_world_of_the_tests():
+def test_fixture_rubric_has_all_criteria():
     assert list(GOOD) == [each["name"] for each in RUBRIC["criteria"]]
     assert isinstance(items(1), RubricDataset)

@@ -73,7 +73,7 @@ def accuracy(grading, world):
     return float((np.array(finals) == world.truth).mean())
 
 
-def test_what_calibration_promises_the_cascade_keeps_on_fresh_items(tmp_path):
+def test_cascade_on_fresh_items_reaches_calibrated_accuracy(tmp_path):
     pilot = World(1, 150)
     both = grade(
         pilot.dataset(),
@@ -102,7 +102,7 @@ def test_what_calibration_promises_the_cascade_keeps_on_fresh_items(tmp_path):
     assert len(models["cheap"].asked) == 600
 
 
-def test_the_votes_of_a_cascade_are_read_as_it_decided_them(tmp_path):
+def test_cascade_votes_file_keeps_final_verdicts(tmp_path):
     world = World(5, 60)
     grading = grade(
         world.dataset(), CriterionGrader(Cascade(CHEAP, STRONG, unsure_below=0.8)), models=world.models(), clock=CLOCK
@@ -118,7 +118,7 @@ def test_the_votes_of_a_cascade_are_read_as_it_decided_them(tmp_path):
     assert asked == (world.surety < 0.8).sum()
 
 
-def test_a_cascade_asks_and_decides_as_calibration_would_have_done():
+def test_cascade_escalates_and_decides_as_calibration_predicts():
     world = World(8, 80)
     both = grade(
         world.dataset(), CriterionGrader([CHEAP, STRONG], probabilities=True), models=world.models(), clock=CLOCK
@@ -132,7 +132,7 @@ def test_a_cascade_asks_and_decides_as_calibration_would_have_done():
         assert accuracy(grading, world) == pytest.approx(point.accuracy)
 
 
-def test_a_cascade_whose_strong_judge_failed_came_to_no_verdict_in_any_mode_of_alignment(tmp_path):
+def test_failed_strong_judge_leaves_no_verdict_in_any_alignment_mode(tmp_path):
     world = World(5, 60)
     models = {**world.models(), "strong": FakeChat(lambda _: "Well.")}
     with pytest.warns(UserWarning, match="failed every call"):

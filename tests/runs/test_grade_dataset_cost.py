@@ -40,7 +40,7 @@ def paid(grading):
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
-def test_of_items_that_are_alike_the_first_pays_whoever_is_answered_first(tmp_path, cached, calls):
+def test_first_of_equal_items_is_charged_in_any_answer_order(tmp_path, cached, calls):
     rubric = {"criteria": [FACTS, {**FACTS, "name": "more", "requirement": "More."}]}
     data = dataset(*TWINS, rubric=rubric)
 
@@ -68,7 +68,7 @@ def kept(data, place, *, roles, judges="a", resume=None, cache=None, **options):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_a_grading_that_was_killed_costs_what_one_that_was_not_costs_where_answers_are_kept(tmp_path, cached):
+def test_killed_and_resumed_grading_with_cache_has_same_cost(tmp_path, cached):
     data = dataset(*TWINS, *({"submission": f"Text {number}."} for number in range(20)))
     whole = kept(data, tmp_path / "whole.db", roles={"a": role()}, cache=tmp_path / "whole.jsonl")
     place, cache = tmp_path / "runs.db", tmp_path / "cache.jsonl" if cached else None
@@ -97,7 +97,7 @@ def _forget(store, run, *, keep):
         writer.flush()
 
 
-def test_a_question_that_is_put_again_for_one_criterion_is_paid_in_full_by_it(tmp_path):
+def test_repeated_question_is_charged_to_its_criterion(tmp_path):
     rubric = {"criteria": [FACTS, {**FACTS, "name": "more", "requirement": "More."}]}
     entry = '{{"criterion": "{}", "reason": "r", "verdict": "MET"}}'.format
 
@@ -117,7 +117,7 @@ def test_a_question_that_is_put_again_for_one_criterion_is_paid_in_full_by_it(tm
 
 
 @pytest.mark.parametrize("anew", [True, False])
-def test_a_reply_that_could_not_be_read_is_asked_for_again_though_a_cache_has_it(tmp_path, anew):
+def test_unreadable_cached_reply_is_requested_again(tmp_path, anew):
     place, cache = tmp_path / "runs.db", tmp_path / "cache.jsonl"
 
     def unreadable(ask):
@@ -142,7 +142,7 @@ def test_a_reply_that_could_not_be_read_is_asked_for_again_though_a_cache_has_it
     assert again.cost_usd == (6 + 4 + 2 * anew) * EACH
 
 
-def test_a_metric_whose_model_fails_is_a_failure_and_is_tried_again_without_paying_twice(tmp_path):
+def test_failed_check_metric_is_retried_without_double_charge(tmp_path):
     checked = {"name": "close", "requirement": "It is right.", "check": {"metric": "llm-as-judge", "threshold": 0.5}}
     data = dataset(
         {"submission": "Paris.", "reference_submission": "Paris.", "prompt": "Capital?"},
@@ -168,7 +168,7 @@ def test_a_metric_whose_model_fails_is_a_failure_and_is_tried_again_without_payi
     assert kept(data, place, roles=third, resume=True).cost_usd == again.cost_usd == 2 * EACH
 
 
-def test_what_a_metric_with_a_model_used_is_kept_when_a_judge_is_asked_again(tmp_path):
+def test_usage_of_check_metric_survives_judge_retry(tmp_path):
     checked = {"name": "close", "requirement": "It is right.", "check": {"metric": "llm-as-judge", "threshold": 0.5}}
     item = {"submission": "Paris.", "reference_submission": "Paris.", "prompt": "Capital?"}
     data, place = dataset(item, rubric={"criteria": [FACTS, checked]}), tmp_path / "runs.db"

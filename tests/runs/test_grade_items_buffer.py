@@ -18,7 +18,7 @@ def item(number):
 
 
 @pytest.mark.parametrize("room", [1, 2**20])
-def test_items_come_back_as_they_were_whatever_order_they_came_in(room, monkeypatch):
+def test_items_return_in_dataset_order(room, monkeypatch):
     monkeypatch.setattr(pages, "_IN_MEMORY", room)
     kept = pages.GradingBuffer(10)
     for number in (3, 1, 9, 0, 2, 8, 7, 4, 6, 5):

@@ -73,7 +73,7 @@ def stopped_after(place, data, text, *, judges="a", roles=None):
         return asyncio.run(work)
 
 
-def test_a_grading_is_kept_with_what_it_was(place):
+def test_grading_is_stored_with_its_identity(place):
     data = items(3)
     grading = kept(data, place)
     (row,) = rows(place)
@@ -87,7 +87,7 @@ def test_a_grading_without_a_store_has_no_run():
     assert (grading.run, grading.mixed) == (None, ())
 
 
-def test_it_is_resumed_where_it_was_stopped_and_ends_as_if_it_had_not_been(place):
+def test_stopped_grading_resumes_to_same_result(place):
     data = items(600)
     whole = grade(data, grader("ab"), models=roles_of(models("ab")), clock=CLOCK)
     stopped = stopped_after(place, data, "Text 5.", judges="ab")
@@ -103,7 +103,7 @@ def test_it_is_resumed_where_it_was_stopped_and_ends_as_if_it_had_not_been(place
     assert (row.status, row.done) == ("complete", 600)
 
 
-def test_a_complete_grading_asks_nobody_again(place):
+def test_resume_of_complete_grading_sends_no_request(place):
     data = items(5)
     first = kept(data, place)
     fake = FakeChat(truthful)
@@ -128,7 +128,7 @@ def troubled(ask):
     return truthful(ask)
 
 
-def test_votes_that_failed_are_cast_again_and_no_other(place):
+def test_resume_repeats_only_failed_votes(place):
     data = items(3)
     first = kept(data, place, judges="ab", roles={"a": FakeChat(troubled), "b": FakeChat(truthful)})
     assert finals(first.items[1]) == ["MET", "UNMET", "fair", "warm"]
@@ -140,7 +140,7 @@ def test_votes_that_failed_are_cast_again_and_no_other(place):
     assert list(again.items) == list(grade(data, grader("ab"), models=models("ab"), clock=CLOCK).items)
 
 
-def test_a_question_about_a_whole_rubric_is_put_again_and_what_stood_stands(place):
+def test_per_item_question_is_repeated_and_earlier_verdicts_stay(place):
     rubric = {"criteria": [FACTS, {**FACTS, "name": "more", "requirement": "More."}]}
     data = dataset("x", rubric=rubric)
     half = '{"verdicts": [{"criterion": "facts", "reason": "r", "verdict": "MET"}]}'
@@ -154,7 +154,7 @@ def test_a_question_about_a_whole_rubric_is_put_again_and_what_stood_stands(plac
     assert finals(again.items[0]) == ["MET", "MET"]
 
 
-def test_what_failed_votes_cost_is_not_forgotten(place):
+def test_cost_of_failed_votes_is_kept(place):
     prices = {"": Price(Decimal(1), Decimal(2))}
 
     def unreadable(ask):
@@ -173,7 +173,7 @@ def test_what_failed_votes_cost_is_not_forgotten(place):
     assert [judge.failures for judge in again.judges] == [{}]
 
 
-def test_a_budget_counts_what_was_spent_before(place):
+def test_budget_includes_earlier_spending(place):
     prices = {"": Price(Decimal(1), Decimal(2))}
 
     def said(ask):
@@ -201,7 +201,7 @@ def test_a_budget_counts_what_was_spent_before(place):
         ({"roles": {"a": FakeChat(truthful, identity={"model": "new"})}}, "models.a.model: was "),
     ],
 )
-def test_something_else_is_not_gone_on_with_and_every_difference_is_told(place, change, told):
+def test_changed_grading_is_error_with_every_difference(place, change, told):
     first = dataset(*({"id": f"item-000{at + 1}", "submission": f"Text {at}."} for at in range(3)))
     kept(first if "data" in change and "items" not in told else items(3), place, roles=_identified("old"))
     given = {"data": items(3), "roles": _identified("old"), **change}
@@ -219,7 +219,7 @@ def _identified(model):
     return {"a": FakeChat(truthful, identity={"model": model})}
 
 
-def test_with_permission_what_changed_is_graded_anew_and_the_rest_stands_as_mixed(place):
+def test_allow_changed_regrades_changed_items_as_mixed(place):
     texts = [{"id": f"i{at}", "submission": f"Text {at}."} for at in range(3)]
     kept(dataset(*texts), place)
     fake = FakeChat(truthful)
@@ -235,29 +235,29 @@ def test_with_permission_what_changed_is_graded_anew_and_the_rest_stands_as_mixe
     assert rows(place)[0].status == "mixed"
 
 
-def test_other_items_cannot_be_mixed_in(place):
+def test_other_items_are_error_even_with_allow_changed(place):
     kept(items(3), place)
     with pytest.raises(ConfigurationError, match="other items"):
         kept(items(4), place, resume=True, allow_changed=True)
 
 
-def test_there_is_nothing_to_resume_in_a_new_store(place):
+def test_resume_in_new_store_begins_new_grading(place):
     grading = kept(items(2), place, resume=True)
     assert rows(place)[0].id == grading.run
 
 
-def test_resume_without_a_store_is_refused():
+def test_resume_without_store_is_error():
     with pytest.raises(ConfigurationError, match="give its `store` too"):
         grade(items(1), grader(), models=models("a"), resume=True)
 
 
-def test_an_unknown_run_is_named(place):
+def test_unknown_run_is_error_with_its_name(place):
     kept(items(1), place)
     with pytest.raises(StoreError, match="nope"):
         kept(items(1), place, resume="nope")
 
 
-def test_two_gradings_of_one_second_are_two(place):
+def test_two_gradings_in_one_second_get_two_ids(place):
     first, second = kept(items(1), place), kept(items(1), place)
     assert first.run != second.run
     assert len(rows(place)) == 2
@@ -272,7 +272,7 @@ def test_an_open_store_stays_open_and_it_may_be_awaited(place):
         assert store.run(grading.run).done == 2
 
 
-def test_a_store_that_fails_ends_the_grading_and_keeps_what_was_committed(place, monkeypatch):
+def test_failing_store_ends_grading_and_keeps_commits(place, monkeypatch):
     from deemster.store.batched_writer import Writer
 
     add = Writer.add_entries
@@ -296,7 +296,7 @@ def test_a_store_that_fails_ends_the_grading_and_keeps_what_was_committed(place,
     assert grading.n_failed_items == 0
 
 
-def test_a_cascade_is_resumed_with_the_votes_it_has(place):
+def test_resumed_cascade_keeps_its_votes(place):
     panel = CriterionGrader(Cascade(Judge("a", "a"), Judge("b", "b"), by="consistency", repeats=2))
     data = items(2)
 
@@ -320,11 +320,11 @@ def split(ask):
     return reply(ask, "UNMET" if name == "facts" and ask.sample else GOOD[name])
 
 
-def test_the_world_of_these_tests_is_that_of_the_others():
+def test_fixture_dataset_matches_grading_tests():
     assert [each["name"] for each in RUBRIC["criteria"]] == list(GOOD)
 
 
-def test_a_grading_is_kept_in_postgresql_too(postgres_url):
+def test_grading_is_stored_in_postgresql(postgres_url):
     data = items(3)
     first = kept(data, postgres_url, judges="ab", roles={"a": FakeChat(troubled), "b": FakeChat(truthful)})
     fakes = models("ab")
@@ -371,7 +371,7 @@ def other_counted(text):
         ({}, {"calls": "per_item"}, "settings.calls"),
     ],
 )  # fmt: skip
-def test_whatever_changes_what_judges_see_or_how_votes_count_is_another_grading(place, before, after, told):
+def test_change_of_prompt_or_aggregation_is_another_grading(place, before, after, told):
     kept(items(2), place, **before)
     fake = FakeChat(truthful)
     with pytest.raises(ConfigurationError, match="it is not the same any more") as error:
@@ -380,7 +380,7 @@ def test_whatever_changes_what_judges_see_or_how_votes_count_is_another_grading(
     assert fake.asked == []
 
 
-def test_an_item_that_moves_to_another_cluster_may_see_other_examples(place):
+def test_changed_cluster_of_item_changes_few_shot_identity(place):
     own = [{"id": "i0", "submission": "Text 0.", "metadata": {"author": 0}}]
     kept(dataset(*own), place, **shown())
     moved = dataset({**own[0], "metadata": {"author": 1}})
@@ -389,7 +389,7 @@ def test_an_item_that_moves_to_another_cluster_may_see_other_examples(place):
 
 
 @pytest.mark.parametrize("template", ["grade-entry", "grade-example"])
-def test_a_text_that_prompts_are_put_together_from_is_part_of_what_a_grading_is(monkeypatch, template):
+def test_prompt_texts_are_part_of_grading_identity(monkeypatch, template):
     from deemster.judges import criterion_grader as terms
 
     panel = {"calls": "per_item", **shown()}
@@ -400,7 +400,7 @@ def test_a_text_that_prompts_are_put_together_from_is_part_of_what_a_grading_is(
     assert [key for key in before if before[key] != after[key]] == [template.removeprefix("grade-")]
 
 
-def test_a_check_of_a_users_own_metric_is_another_one_when_its_file_changes(place, tmp_path, monkeypatch):
+def test_changed_file_of_custom_check_is_another_grading(place, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     text = 'import deemster as dm\n\n@dm.metric("lucky")\ndef lucky(sample, output):\n    return {}\n'
     (tmp_path / "luck_of_gradings.py").write_text(text.format("1.0"))
@@ -412,7 +412,7 @@ def test_a_check_of_a_users_own_metric_is_another_one_when_its_file_changes(plac
         kept(data, place, resume=True)
 
 
-def test_a_panel_that_nobody_could_reach_leaves_the_grading_incomplete_though_metrics_answered(place):
+def test_unreachable_panel_leaves_grading_incomplete_despite_checks(place):
     checked = {"name": "text", "requirement": "Text.", "check": {"metric": "regex", "args": {"pattern": "Text"}}}
     data = dataset("Text 1.", "Text 2.", rubric={"criteria": [FACTS, checked]})
     with pytest.warns(UserWarning, match="failed every call"):
@@ -426,7 +426,7 @@ def test_a_panel_that_nobody_could_reach_leaves_the_grading_incomplete_though_me
 
 
 @pytest.mark.parametrize("now", ["b", "ab", "ba"])
-def test_votes_of_other_judges_are_not_mixed_even_with_permission(place, now):
+def test_other_judges_are_error_even_with_allow_changed(place, now):
     kept(items(2), place)
     fakes = models(now)
     with pytest.raises(ConfigurationError, match="The judges were `a`, and are ") as error:
@@ -436,14 +436,14 @@ def test_votes_of_other_judges_are_not_mixed_even_with_permission(place, now):
     assert rows(place)[0].status == "complete"
 
 
-def test_a_panel_and_a_cascade_of_the_same_judges_are_not_mixed(place):
+def test_panel_and_cascade_of_same_judges_are_not_mixed(place):
     kept(items(2), place, judges="ab")
     cascade = CriterionGrader(Cascade(Judge("a", "a"), Judge("b", "b"), by="consistency"))
     with pytest.raises(ConfigurationError, match="`a`, `b` one after the other"):
         grade(items(2), cascade, models=models("ab"), store=place, resume=True, allow_changed=True, clock=CLOCK)
 
 
-def test_a_mixed_grading_is_aligned_by_the_verdicts_it_came_to(place):
+def test_mixed_grading_is_aligned_by_recorded_verdicts(place):
     def divided(ask):
         return reply(ask, "UNMET" if ask.role == "a" and subject(ask) == "facts" else GOOD[subject(ask)])
 

@@ -14,7 +14,7 @@ def found(path, folder=None):
     return import_object(path, called="The target", search=folder)
 
 
-def test_a_path_names_a_module_and_what_is_in_it():
+def test_import_path_names_module_and_attribute():
     import json
 
     assert found("json:loads") is json.loads
@@ -22,31 +22,31 @@ def test_a_path_names_a_module_and_what_is_in_it():
 
 
 @pytest.mark.parametrize("path", ["answer", ":answer", "app:", "", ":"])
-def test_what_is_no_path_says_what_one_looks_like(path):
+def test_invalid_import_path_is_error_with_example(path):
     with pytest.raises(ConfigurationError, match="The target is an import path such as `app:answer`"):
         found(path)
 
 
 @pytest.mark.parametrize("path", ["json:load.nothing", "math:pi.nothing", "json:nothing"])
-def test_a_name_that_is_not_there_is_a_clear_error(path):
+def test_missing_attribute_is_error(path):
     with pytest.raises(ConfigurationError, match="has no `nothing`"):
         found(path)
 
 
 @pytest.mark.parametrize("path", ["..app:x", "app.:x", "no such:x", "a/b:x", "\x00:x"])
-def test_a_module_name_that_cannot_be_one_is_a_clear_error(path):
+def test_invalid_module_name_is_error(path):
     with pytest.raises(ConfigurationError, match="cannot be imported"):
         found(path)
 
 
-def test_a_folder_is_searched_first_and_leaves_the_path_as_it_was(tmp_path):
+def test_folder_is_searched_first_and_sys_path_is_restored(tmp_path):
     (tmp_path / "importing_app.py").write_text("def answer(asked): return 'here'\n")
     before = list(sys.path)
     assert found("importing_app:answer", tmp_path)({}) == "here"
     assert sys.path == before
 
 
-def test_two_folders_with_one_module_name_do_not_stand_in_for_each_other(tmp_path):
+def test_same_module_name_in_two_folders_gives_two_modules(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "importing_same.py").write_text(f"NAME = {name!r}\n")
@@ -61,13 +61,13 @@ def test_a_module_may_import_its_neighbours(tmp_path):
     assert found("importing_house:WORD", tmp_path) == "next door"
 
 
-def test_a_module_that_fails_is_told_with_what_it_raised(tmp_path):
+def test_failing_module_is_error_with_its_exception(tmp_path):
     (tmp_path / "importing_broken.py").write_text("raise RuntimeError('not today')\n")
     with pytest.raises(ConfigurationError, match="RuntimeError: not today"):
         found("importing_broken:answer", tmp_path)
 
 
-def test_a_module_that_cannot_be_parsed_is_told_as_such(tmp_path):
+def test_module_with_syntax_error_is_error(tmp_path):
     (tmp_path / "importing_syntax.py").write_text("def answer(:\n")
     with pytest.raises(ConfigurationError, match="SyntaxError"):
         found("importing_syntax:answer", tmp_path)

@@ -25,7 +25,7 @@ def improved(judge, author, *, items=200, **options):
     return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **given)
 
 
-def test_a_wording_by_which_judges_agree_better_is_accepted():
+def test_wording_with_better_agreement_is_accepted():
     found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER))
     assert found.accepted == ("facts",)
     assert found.complete
@@ -36,7 +36,7 @@ def test_a_wording_by_which_judges_agree_better_is_accepted():
     assert (found.train_items, found.held_out_items, found.family) == (100, 100, 3)
 
 
-def test_nothing_but_the_words_of_an_accepted_criterion_changes():
+def test_only_requirement_of_accepted_criterion_changes():
     found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER))
     old, new = RUBRIC.criteria[0], found.after.criteria[0]
     assert new == msgspec.structs.replace(old, requirement=BETTER)
@@ -54,7 +54,7 @@ def test_sections_keep_their_criteria():
     assert reword_rubric(rubric, {}) == rubric
 
 
-def test_a_wording_that_is_worse_on_the_items_learnt_from_is_not_even_tested():
+def test_wording_worse_on_training_part_is_not_tested():
     judge = Judge(WEAK | {"Wording 1.": 0.3})
     found = improved(judge, Writer(lambda number: f"Wording {number}."), rounds=2)
     assert [each.decision for each in found.tries] == ["no better"]
@@ -63,7 +63,7 @@ def test_a_wording_that_is_worse_on_the_items_learnt_from_is_not_even_tested():
     assert found.stopped == "round 1 brought no wording that helps on the training part"
 
 
-def test_a_proposal_that_changes_more_than_words_is_refused_and_graded_by_nobody():
+def test_proposal_changing_more_than_wording_is_rejected_ungraded():
     judge = Judge(WEAK)
     writer = Writer(lambda _: {"diagnosis": "x", "requirement": BETTER, "weight": 99})
     found = improved(judge, writer)
@@ -74,7 +74,7 @@ def test_a_proposal_that_changes_more_than_words_is_refused_and_graded_by_nobody
     assert judge.asked == 4 * 100
 
 
-def test_where_too_few_disagreements_are_held_out_nobody_is_asked_for_words():
+def test_with_too_few_held_out_disagreements_writer_is_not_asked():
     writer = Writer(lambda _: BETTER)
     found = improved(Judge({}, usual=0.9), writer, items=20, criteria=3, rounds=5)
     assert {each.decision for each in found.tries} == {"out of reach"}
@@ -82,13 +82,13 @@ def test_where_too_few_disagreements_are_held_out_nobody_is_asked_for_words():
     assert all(target.least_p > 0.05 / found.family for target in found.targets)
 
 
-def test_full_agreement_leaves_nothing_to_do():
+def test_full_agreement_needs_no_improvement():
     found = improved(Judge({}, usual=1.0), Writer(lambda _: BETTER), items=10)
     assert (found.targets, found.tries) == ((), ())
     assert "agree on every item" in found.stopped
 
 
-def test_the_writer_sees_disagreements_of_the_items_learnt_from_alone():
+def test_writer_sees_only_training_disagreements():
     writer = Writer(lambda number: f"Wording {number}.")
     judge = Judge(WEAK | {f"Wording {number}.": 0.68 for number in range(1, 9)})
     found = improved(judge, writer, rounds=3)
@@ -101,13 +101,13 @@ def test_the_writer_sees_disagreements_of_the_items_learnt_from_alone():
     assert all(wording in writer.seen[-1] for wording in tried[:-1])
 
 
-def test_the_worst_criteria_come_first_and_metrics_answer_for_themselves():
+def test_worst_criteria_come_first_without_check_criteria():
     judge = Judge({"The facts are alright.": 0.9, "There is padding.": 0.5, "How deep is it?": 0.7})
     found = improved(judge, Writer(lambda _: "Nothing."), criteria=9)
     assert [target.criterion for target in found.targets] == ["padding", "depth", "facts"]
 
 
-def test_later_tests_are_held_against_what_holm_leaves():
+def test_later_tests_use_holm_level():
     better = {"The facts are alright.": "Numbers are right.", "There is padding.": "Says a thing twice, padding."}
     chances = dict.fromkeys(better, 0.55) | dict.fromkeys(better.values(), 0.98)
 
@@ -121,7 +121,7 @@ def test_later_tests_are_held_against_what_holm_leaves():
     assert "better wording" in found.stopped
 
 
-def test_a_cluster_is_never_divided_and_counts_as_one():
+def test_cluster_is_never_split_and_counts_once():
     found = improved(Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER), cluster="author", items=200)
     train, held = dataset(200).split(0.5, cluster="author", seed=0)
     assert {item.metadata["author"] for item in train}.isdisjoint(item.metadata["author"] for item in held)
@@ -135,7 +135,7 @@ def trail(tmp_path):
     return tmp_path / "new.yaml.progress.jsonl"
 
 
-def test_work_that_ended_goes_on_without_asking_anything(trail):
+def test_resume_of_finished_improvement_sends_no_request(trail):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     first = improved(judge, writer, progress_file=trail)
     asked = judge.asked, writer.asked
@@ -145,7 +145,7 @@ def test_work_that_ended_goes_on_without_asking_anything(trail):
 
 
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
-def test_work_that_was_killed_anywhere_ends_as_if_it_had_not_been(trail, share):
+def test_improvement_killed_at_any_point_resumes_to_same_result(trail, share):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     whole = improved(judge, writer, progress_file=trail)
     data = trail.read_bytes()
@@ -157,7 +157,7 @@ def test_work_that_was_killed_anywhere_ends_as_if_it_had_not_been(trail, share):
     assert 0 < judge.asked - before < before
 
 
-def test_progress_that_is_there_is_not_lost_by_mistake(trail):
+def test_existing_progress_file_is_not_overwritten(trail):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     improved(judge, writer, progress_file=trail)
     with pytest.raises(dm.ConfigurationError, match="--resume"):
@@ -174,7 +174,7 @@ def test_progress_that_is_there_is_not_lost_by_mistake(trail):
         ({"writer": "judge"}, "writer: was writer, is judge"),
     ],
 )
-def test_progress_of_other_work_is_refused(trail, changed, message):
+def test_progress_file_of_other_improvement_is_error(trail, changed, message):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     improved(judge, writer, progress_file=trail)
     with pytest.raises(dm.ConfigurationError, match=message):
@@ -182,14 +182,14 @@ def test_progress_of_other_work_is_refused(trail, changed, message):
 
 
 @pytest.mark.parametrize("text", ["{}\n", "no JSON\n", '{"type": "reply", "criterion": "a", "number": 1}\n', "\xff\n"])
-def test_a_file_that_is_no_progress_is_refused(trail, text):
+def test_invalid_progress_file_is_error(trail, text):
     trail.write_text(text, encoding="latin-1")
     with pytest.raises(dm.ConfigurationError, match="progress file"):
         improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail, resume=True)
     assert trail.read_text(encoding="latin-1") == text
 
 
-def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
+def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     usage = dm.Usage(prompt_tokens=90, completion_tokens=10, total_tokens=100)
 
@@ -211,7 +211,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(trail):
     assert last.accepted == ("facts",)
 
 
-def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
+def test_failed_judge_stops_improvement_without_decision(trail):
     def dead(ask):
         raise dm.models.ModelFailure("refused", "no such model")
 
@@ -223,7 +223,7 @@ def test_a_judge_that_fails_stops_it_and_nothing_is_decided(trail):
     assert improved(judge, Writer(lambda _: BETTER), progress_file=trail, resume=True).accepted == ("facts",)
 
 
-def test_a_writer_that_fails_stops_it(trail):
+def test_failed_writer_stops_improvement(trail):
     def dead(ask):
         raise dm.models.ModelFailure("refused", "no such model")
 
@@ -245,20 +245,20 @@ def test_a_writer_that_fails_stops_it(trail):
         ({"grader": "judge"}, "CriterionGrader"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_anybody_is_asked(options, message):
+def test_unusable_arguments_are_error_before_any_request(options, message):
     judge = Judge(WEAK)
     with pytest.raises(dm.InputError, match=message):
         improved(judge, Writer(lambda _: BETTER), **options)
     assert judge.asked == 0
 
 
-def test_labels_of_another_rubric_are_refused():
+def test_labels_of_other_rubric_are_error():
     other = dm.Rubric.parse("- { name: x, requirement: X. }")
     with pytest.raises(dm.errors.DatasetError, match="both need the same"):
         dm.improve_rubric(other, dataset(10), GRADER, models=models(Judge({}), Writer(str)), writer="writer")
 
 
-def test_other_words_in_the_dataset_do_not_matter():
+def test_wording_in_dataset_rubric_is_ignored():
     theirs = reword_rubric(RUBRIC, {"facts": "Something else."})
     found = dm.improve_rubric(
         RUBRIC,
@@ -297,7 +297,7 @@ class NoHearing:
 
 
 @pytest.mark.parametrize("options", [{}, {"change": 1.0}, {"criteria": 1, "rounds": 1}, {"criteria": 1, "rounds": 6}])
-def test_wordings_that_are_no_better_are_accepted_in_at_most_five_of_a_hundred_works(options):
+def test_false_acceptance_is_at_most_five_percent(options):
     runs = 300
     accepted = sum(
         bool(run_sync(RubricImprovement(NoHearing(seed, **options)).done()).accepted) for seed in range(runs)
@@ -305,13 +305,13 @@ def test_wordings_that_are_no_better_are_accepted_in_at_most_five_of_a_hundred_w
     assert accepted / runs <= 0.05
 
 
-def test_a_wording_that_changes_nothing_is_never_accepted():
+def test_wording_without_effect_is_never_accepted():
     for seed in range(50):
         found = run_sync(RubricImprovement(NoHearing(seed, change=0.0)).done())
         assert {each.decision for each in found.tries} == {"no better"}
 
 
-def test_a_gain_of_nothing_is_never_accepted_whatever_the_level():
+def test_zero_gain_is_never_accepted_at_any_level():
     judge = Judge({"The facts are alright.": 0.5, "Other words.": 0.5})
     for world in range(12):
         judge.world = world
@@ -322,7 +322,7 @@ def test_a_gain_of_nothing_is_never_accepted_whatever_the_level():
         assert all(each.held_out.difference > 0 for each in found.tries if each.decision == "accepted")
 
 
-def test_reasons_that_changed_are_other_work(trail):
+def test_changed_ground_truth_reasons_are_other_improvement(trail):
     def told(reason, **options):
         data = dataset(40)
         rows = [{"id": item.id, "submission": item.submission, "ground_truth": list(item.ground_truth),

@@ -56,7 +56,7 @@ def told(mark):
     return mark.score if isinstance(mark, MetricScore) else mark.cause
 
 
-def test_marks_stand_in_the_order_of_the_metrics_whether_they_ask_or_not():
+def test_marks_keep_order_of_metrics():
     metrics = [Scripted(rated, "first"), "exact-match", Together(rated_together, "second"), "contains"]
     metrics.append(Scripted(rated, "third"))
     for (sample, _), row in marks(judged(plan(metrics), Model(by_number))).items():
@@ -64,7 +64,7 @@ def test_marks_stand_in_the_order_of_the_metrics_whether_they_ask_or_not():
         assert [told(mark) for mark in row] == [score, 0.0, score, 1.0, score]
 
 
-def test_every_mark_carries_what_its_own_script_used():
+def test_each_mark_has_usage_of_its_script():
     def script(sample, output):
         yield [question("x") for _ in range(int(sample.id[1:]) + 1)]
         return MetricScore(1.0)
@@ -73,7 +73,7 @@ def test_every_mark_carries_what_its_own_script_used():
         assert mark.usage.calls == int(sample[1:]) + 1
 
 
-def test_what_a_batch_used_is_counted_once_over_its_marks():
+def test_usage_of_batch_counts_once_over_its_marks():
     def script(samples, outputs):
         yield [question("for all")]
         return [MetricScore(1.0)] * len(samples)
@@ -83,7 +83,7 @@ def test_what_a_batch_used_is_counted_once_over_its_marks():
     assert sum(mark.usage.calls for (mark,) in found.values()) == 1
 
 
-def test_a_threshold_of_the_run_replaces_that_of_a_scorer():
+def test_threshold_of_run_overrides_scorer():
     found = judged(plan([Scripted(rated), "contains"], thresholds={"scripted": 0.9}))
     assert {execution.marks[0].threshold for execution in found} == {0.9}
 
@@ -105,24 +105,24 @@ def greedy(sample, output):
 
 
 @pytest.mark.parametrize("bad", [Scripted(greedy, "bad"), Together(failing_together, "bad")])
-def test_a_scorer_that_fails_harms_no_other_metric(bad, monkeypatch):
+def test_failed_scorer_does_not_affect_other_metrics(bad, monkeypatch):
     monkeypatch.setattr("deemster.runs.play_scripts.ROUNDS", 10)
     for row in marks(judged(plan(["contains", bad, Scripted(rated, "good")]))).values():
         assert [told(mark) for mark in row] == [1.0, "metric_failed", 0.5]
 
 
-def test_a_script_that_fails_on_one_sample_harms_no_other_sample():
+def test_failed_script_does_not_affect_other_samples():
     found = marks(judged(plan([Scripted(failing)])))
     assert [told(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, 0.5, "metric_failed", 0.5]
 
 
-def test_silence_reaches_the_script_that_asked_and_no_other():
+def test_missing_answer_reaches_only_its_script():
     model = Model(lambda request: DOWN if request.messages[0].content.startswith("s1") else answer())
     found = marks(judged(plan([Scripted(rated)]), model))
     assert [told(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, "model_failed", 0.5, 0.5]
 
 
-def test_where_the_target_fails_nothing_is_asked_about_it():
+def test_failed_target_is_not_judged():
     def target(asked):
         if asked["n"] in (0, 2):
             raise RuntimeError("broken")
@@ -138,7 +138,7 @@ def test_where_the_target_fails_nothing_is_asked_about_it():
     assert not any(text.startswith(("s0", "s2")) for text in model.asked)
 
 
-def test_a_target_that_always_fails_leaves_no_script_to_play():
+def test_with_only_failed_targets_no_script_runs():
     def target(asked):
         raise RuntimeError("broken")
 
@@ -149,7 +149,7 @@ def test_a_target_that_always_fails_leaves_no_script_to_play():
 
 
 @pytest.mark.parametrize("scorer", [Scripted(rated), Together(rated_together)])
-def test_repetitions_of_one_saved_output_ask_anew(scorer):
+def test_repetitions_of_saved_output_ask_anew(scorer):
     model = Model()
     found = judged(plan([scorer], repetitions=3, count=2), model)
     assert len(found) == 6
@@ -169,7 +169,7 @@ def test_a_batch_of_several_repetitions_gives_each_its_own_marks():
     }
 
 
-def test_no_more_scripts_are_alive_than_there_is_room_for(monkeypatch):
+def test_number_of_open_scripts_is_bounded(monkeypatch):
     monkeypatch.setattr(judging, "LIVE", 5)
     alive = most = 0
 
@@ -188,7 +188,7 @@ def test_no_more_scripts_are_alive_than_there_is_room_for(monkeypatch):
     assert (alive, most) == (0, 5)
 
 
-def test_scripts_overlap():
+def test_scripts_run_concurrently():
     async def every():
         gate = asyncio.Event()
 
@@ -206,7 +206,7 @@ def test_scripts_overlap():
 
 @settings(max_examples=20)
 @given(st.randoms(use_true_random=False), st.integers(1, 8))
-def test_the_order_of_finishing_changes_no_mark(dice: random.Random, live):
+def test_finish_order_changes_no_mark(dice: random.Random, live):
     async def wait(_):
         for _ in range(dice.randrange(6)):
             await asyncio.sleep(0)
@@ -225,7 +225,7 @@ def place(execution):
     return execution.repetition, execution.position
 
 
-def test_a_stop_lets_scripts_under_way_finish_and_begins_no_other(monkeypatch):
+def test_after_stop_open_scripts_finish_and_none_begins(monkeypatch):
     monkeypatch.setattr(judging, "LIVE", 3)
     stop = Stop()
 
@@ -240,7 +240,7 @@ def test_a_stop_lets_scripts_under_way_finish_and_begins_no_other(monkeypatch):
     assert len(model.rounds) == len(found)
 
 
-def test_scripts_that_are_never_answered_are_let_go_of_after_a_stop(monkeypatch):
+def test_unanswered_scripts_are_abandoned_after_stop(monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
     stop, closed = Stop(), []
 
@@ -262,21 +262,21 @@ def test_scripts_that_are_never_answered_are_let_go_of_after_a_stop(monkeypatch)
     assert sorted(closed) == ["s0", "s1", "s2", "s3"]
 
 
-def test_a_stop_before_anything_begins_asks_nothing():
+def test_stop_before_start_sends_no_request():
     stop, model = Stop(), Model()
     stop.request("never mind")
     assert judged(plan([Scripted(rated)]), model, stop=stop) == []
     assert model.rounds == []
 
 
-def test_a_stop_after_the_run_wakes_nobody():
+def test_stop_after_run_has_no_effect():
     stop = Stop()
     assert len(judged(plan([Scripted(rated)]), stop=stop)) == 4
     stop.request("too late")
     assert stop.reason == "too late"
 
 
-def test_what_a_sink_raises_ends_the_run_as_itself():
+def test_exception_of_sink_ends_run_unchanged():
     def sink(_):
         raise OSError("disk full")
 
@@ -287,7 +287,7 @@ def test_what_a_sink_raises_ends_the_run_as_itself():
         asyncio.run(run())
 
 
-def test_cancelling_a_run_leaves_no_task_and_no_open_script():
+def test_cancelled_run_leaves_no_task_and_no_open_script():
     closed = []
 
     def script(sample, output):
@@ -318,7 +318,7 @@ def test_cancelling_a_run_leaves_no_task_and_no_open_script():
     assert len(closed) == 20
 
 
-def test_executions_reach_the_sink_while_others_are_still_under_way():
+def test_executions_reach_sink_before_others_finish():
     async def run():
         first, release = asyncio.Event(), asyncio.Event()
 
@@ -343,6 +343,6 @@ def test_executions_reach_the_sink_while_others_are_still_under_way():
     assert asyncio.run(run()) == (3, 4)
 
 
-def test_a_clock_that_stands_still_measures_nothing():
+def test_frozen_clock_measures_no_latency():
     assert isinstance(CLOCK, FrozenClock)
     assert all(execution.marks[0].usage.latency_ms is None for execution in judged(plan([Scripted(rated)])))

@@ -72,7 +72,7 @@ def module(tmp_path):
 
 
 @pytest.mark.parametrize("alias", PLACES)
-def test_the_table_says_what_the_class_says(alias):
+def test_metric_table_matches_classes(alias):
     rubric = '(rubric={"criteria":[{"requirement":"It is right."}]})'
     needed = {"length-within": "(max=5)", "g-eval": "(criteria=x)", "rubric": rubric}
     made = catalog.parse_metric(alias + needed.get(alias, ""))
@@ -82,12 +82,12 @@ def test_the_table_says_what_the_class_says(alias):
     assert made.name == alias
 
 
-def test_fifteen_metrics_are_the_core_and_eleven_of_them_need_no_model():
+def test_core_has_fifteen_metrics_and_eleven_without_model():
     assert len(CORE) == 15
     assert sum(hasattr(catalog.parse_metric(alias), "score") for alias in CORE) == 11
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest():
+def test_misspelt_name_suggests_nearest():
     assert refused("rogue-l") == "No metric is called `rogue-l`. Did you mean `rouge-l`?"
     assert refused({"rogue-l": {"threshold": 0.7}}) == "No metric is called `rogue-l`. Did you mean `rouge-l`?"
     assert refused("zzzzzz").startswith("No metric is called `zzzzzz`. Known: `exact-match`")
@@ -110,13 +110,13 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         ('rouge-l(name="my rouge",threshold=0.7)', 'rouge-l(name="my rouge",threshold=0.7)', "my rouge"),
     ],
 )
-def test_a_spec_is_the_metric_and_the_metric_its_spec(text, canonical, name):
+def test_spec_round_trips(text, canonical, name):
     made = catalog.parse_metric(text)
     assert (str(made), made.name) == (canonical, name)
     assert catalog.parse_metric(str(made)) == made
 
 
-def test_options_stand_in_a_map_or_in_the_spec_but_not_in_both():
+def test_options_in_both_map_and_spec_are_error():
     made = catalog.resolve({"rouge-l": {"threshold": 0.7, "name": "rouge-strict"}})
     assert (made.name, made.threshold) == ("rouge-strict", 0.7)
     assert catalog.resolve({"rouge-l": None}) == catalog.parse_metric("rouge-l")
@@ -149,16 +149,16 @@ def test_options_stand_in_a_map_or_in_the_spec_but_not_in_both():
         (len, "becomes one with `@deemster.metric`"),
     ],
 )
-def test_what_names_no_metric_is_refused_clearly(entry, message):
+def test_invalid_metric_name_is_error(entry, message):
     assert message in refused(entry)
 
 
-def test_an_instance_is_itself():
+def test_metric_instance_is_returned_unchanged():
     for instance in (OrdinalDistance(scale=["a", "b"]), decorated, Tone()):
         assert catalog.resolve(instance) is instance
 
 
-def test_an_import_path_is_looked_up_in_the_directory_of_the_suite(module):
+def test_import_path_is_searched_in_suite_folder(module):
     place = module(
         "scoring_of_the_suite",
         "class Tone:\n    def __init__(self, level=1): self.name = f'tone-{level}'\n    def score(self, s, o): ...\n"
@@ -176,20 +176,20 @@ def test_an_import_path_is_looked_up_in_the_directory_of_the_suite(module):
     assert "TypeError" in refused({"scoring_of_the_suite:Tone": {"volume": 1}}, search=place)
 
 
-def test_a_module_that_fails_is_a_configuration_error_whatever_it_raises(module):
+def test_failing_module_is_configuration_error(module):
     assert "ModuleNotFoundError" in refused("module_nobody_wrote:Tone")
     assert "ZeroDivisionError" in refused("fails_at_once:x", search=module("fails_at_once", "1 / 0\n"))
     assert "SyntaxError" in refused("fails_to_parse:x", search=module("fails_to_parse", "def\n"))
     assert "No module" in refused("nowhere.at.all:Tone", search="/nonexistent")
 
 
-def test_what_a_custom_metric_says_of_its_options_is_passed_on(plugins):
+def test_error_of_custom_metric_constructor_is_shown(plugins):
     plugins(tone=f"{__name__}:Tone")
     sys.modules.setdefault(__name__, sys.modules[Tone.__module__])
     assert refused({"tone": {"level": -1}}) == "`level` of tone is not negative."
 
 
-def test_a_plug_in_is_called_by_its_entry_point(plugins, module, monkeypatch):
+def test_plugin_metric_is_found_by_entry_point(plugins, module, monkeypatch):
     place = module("plug_in_of_a_test", "class Tone:\n    name = 'tone'\n    def score(self, s, o): ...\n")
     monkeypatch.syspath_prepend(place)
     plugins(tone_of_voice="plug_in_of_a_test:Tone")
@@ -199,14 +199,14 @@ def test_a_plug_in_is_called_by_its_entry_point(plugins, module, monkeypatch):
     assert "plug-in `tone-of-voice`" in refused("tone-of-voice")
 
 
-def test_a_plug_in_cannot_take_a_name_that_is_taken(plugins):
+def test_plugin_with_built_in_name_is_error(plugins):
     plugins(rouge_l="a:B", mrr="a:C")
     message = refused("exact-match")
     assert "`a:B` calls its metric `rouge-l`, which is taken" in message
     assert "`a:C` calls its metric `mrr`, which is taken" in message
 
 
-def test_two_plug_ins_of_one_name_are_refused_unless_they_are_the_same(monkeypatch):
+def test_two_different_plugins_of_one_name_are_error(monkeypatch):
     def install(*values):
         points = [EntryPoint("tone", value, catalog.GROUP) for value in values]
         monkeypatch.setattr(catalog, "entry_points", lambda group: points)
@@ -219,7 +219,7 @@ def test_two_plug_ins_of_one_name_are_refused_unless_they_are_the_same(monkeypat
     catalog._plugins.cache_clear()
 
 
-def test_every_fault_of_a_suite_is_listed_at_once():
+def test_all_metric_issues_of_suite_are_listed_at_once():
     with pytest.raises(ConfigurationError) as caught:
         catalog.resolve_all(["rogue-l", "rouge-l", {"rouge-l": {"threshold": 0.9}}, "exact-match@3", "json-valid"])
     assert [fault.message for fault in caught.value.issues] == [
@@ -229,7 +229,7 @@ def test_every_fault_of_a_suite_is_listed_at_once():
     ]
 
 
-def test_a_suite_has_metrics_in_its_own_order():
+def test_metrics_keep_order_of_suite():
     made = catalog.resolve_all(["rouge-l", decorated, {"rouge-l": {"name": "other"}}, "ndcg@3", "ndcg@5"])
     assert [each.name for each in made] == ["rouge-l", "decorated", "other", "ndcg@3", "ndcg@5"]
     for nothing in ([], ()):
@@ -240,7 +240,7 @@ def test_a_suite_has_metrics_in_its_own_order():
             catalog.resolve_all(wrong)
 
 
-def test_spec_identity_family_and_quotes_of_ours_and_of_others():
+def test_built_in_and_custom_metrics_have_spec_identity_family_and_quotes():
     ours = catalog.parse_metric("tool-called(tools=a)")
     assert catalog.card(ours)[:5] == (
         "tool-called",
@@ -286,7 +286,7 @@ def test_one_metric_is_described_by_any_of_its_names():
         catalog.describe("rogue-l")
 
 
-def test_importing_the_catalog_loads_no_metric_and_nothing_heavy():
+def test_importing_catalog_loads_no_metric_module():
     code = (
         "import sys, deemster.runs.metric_catalog\n"
         "heavy = {'numpy', 'scipy', 'rapidfuzz', 're2', 'jsonschema_rs', 'sacrebleu', 'pyarrow', 'yaml'}\n"
@@ -322,6 +322,6 @@ def test_every_metric_takes_a_name_and_a_threshold(path, monkeypatch):
 @pytest.mark.parametrize(
     "options", [{"name": " "}, {"name": 3}, {"threshold": 2}, {"threshold": "x"}, {"treshold": 0.5}]
 )
-def test_options_that_no_metric_takes_are_errors_for_user_code_too(options):
+def test_unknown_option_is_error_for_custom_metric(options):
     with pytest.raises(ConfigurationError):
         catalog.resolve({f"{__name__}:brief": options})

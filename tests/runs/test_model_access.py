@@ -81,13 +81,13 @@ class SyncClient:
     [judge(), AsyncClient(), SyncClient(), Role(client=judge(), retries=0), {"client": f"{__name__}:AsyncClient"}],
     ids=["fake", "async", "sync", "role", "map"],
 )
-def test_a_model_may_be_brought_in_any_form(client):
+def test_model_is_accepted_in_every_form(client):
     report = evaluated(models={"judge": client})
     assert report.metrics["llm-as-judge"].mean == 0.75
     assert report.run.status == "complete"
 
 
-def test_a_sync_client_is_called_in_threads_of_its_own_and_closed_once():
+def test_sync_client_runs_in_threads_and_is_closed_once():
     client = SyncClient()
     evaluated(models={"judge": client})
     assert threading.main_thread() not in client.threads
@@ -106,7 +106,7 @@ class Alike:
         return MetricScore(float(first @ second > 0))
 
 
-def test_vectors_come_from_whoever_embeds():
+def test_vectors_come_from_the_given_embedding_client():
     fake = FakeEmbedding(lambda text: [1.0, 2.0])
     assert evaluated(metrics=[Alike()], models={"embedding": fake}).metrics["alike"].mean == 1.0
     assert sorted(text for texts in fake.asked for text in texts) == sorted(
@@ -114,11 +114,11 @@ def test_vectors_come_from_whoever_embeds():
     )
 
 
-def test_without_an_embedding_model_the_one_that_comes_along_is_asked():
+def test_default_embedding_is_the_embedded_model():
     assert evaluated(metrics=[Alike()]).metrics["alike"].n_scored == 3
 
 
-def test_what_models_used_is_in_the_report():
+def test_model_usage_is_in_the_report():
     report = evaluated(models={"judge": Role(client=FakeChat(costly, is_local=False), prices=PRICES)})
     scoring = json.loads(report.to_json())["usage"]["scoring"]
     assert (scoring["calls"], scoring["prompt_tokens"], scoring["completion_tokens"]) == (3, 300, 30)
@@ -139,7 +139,7 @@ class Whole:
         return [MetricScore(1.0)] * len(samples)
 
 
-def test_what_a_batch_shares_is_counted_once_in_the_report():
+def test_usage_shared_by_a_batch_counts_once():
     role = Role(client=FakeChat(costly, is_local=False), prices=PRICES)
     report = evaluated(7, metrics=[Whole()], models={"judge": role})
     scoring, (model,) = report.usage.scoring, report.cost.models
@@ -161,18 +161,18 @@ def test_what_a_batch_shares_is_counted_once_in_the_report():
         ({"judge": {"base_url": "http://x/v1", "model": "m", "api_key_env": "NO_SUCH_KEY"}}, "NO_SUCH_KEY"),
     ],
 )
-def test_a_model_that_is_not_there_or_cannot_be_used_is_told_before_anything_runs(models, said):
+def test_missing_or_unusable_model_is_error_before_the_run(models, said):
     with pytest.raises(dm.ConfigurationError, match=said.replace("{", r"\{").replace("?", r"\?")):
         evaluated(models=models)
 
 
 @pytest.mark.parametrize("budget", [{"budget_usd": -1}, {"budget_usd": "much"}, {"budget_tokens": 1.5}])
-def test_a_budget_that_is_none_is_an_error(budget):
+def test_invalid_budget_is_error(budget):
     with pytest.raises(dm.ConfigurationError, match="budget"):
         evaluated(models={"judge": judge()}, **budget)
 
 
-def test_a_budget_stops_the_run_before_it_is_passed():
+def test_run_stops_before_budget_is_exceeded():
     client = FakeChat(costly, is_local=False)
     report = evaluated(40, models={"judge": Role(client=client, concurrency=1)}, budget_tokens=6_000)
     spent = json.loads(report.to_json())["usage"]["scoring"]
@@ -187,14 +187,14 @@ def test_a_budget_stops_the_run_before_it_is_passed():
     assert (told.completed, told.remaining) == (len(client.asked), 40 - len(client.asked))
 
 
-def test_a_budget_that_is_not_reached_is_told_too():
+def test_unreached_budget_is_reported():
     report = evaluated(models={"judge": FakeChat(costly, is_local=False)}, budget_tokens=10**6)
     assert report.run.status == "complete"
     assert (report.budget.spent_tokens, report.budget.halted, report.budget.reason) == (330, False, None)
     assert (report.budget.completed, report.budget.remaining) == (3, 0)
 
 
-def test_money_is_held_to_as_well():
+def test_run_stops_before_budget_in_usd_is_exceeded():
     role = Role(client=FakeChat(costly, is_local=False), prices=PRICES, concurrency=2)
     report = evaluated(40, models={"judge": role}, budget_usd=0.005)
     assert report.run.status == "incomplete"
@@ -202,7 +202,7 @@ def test_money_is_held_to_as_well():
     assert (report.budget.spent_usd, report.budget.halted) == (report.cost.total_usd, True)
 
 
-def test_offline_only_models_that_reach_no_network_are_asked():
+def test_offline_run_asks_only_local_models():
     assert evaluated(models={"judge": judge()}, offline=True).run.status == "complete"
     far = judge(is_local=False)
     with pytest.raises(dm.ConfigurationError, match="needs the network"):
@@ -210,7 +210,7 @@ def test_offline_only_models_that_reach_no_network_are_asked():
     assert far.asked == []
 
 
-def test_what_a_cache_holds_is_not_asked_for_again_and_costs_nothing(tmp_path):
+def test_cached_answer_is_free_and_not_requested_again(tmp_path):
     def role():
         return Role(client=FakeChat(costly, identity={"model": "m"}, is_local=False), prices=PRICES)
 
@@ -226,7 +226,7 @@ def test_what_a_cache_holds_is_not_asked_for_again_and_costs_nothing(tmp_path):
     assert offline.run.status == "complete"
 
 
-def test_a_model_that_fails_leaves_unscored_marks_and_no_scores():
+def test_failed_model_leaves_marks_unscored():
     client = FakeChat(lambda ask: ModelFailure("refused", "no") if "s1" in ask.messages[-1].content else GOOD)
     report = evaluated(models={"judge": client}, max_unscored=1)
     assert [scores(each) for each in report.executions] == [0.75, "model_failed", 0.75]
@@ -256,7 +256,7 @@ def test_report_bytes_are_the_same_for_any_concurrency():
     assert bytes_at(1) == bytes_at(7) == bytes_at(64)
 
 
-def test_the_door_gives_the_same_report_in_a_script_a_running_loop_and_a_thread():
+def test_evaluate_gives_same_report_in_script_loop_and_thread():
     def report():
         return evaluated(models={"judge": judge(), "embedding": FakeEmbedding()}, metrics=["llm-as-judge", Alike()])
 
@@ -309,7 +309,7 @@ def both(client):
     return {"metrics": ["llm-as-judge", Alike()], "models": {"judge": client, "embedding": client}}
 
 
-def test_cancelling_the_door_leaves_no_task_behind():
+def test_cancelled_evaluate_leaves_no_task():
     async def cancelled():
         asked = asyncio.Event()
         client = Stuck(asked.set)
@@ -327,7 +327,7 @@ def test_cancelling_the_door_leaves_no_task_behind():
     assert ended >= 1
 
 
-def test_an_interrupt_in_a_script_leaves_no_task_behind():
+def test_interrupt_in_script_leaves_no_task():
     client = Stuck(interrupt)
     with pytest.raises(KeyboardInterrupt):
         evaluated(models={"judge": client})
@@ -336,7 +336,7 @@ def test_an_interrupt_in_a_script_leaves_no_task_behind():
     assert client.cancelled >= 1
 
 
-def test_an_interrupt_in_a_notebook_ends_the_run_and_its_thread():
+def test_interrupt_in_notebook_ends_run_and_thread():
     client = Stuck(interrupt)
 
     async def cell():
@@ -356,7 +356,7 @@ def test_an_interrupt_in_a_notebook_ends_the_run_and_its_thread():
         loop.close()
 
 
-def test_an_interrupt_that_the_loop_around_makes_a_cancellation_ends_the_run_at_once():
+def test_interrupt_delivered_as_cancellation_ends_run_at_once():
     client = Stuck(interrupt)
 
     async def main():
@@ -369,7 +369,7 @@ def test_an_interrupt_that_the_loop_around_makes_a_cancellation_ends_the_run_at_
     assert threads() == []
 
 
-def test_all_repetitions_are_judged_by_the_steps_that_were_written_once():
+def test_all_repetitions_share_generated_steps():
     def said(ask):
         if "steps" in ask.schema["properties"]:
             written.append(ask)
@@ -385,7 +385,7 @@ def test_all_repetitions_are_judged_by_the_steps_that_were_written_once():
     assert {each.marks["polite"].details["steps"] for each in report.executions} == {("Step 1.",)}
 
 
-def test_a_stop_sends_nothing_further_and_keeps_what_is_answered():
+def test_after_stop_no_request_is_sent_and_answers_are_kept():
     stop = Stop()
 
     async def said(ask):
@@ -412,7 +412,7 @@ def warned(count, client, **more):
     return said
 
 
-def test_a_judge_that_says_the_same_of_everything_is_warned_of_from_ten_samples_on():
+def test_constant_judge_over_ten_samples_is_warning():
     assert warned(FEWEST - 1, judge()) == []
     (warning,) = warned(FEWEST, judge())
     assert warning.startswith("llm-as-judge: the judge gave the same score and the same reason for all of 10 samples.")
@@ -420,11 +420,11 @@ def test_a_judge_that_says_the_same_of_everything_is_warned_of_from_ten_samples_
 
 
 @pytest.mark.parametrize("other", [{"reason": "Else.", "score": 0.75}, {"reason": "It says so.", "score": 0.5}])
-def test_one_other_reason_or_score_is_no_cause_for_a_warning(other):
+def test_one_different_reason_or_score_is_no_warning(other):
     assert warned(30, FakeChat(lambda ask: other if "s17" in ask.messages[-1].content else GOOD)) == []
 
 
-def test_a_scorer_that_gives_no_reasons_is_not_warned_of():
+def test_constant_scorer_without_reasons_is_no_warning():
     class Plain:
         name = "plain"
 
@@ -435,7 +435,7 @@ def test_a_scorer_that_gives_no_reasons_is_not_warned_of():
     assert warned(30, judge(), metrics=[Plain()]) == []
 
 
-def test_progress_tells_tokens_cost_and_limits():
+def test_progress_shows_tokens_cost_and_limits():
     told = []
     role = Role(client=FakeChat(costly, is_local=False), prices=PRICES, concurrency=3)
     given = options(models={"judge": role})
@@ -455,7 +455,7 @@ def test_progress_of_a_run_without_models_names_none():
     assert (told[-1].spent, told[-1].limits) == ({}, {})
 
 
-def test_a_run_that_an_endpoint_ended_says_why():
+def test_run_stopped_by_endpoint_names_the_reason():
     judge = FakeChat(lambda _: ModelFailure("refused", "Wrong key.", status=401))
     report = evaluated(30, models={"judge": Role(client=judge, concurrency=1)}, max_unscored=30)
     assert report.run.status == "incomplete"
@@ -466,6 +466,6 @@ def test_a_run_that_an_endpoint_ended_says_why():
 
 
 @pytest.mark.parametrize("usd", [Decimal("nan"), float("nan"), Decimal("inf"), -1, True, "2"])
-def test_a_budget_that_is_no_amount_is_bad_configuration(usd):
+def test_invalid_budget_amount_is_configuration_error(usd):
     with pytest.raises(dm.ConfigurationError, match="A budget in USD is a number of at least 0"):
         evaluated(1, models={"judge": FakeChat([GOOD])}, budget_usd=usd)

@@ -39,7 +39,7 @@ def play_together(script, count=3, model=None):
     return asyncio.run(play_batch_script(Together(script), samples, [OUTPUT] * count, ask=model or Model()))
 
 
-def test_a_script_is_sent_the_replies_of_each_round_in_order():
+def test_script_receives_replies_of_each_round_in_order():
     def script(sample, output):
         first = yield [question("a"), question("b")]
         second = yield [Embed(texts=("c",))]
@@ -51,7 +51,7 @@ def test_a_script_is_sent_the_replies_of_each_round_in_order():
     assert [len(requests) for requests in model.rounds] == [2, 1]
 
 
-def test_what_all_replies_used_is_on_the_mark_silence_included():
+def test_mark_has_usage_of_all_replies_and_failures():
     def script(sample, output):
         yield [question("a"), question("b")]
         yield [question("c")]
@@ -62,7 +62,7 @@ def test_what_all_replies_used_is_on_the_mark_silence_included():
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (3, 21, 2)
 
 
-def test_a_mark_that_says_what_it_used_is_left_as_it_is():
+def test_mark_with_own_usage_is_unchanged():
     def script(sample, output):
         yield [question("a")]
         return MetricScore(1.0, usage=Usage(calls=7))
@@ -70,7 +70,7 @@ def test_a_mark_that_says_what_it_used_is_left_as_it_is():
     assert play(script).usage == Usage(calls=7)
 
 
-def test_a_script_that_asks_nothing_ends_with_its_mark_and_no_usage():
+def test_script_without_requests_has_no_usage():
     def script(sample, output):
         return MetricScore(0.25)
         yield
@@ -80,7 +80,7 @@ def test_a_script_that_asks_nothing_ends_with_its_mark_and_no_usage():
     assert (mark.score, mark.usage, model.rounds) == (0.25, None, [])
 
 
-def test_a_script_may_return_what_a_function_may():
+def test_script_may_return_number_boolean_or_mark():
     def script(sample, output):
         (reply,) = yield [question("a")]
         return reply.text == "0.5"
@@ -88,7 +88,7 @@ def test_a_script_may_return_what_a_function_may():
     assert play(script).score == 1.0
 
 
-def test_the_pass_mark_and_direction_of_a_scorer_are_on_its_marks():
+def test_marks_have_threshold_and_direction_of_scorer():
     def script(sample, output):
         return 0.3
         yield
@@ -113,14 +113,14 @@ def raising(error):
 @pytest.mark.parametrize(
     "error", [RuntimeError("no\x1b[31m"), WordlessError(), SystemExit(3), StopIteration(1), MemoryError()]
 )
-def test_whatever_a_script_raises_is_metric_failed_with_what_it_had_used(error):
+def test_raising_script_is_metric_failed_with_its_usage(error):
     mark = play(raising(error))
     assert mark.cause == "metric_failed"
     assert mark.usage.prompt_tokens == 10
     assert "\x1b" not in mark.message
 
 
-def test_an_interrupt_inside_a_script_is_no_mark():
+def test_interrupt_inside_script_is_raised():
     with pytest.raises(KeyboardInterrupt):
         play(raising(KeyboardInterrupt()))
 
@@ -143,7 +143,7 @@ async def async_generator(sample, output):
         (lambda sample, output: iter([[question("a")]]), "list_iterator"),
     ],
 )
-def test_what_is_no_generator_is_told_as_such(script, found):
+def test_script_that_is_no_generator_is_metric_failed(script, found):
     model = Model()
     mark = play(script, model)
     assert mark.cause == "metric_failed"
@@ -163,7 +163,7 @@ def test_what_is_no_generator_is_told_as_such(script, found):
         ([None], "NoneType"),
     ],
 )
-def test_rubbish_that_a_script_yields_reaches_no_model(rubbish, found):
+def test_invalid_request_of_script_reaches_no_model(rubbish, found):
     closed = []
 
     def script(sample, output):
@@ -181,7 +181,7 @@ def test_rubbish_that_a_script_yields_reaches_no_model(rubbish, found):
 
 
 @pytest.mark.parametrize("rubbish", [None, "high", 1.5, float("nan"), -0.1, object(), [0.5], {"score": 0.5}])
-def test_rubbish_that_a_script_returns_is_metric_failed(rubbish):
+def test_invalid_return_of_script_is_metric_failed(rubbish):
     def script(sample, output):
         yield [question("a")]
         return rubbish
@@ -191,7 +191,7 @@ def test_rubbish_that_a_script_returns_is_metric_failed(rubbish):
     assert mark.usage.calls == 1
 
 
-def test_a_script_that_goes_on_asking_is_ended(monkeypatch):
+def test_endless_script_is_ended(monkeypatch):
     monkeypatch.setattr(playing, "ROUNDS", 20)
 
     def script(sample, output):
@@ -205,7 +205,7 @@ def test_a_script_that_goes_on_asking_is_ended(monkeypatch):
     assert len(model.rounds) == mark.usage.calls == 20
 
 
-def test_a_script_that_will_not_close_does_not_hide_that_it_was_cancelled():
+def test_script_that_refuses_to_close_is_still_cancelled():
     def script(sample, output):
         try:
             yield [question("a")]
@@ -250,7 +250,7 @@ def test_a_cancelled_script_is_closed():
     assert closed == [True]
 
 
-def test_what_answers_may_fail_and_that_is_not_the_runs_end():
+def test_failing_gateway_does_not_end_the_run():
     async def broken(_):
         raise OSError("the gateway is gone")
 
@@ -259,7 +259,7 @@ def test_what_answers_may_fail_and_that_is_not_the_runs_end():
 
 
 @given(st.integers(1, 30), st.lists(st.integers(0, 10_000), min_size=1, max_size=5))
-def test_what_a_batch_used_is_divided_so_that_it_adds_up_exactly(count, tokens):
+def test_usage_of_batch_is_split_to_exact_sum(count, tokens):
     def script(samples, outputs):
         yield [question(str(place)) for place in range(len(tokens))]
         return [MetricScore(0.5)] * len(samples)
@@ -280,7 +280,7 @@ def test_a_batch_gets_its_marks_in_order():
 
 
 @pytest.mark.parametrize("marks", [[], [MetricScore(1.0)] * 2, [MetricScore(1.0)] * 4, None, 0.5])
-def test_a_batch_that_does_not_end_with_a_mark_for_each_is_metric_failed_for_all(marks):
+def test_batch_with_wrong_number_of_marks_is_metric_failed_for_all(marks):
     def script(samples, outputs):
         yield [question("a")]
         return marks
@@ -290,7 +290,7 @@ def test_a_batch_that_does_not_end_with_a_mark_for_each_is_metric_failed_for_all
     assert sum(mark.usage.prompt_tokens for mark in found) == 10
 
 
-def test_one_bad_mark_of_a_batch_is_one_bad_mark():
+def test_one_invalid_mark_of_batch_fails_alone():
     def script(samples, outputs):
         yield []
         return [MetricScore(1.0), "rubbish", True]
@@ -298,7 +298,7 @@ def test_one_bad_mark_of_a_batch_is_one_bad_mark():
     assert [getattr(mark, "cause", "scored") for mark in play_together(script)] == ["scored", "metric_failed", "scored"]
 
 
-def test_each_repetition_asks_another_question_and_embeds_the_same_text():
+def test_repetitions_ask_anew_but_share_embeddings():
     model = Model()
     requests = [question("a"), question("a", sample=3), Embed(texts=("a",))]
 

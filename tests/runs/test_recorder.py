@@ -35,7 +35,7 @@ def place(tmp_path):
     return tmp_path / "runs.db"
 
 
-def test_a_call_is_stored_with_what_was_asked_and_said(place):
+def test_call_is_stored_with_input_and_output(place):
     with dm.Recorder("bot", store=place) as recorder:
         assert recorder.record({"question": "How long?"}, "30 days", tags=["policy"], metadata={"request": "r1"})
     ((sample, execution),) = stored(place)
@@ -54,13 +54,13 @@ def test_an_output_keeps_its_passages_usage_and_model(place):
     assert stored(place)[0][1].answer == said
 
 
-def test_a_failure_is_recorded_as_one(place):
+def test_failed_call_is_recorded_as_failure(place):
     with dm.Recorder("bot", store=place) as recorder:
         recorder.record({"q": 1}, error=KeyError("x"))
     assert stored(place)[0][1].answer.message == "KeyError: 'x'"
 
 
-def test_the_rate_chooses_a_share_and_the_same_seed_the_same_one(place, tmp_path):
+def test_rate_samples_a_share_reproducibly_by_seed(place, tmp_path):
     kept = []
     for name in ("one.db", "two.db"):
         with dm.Recorder("bot", store=tmp_path / name, rate=0.3, seed=5) as recorder:
@@ -72,7 +72,7 @@ def test_the_rate_chooses_a_share_and_the_same_seed_the_same_one(place, tmp_path
     assert recorder.counts.seen == 400
 
 
-def test_nothing_is_stored_that_redaction_did_not_return(place):
+def test_only_result_of_redaction_is_stored(place):
     def redact(record):
         if record.input["q"] == "secret":
             return None
@@ -90,7 +90,7 @@ def test_nothing_is_stored_that_redaction_did_not_return(place):
     assert not any(word in data for word in (b"hello", b"secret", b"broken"))
 
 
-def test_a_full_queue_drops_and_counts_and_never_blocks(place):
+def test_full_queue_drops_and_counts_without_blocking(place):
     gate = threading.Event()
 
     def slow(record):
@@ -111,7 +111,7 @@ def test_a_full_queue_drops_and_counts_and_never_blocks(place):
 
 
 @pytest.mark.parametrize("answer", [object(), {"x": object()}, b"\xff"])
-def test_what_is_no_json_is_counted_and_not_raised(place, answer):
+def test_non_json_record_is_counted_not_raised(place, answer):
     with dm.Recorder("bot", store=place) as recorder:
         recorder.record({"q": 1}, answer)
         recorder.record({"q": 2}, "fine")
@@ -119,7 +119,7 @@ def test_what_is_no_json_is_counted_and_not_raised(place, answer):
     assert recorder.counts.recorded == 1
 
 
-def test_an_input_that_is_no_map_is_counted_and_not_raised(place):
+def test_non_map_input_is_counted_not_raised(place):
     with dm.Recorder("bot", store=place) as recorder:
         recorder.record(["no", "map"], "x")
     assert recorder.counts.failed == 1
@@ -150,7 +150,7 @@ def test_a_watched_function_is_recorded_with_its_arguments_and_its_time(place):
     assert execution.answer.usage.latency_ms >= 0
 
 
-def test_a_watched_async_function_of_one_map_is_recorded_with_that_map_as_it_was_given(place):
+def test_watched_async_function_records_its_map_before_changes(place):
     with dm.Recorder("bot", store=place) as recorder:
 
         @recorder.watch
@@ -164,7 +164,7 @@ def test_a_watched_async_function_of_one_map_is_recorded_with_that_map_as_it_was
     assert execution.answer.text == "HI"
 
 
-def test_what_a_watched_function_raises_is_recorded_and_raised_on(place):
+def test_exception_of_watched_function_is_recorded_and_reraised(place):
     with dm.Recorder("bot", store=place) as recorder:
 
         @recorder.watch
@@ -176,7 +176,7 @@ def test_what_a_watched_function_raises_is_recorded_and_raised_on(place):
     assert stored(place)[0][1].answer.message == "RuntimeError: hi"
 
 
-def test_many_threads_lose_nothing_that_is_not_counted(place):
+def test_records_of_many_threads_are_stored_or_counted(place):
     with dm.Recorder("bot", store=place, queue=10_000) as recorder:
 
         def work(number):
@@ -207,7 +207,7 @@ if sys.argv[2] == "fork":
 
 
 @pytest.mark.parametrize(("how", "who"), [("plain", {"parent"}), ("fork", {"parent", "parent again", "child"})])
-def test_what_waits_at_the_end_of_a_process_is_stored_also_by_a_forked_child(place, how, who):
+def test_waiting_records_are_stored_at_exit_and_in_forked_child(place, how, who):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(place), how],
         capture_output=True,
@@ -220,7 +220,7 @@ def test_what_waits_at_the_end_of_a_process_is_stored_also_by_a_forked_child(pla
     assert {sample.input["who"] for sample, _ in stored(place)} == who
 
 
-def test_after_its_end_a_recorder_drops_and_counts(place):
+def test_closed_recorder_drops_and_counts(place):
     recorder = dm.Recorder("bot", store=place)
     recorder.record({"q": 1}, "x")
     assert recorder.close()
@@ -237,7 +237,7 @@ def test_after_its_end_a_recorder_drops_and_counts(place):
         ({"dataset": "bot", "queue": 0}, "`queue` is a number of records of at least 1, not 0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_at_once(options, message):
+def test_invalid_recorder_arguments_are_error(options, message):
     with pytest.raises(ConfigurationError, match=message):
         dm.Recorder(**options)
 
@@ -261,7 +261,7 @@ def shelved(place, *batches, records=1000):
     return [run.samples for run in runs]
 
 
-def test_a_recording_that_is_full_ends_and_another_one_begins(place):
+def test_full_recording_is_rotated(place):
     assert shelved(place, [0, 1], [2], [3], [4], records=2) == [1, 2, 2]
 
 
@@ -270,7 +270,7 @@ def test_a_recording_ends_after_an_hour(place, monkeypatch):
     assert shelved(place, [0], [1, 2]) == [2, 1]
 
 
-def test_a_machine_without_threads_to_spare_costs_the_record_and_nothing_else(place, monkeypatch):
+def test_failed_thread_start_loses_only_the_record(place, monkeypatch):
     def full(self):
         raise RuntimeError("can't start new thread")
 
@@ -284,7 +284,7 @@ def test_a_machine_without_threads_to_spare_costs_the_record_and_nothing_else(pl
     assert (recorder.counts.failed, recorder.counts.recorded) == (1, 1)
 
 
-def test_a_redaction_that_raises_what_nobody_catches_withholds_its_record_alone(place):
+def test_base_exception_in_redaction_withholds_only_its_record(place):
     def redact(record):
         if record.input["n"] == 0:
             raise asyncio.CancelledError
@@ -297,7 +297,7 @@ def test_a_redaction_that_raises_what_nobody_catches_withholds_its_record_alone(
     assert recorder.counts.withheld == 1
 
 
-def test_a_recorder_that_was_closed_with_a_full_queue_still_ends(place):
+def test_recorder_closed_with_full_queue_ends(place):
     inside, released = threading.Event(), threading.Event()
 
     def redact(record):

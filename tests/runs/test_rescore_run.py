@@ -49,7 +49,7 @@ def store(request, tmp_path):
         yield found
 
 
-def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
+def test_added_metric_gives_marks_of_original_run(store):
     ran(store, ["exact-match"])
     report, missing = rescored(store, "rouge-l")
     assert missing is None
@@ -63,7 +63,7 @@ def test_a_metric_that_is_added_gives_what_the_run_would_have_given(store):
     assert second.started_at == first.started_at == format_time(CLOCK.now())
 
 
-def test_a_metric_of_the_same_name_takes_the_place_of_the_other(store):
+def test_metric_of_same_name_replaces_the_other(store):
     ran(store, ["exact-match", {"rouge-l": {"name": "overlap"}}])
     strict = dm.parse_metric("token-f1(name=overlap,threshold=0.9)")
     report, _ = rescored(store, strict)
@@ -116,7 +116,7 @@ class Client:
         return Answer(text='{"score": 0.5}')
 
 
-def test_a_rescoring_that_was_stopped_goes_on_where_it_was(tmp_path):
+def test_stopped_rescoring_resumes(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         before = ran(store, ["exact-match"])
         stop = Stop()
@@ -132,7 +132,7 @@ def test_a_rescoring_that_was_stopped_goes_on_where_it_was(tmp_path):
         assert len(store.run("latest").scorings) == 2
 
 
-def test_rescoring_again_by_the_same_metric_marks_anew(tmp_path):
+def test_rescoring_with_same_metric_makes_new_marks(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         ran(store, ["exact-match"])
         first, second = Counted(), Counted()
@@ -141,7 +141,7 @@ def test_rescoring_again_by_the_same_metric_marks_anew(tmp_path):
         assert len(first.seen) == len(second.seen) == 9
 
 
-def test_a_gate_of_the_run_looks_at_the_metric_that_took_the_place(tmp_path):
+def test_gate_uses_replaced_metric(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         ran(store, ["exact-match"], gate={"metrics": {"exact-match": {"min_pass_rate": 0.9}}})
         assert stored_report(store, "latest").gate.decision == "fail"
@@ -149,7 +149,7 @@ def test_a_gate_of_the_run_looks_at_the_metric_that_took_the_place(tmp_path):
         assert report.gate.decision == "pass"
 
 
-def test_a_recording_is_marked_by_what_needs_no_expected_output(store):
+def test_recording_is_scored_by_metrics_without_expected_output(store):
     facts = RunFacts(
         id="rec",
         kind="recording",
@@ -168,7 +168,7 @@ def test_a_recording_is_marked_by_what_needs_no_expected_output(store):
     assert (missing, report.totals.samples, report.metrics["length-within"].n_passed) == (None, 3, 2)
 
 
-def test_broken_text_stays_broken_and_cut_text_is_too_large_to_mark(tmp_path):
+def test_invalid_text_is_bad_output_and_cut_text_is_too_large(tmp_path):
     outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
     with open_store(tmp_path / "runs.db") as store:
         what = build_job(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
@@ -178,7 +178,7 @@ def test_broken_text_stays_broken_and_cut_text_is_too_large_to_mark(tmp_path):
         assert report.metrics["exact-match"].unscored_by_cause == {"bad_output": 1}
 
 
-def test_what_cannot_be_rescored_is_refused(tmp_path):
+def test_unsuitable_run_for_rescore_is_error(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         with pytest.raises(StoreError, match="holds no run yet"):
             rescored(store, "contains")

@@ -47,7 +47,7 @@ def keys(works):
     return [(work.position, work.repetition) for work in works]
 
 
-def test_what_is_missing_or_failed_is_left_in_order_and_the_rest_is_noted():
+def test_backlog_has_missing_and_failed_in_order():
     kept = Kept({(0, 0): DONE, (0, 1): FAILED, (1, 1): DONE, (2, 0): UNMARKED})
     notes = []
     works = list(kept.works(samples=4, repetitions=2, notes=notes))
@@ -57,13 +57,13 @@ def test_what_is_missing_or_failed_is_left_in_order_and_the_rest_is_noted():
     assert kept.begun == [0]
 
 
-def test_what_comes_before_the_first_to_be_tried_again_is_not_read_twice():
+def test_rows_before_first_retry_are_read_once():
     kept = Kept({(n, 0): DONE for n in range(5)} | {(5, 0): UNMARKED})
     assert keys(kept.works(samples=7)) == [(5, 0), (6, 0)]
     assert kept.begun == [5]
 
 
-def test_what_has_vanished_since_is_run_from_the_start():
+def test_vanished_execution_is_run_again():
     kept = Kept({(0, 0): UNMARKED, (1, 0): UNMARKED, (2, 0): UNMARKED})
     works = kept.works(samples=3)
     first = next(works)
@@ -72,7 +72,7 @@ def test_what_has_vanished_since_is_run_from_the_start():
 
 
 @pytest.mark.parametrize("behind", [0, 3])
-def test_nothing_is_read_while_work_is_done_that_needs_nothing_kept(monkeypatch, behind):
+def test_missing_executions_run_without_store_reads(monkeypatch, behind):
     monkeypatch.setattr(backlog, "_PATIENCE", 3)
     kept = Kept({(0, 0): UNMARKED, (1, 0): DONE, (2, 0): DONE} | {(90 + n, 0): UNMARKED for n in range(behind)})
     works = kept.works(samples=100)

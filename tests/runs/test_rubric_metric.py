@@ -30,7 +30,7 @@ def marked(verdicts, *, sample=SAMPLE, output="Paris.", **options):
     return answered(metric(**options).script(sample, Output(output)), answer)
 
 
-def test_the_output_is_the_submission_the_question_the_prompt_and_the_expected_output_the_reference():
+def test_rubric_metric_maps_output_question_and_expected_output():
     seen = []
 
     def answer(ask):
@@ -45,7 +45,7 @@ def test_the_output_is_the_submission_the_question_the_prompt_and_the_expected_o
     assert all('"city"' in text and "Paris" in text for text in seen)
 
 
-def test_the_score_is_that_of_the_rubric():
+def test_score_equals_rubric_score():
     mark, _ = marked(GOOD)
     # S = 10 + 0.5 * 6 + 2 of P = 18.
     assert mark.score == pytest.approx(15 / 18)
@@ -61,7 +61,7 @@ def test_the_score_is_that_of_the_rubric():
     assert mark.details["votes"][0]["reason"] == "Because."
 
 
-def test_reasons_stand_in_details_that_are_named_as_quotes():
+def test_reasons_are_details_declared_as_quotes():
     mark, _ = marked(GOOD)
     assert "Because." not in json.dumps({key: mark.details[key] for key in mark.details if key not in metric().quotes})
 
@@ -69,13 +69,13 @@ def test_reasons_stand_in_details_that_are_named_as_quotes():
 @pytest.mark.parametrize(
     ("cause", "expected"), [("model_failed", "model_failed"), ("rate_limited", "rate_limited"), ("not_run", "not_run")]
 )
-def test_a_mark_without_a_verdict_has_the_cause_of_its_failures(cause, expected):
+def test_mark_without_verdict_has_cause_of_failures(cause, expected):
     mark, _ = marked(lambda _: NoAnswer(cause=cause, message="Gone."))
     assert isinstance(mark, Unscored)
     assert (mark.cause, "Gone." in mark.message) == (expected, True)
 
 
-def test_one_criterion_that_was_not_asked_leaves_no_score_and_one_that_failed_abstains():
+def test_unasked_criterion_leaves_no_score_and_failed_one_abstains():
     lost = marked({**GOOD, "depth": NoAnswer(cause="not_run", message="The budget is spent.")})[0]
     assert (lost.cause, lost.message) == ("not_run", "depth: The budget is spent.")
     failed = marked({**GOOD, "depth": NoAnswer(cause="model_failed", message="No.")})[0]
@@ -83,12 +83,12 @@ def test_one_criterion_that_was_not_asked_leaves_no_score_and_one_that_failed_ab
     assert failed.details["criteria"]["depth"]["failed"]
 
 
-def test_judges_that_all_abstain_leave_no_score():
+def test_all_judges_abstaining_leaves_no_score():
     mark, _ = marked(dict.fromkeys(GOOD, "CANNOT_ASSESS"), rubric={"criteria": [FACTS, FLUFF]})
     assert mark.cause == "no_quorum"
 
 
-def test_an_output_that_is_no_text_is_unscored():
+def test_non_text_output_is_unscored():
     mark, rounds = marked(GOOD, output="\ud800")
     assert (mark.cause, rounds) == ("bad_output", [])
 
@@ -96,7 +96,7 @@ def test_an_output_that_is_no_text_is_unscored():
 # options
 
 
-def test_a_suite_names_the_file_relative_to_itself(tmp_path):
+def test_rubric_path_is_relative_to_suite(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(RUBRIC))
     made = catalog.resolve({"rubric": {"file": "r.json", "judges": ["a", "b"], "name": "essay"}}, search=tmp_path)
     assert made.held == dm.Rubric.load(RUBRIC)
@@ -105,7 +105,7 @@ def test_a_suite_names_the_file_relative_to_itself(tmp_path):
     assert catalog.card(made).parts == made.parts
 
 
-def test_the_identity_is_of_the_content_and_the_settings_and_of_no_path(tmp_path):
+def test_identity_depends_on_content_and_settings_not_path(tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "r.json").write_text(json.dumps(RUBRIC))
@@ -156,13 +156,13 @@ def test_judges_are_roles_or_maps_or_judges():
         ({"rubric": {"criteria": [{**FACTS, "check": {"metric": "regx"}}]}}, "Did you mean `regex`?"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_invalid_options_are_error(options, message):
     with pytest.raises(ConfigurationError) as error:
         metric(**options)
     assert message in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_missing_rubric_file_is_error(tmp_path):
     with pytest.raises(ConfigurationError, match=r"none\.yaml"):
         RubricMetric(file=str(tmp_path / "none.yaml"))
 
@@ -199,7 +199,7 @@ def ran(count=6, *, answer=None, rubric=None, **options):
     )
 
 
-def test_the_report_tells_of_each_criterion():
+def test_report_shows_each_criterion():
     report = ran()
     facts, depth = (report.metrics["essay"].criteria[name] for name in ("facts", "depth"))
     assert (facts.n, facts.n_judged, facts.n_abstained, facts.n_failed) == (6, 4, 1, 1)
@@ -227,7 +227,7 @@ def test_other_metrics_have_no_criteria():
     assert json.loads(report.to_json())["metrics"]["exact-match"]["criteria"] is None
 
 
-def test_a_gate_holds_the_metric_and_a_criterion():
+def test_gate_bounds_metric_and_criterion():
     rules = {"metrics": {"essay": {"min_mean": 0.5}, "essay/facts": {"min_mean": 0.8}, "essay/depth": {"max_mean": 1}}}
     gate = ran(gate=rules).gate
     assert [(check.name, check.status) for check in gate.checks] == [
@@ -246,7 +246,7 @@ def test_a_gate_holds_the_metric_and_a_criterion():
         ({"cohorts": {"t": {"metrics": {"essay/facts": {"min_mean": 0.8}}}}}, "of the whole run"),
     ],
 )
-def test_a_rule_about_a_criterion_that_cannot_be_held_is_told_before_anything_is_asked(rules, message):
+def test_rule_about_unknown_criterion_is_error_before_any_request(rules, message):
     def never(_):
         raise AssertionError("It was asked.")
 

@@ -89,12 +89,12 @@ def whole():
     return run_sync(run_job(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
 
 
-def test_a_stored_run_has_the_bytes_of_one_that_is_not_stored(store, whole):
+def test_stored_and_unstored_run_give_same_bytes(store, whole):
     assert ran(store, job(Bot())).to_json() == whole
 
 
 @pytest.mark.parametrize("at", range(1, 25, 4))
-def test_a_run_that_stopped_anywhere_ends_in_the_same_bytes(store, whole, at):
+def test_run_stopped_at_any_point_resumes_to_same_bytes(store, whole, at):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), at
     partial = ran(store, job(bot), stop=bot.stop)
@@ -109,7 +109,7 @@ def test_a_run_that_stopped_anywhere_ends_in_the_same_bytes(store, whole, at):
     assert told[0].startswith(("Resuming the run", "Nothing is left to do"))
 
 
-def test_a_run_may_be_stopped_and_resumed_many_times(store, whole):
+def test_run_resumes_many_times(store, whole):
     bot = Bot()
     reports = []
     for _ in range(30):
@@ -122,7 +122,7 @@ def test_a_run_may_be_stopped_and_resumed_many_times(store, whole):
     assert len(bot.calls) == 24
 
 
-def test_a_run_that_died_without_a_word_is_resumed(store, whole):
+def test_run_of_dead_process_is_resumed(store, whole):
     def dies(executions):
         raise KeyboardInterrupt
 
@@ -138,7 +138,7 @@ def test_a_run_that_died_without_a_word_is_resumed(store, whole):
     assert ran(store, job(bot), resume=True).to_json() == whole
 
 
-def test_nothing_is_left_to_do_of_a_run_that_is_complete(store):
+def test_resume_of_complete_run_does_nothing(store):
     bot = Bot()
     first = ran(store, job(bot))
     told = []
@@ -147,14 +147,14 @@ def test_nothing_is_left_to_do_of_a_run_that_is_complete(store):
     assert len(bot.calls) == 24
 
 
-def test_where_there_is_no_run_a_new_one_is_begun(store):
+def test_resume_without_run_begins_new_run(store):
     told = []
     report = ran(store, job(Bot()), resume=True, told=told)
     assert report.run.status == "complete"
     assert told == ["There is no run to resume; this is a new one."]
 
 
-def test_the_last_unfinished_run_is_gone_on_with_though_a_later_one_is_complete(store):
+def test_resume_takes_last_unfinished_run_before_later_complete_one(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 3
     unfinished = ran(store, job(bot), stop=bot.stop)
@@ -162,7 +162,7 @@ def test_the_last_unfinished_run_is_gone_on_with_though_a_later_one_is_complete(
     assert ran(store, job(bot), resume=True).run.id == unfinished.run.id
 
 
-def test_a_run_of_another_suite_is_not_gone_on_with(store):
+def test_run_of_another_suite_is_not_resumed(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 3
     ran(store, job(bot)._replace(suite="other"), stop=bot.stop)
@@ -170,13 +170,13 @@ def test_a_run_of_another_suite_is_not_gone_on_with(store):
     assert len(store.runs()) == 2
 
 
-def test_a_run_that_is_not_there_is_an_error_that_names_a_near_one(store):
+def test_unknown_run_is_error_with_suggestion(store):
     ran(store, job(Bot()))
     with pytest.raises(StoreError, match="holds no run `20260102"):
         ran(store, job(Bot()), resume="20260102T000000Z-abcdef")
 
 
-def test_a_target_that_failed_is_called_again_and_the_others_are_not(store, whole):
+def test_resume_repeats_only_failed_target_calls(store, whole):
     bot = Bot()
     bot.failing = {"s3", "s7"}
     broken = ran(store, job(bot))
@@ -187,7 +187,7 @@ def test_a_target_that_failed_is_called_again_and_the_others_are_not(store, whol
     assert sorted(bot.calls[before:]) == [("s3", 0), ("s3", 1), ("s7", 0), ("s7", 1)]
 
 
-def test_saved_outputs_that_record_a_failure_are_not_tried_again(store):
+def test_resume_does_not_retry_saved_failures(store):
     outputs = {f"s{number}": f"answer {number}" for number in range(12)} | {"s3": {"error": "no answer"}}
     what = build_job(samples(), outputs=outputs, metrics=["exact-match"])
     first = ran(store, what)
@@ -212,7 +212,7 @@ class Failing:
         return MetricScore(1.0)
 
 
-def test_only_failed_marks_are_made_again_on_the_output_that_is_kept(store):
+def test_resume_repeats_only_failed_marks_on_stored_output(store):
     bot, moody = Bot(), Failing()
     first = ran(store, job(bot, metrics=["exact-match", moody], repetitions=1))
     assert first.totals.unscored == 2
@@ -249,7 +249,7 @@ def judged(bot, judge, **more):
     return job(bot, metrics=["exact-match", "llm-as-judge"], repetitions=1, models={"judge": role}, **more)
 
 
-def test_a_model_that_failed_is_asked_again_and_paid_for_once(store):
+def test_failed_model_call_is_repeated_and_charged_once(store):
     healthy = Judge()
     healthy.healthy = 1000
     expected = run_sync(run_job(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
@@ -275,7 +275,7 @@ class Rambling(Judge):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again(store, tmp_path, cached):
+def test_cost_of_failed_attempt_is_kept_after_resume(store, tmp_path, cached):
     bot, judge = Bot(), Rambling()
     judge.healthy = 7
     cache = tmp_path / "cache.jsonl" if cached else None
@@ -293,7 +293,7 @@ def test_what_a_failed_attempt_cost_is_still_counted_when_the_mark_is_made_again
     assert reports[-1].totals.unscored == 0
 
 
-def test_a_question_is_put_anew_as_often_as_its_run_is_resumed(store, tmp_path):
+def test_each_resume_sends_unreadable_question_as_new_one(store, tmp_path):
     bot, judge = Bot(), Rambling()
     judge.healthy = 10_000
     cache = tmp_path / "cache.jsonl"
@@ -302,7 +302,7 @@ def test_a_question_is_put_anew_as_often_as_its_run_is_resumed(store, tmp_path):
         assert judge.asked == turn * 12 * 2
 
 
-def test_offline_a_reply_that_could_not_be_read_stays_the_one_there_is(store, tmp_path):
+def test_offline_resume_keeps_unreadable_reply(store, tmp_path):
     bot, judge = Bot(), Rambling()
     judge.healthy = 10_000
     cache = tmp_path / "cache.jsonl"
@@ -312,7 +312,7 @@ def test_offline_a_reply_that_could_not_be_read_stays_the_one_there_is(store, tm
     assert again.metrics["llm-as-judge"].unscored_by_cause == first.metrics["llm-as-judge"].unscored_by_cause
 
 
-def test_a_budget_is_not_refilled_by_resuming(store):
+def test_resume_does_not_reset_budget(store):
     bot, judge = Bot(), Rambling()
     judge.healthy = 1000
     limit = 12 * 2 * 110 + 5 * 2500
@@ -323,7 +323,7 @@ def test_a_budget_is_not_refilled_by_resuming(store):
     assert 110 * judge.asked <= limit
 
 
-def test_a_budget_counts_what_was_spent_before(store):
+def test_budget_includes_earlier_spending(store):
     bot, judge = Bot(), Judge()
     ran(store, judged(bot, judge))
     judge.healthy = 1000
@@ -347,7 +347,7 @@ def test_a_budget_counts_what_was_spent_before(store):
         ({"dataset": dm.Dataset(reversed(list(samples())), name="d")}, "order: was "),
     ],
 )
-def test_a_run_that_is_not_the_same_is_refused_with_every_difference(store, change, told):
+def test_changed_run_is_error_with_every_difference(store, change, told):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -358,7 +358,7 @@ def test_a_run_that_is_not_the_same_is_refused_with_every_difference(store, chan
     assert store.run("latest").status == "incomplete"
 
 
-def test_what_is_only_an_opinion_may_change(store):
+def test_gate_and_limits_may_change_on_resume(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -367,14 +367,14 @@ def test_what_is_only_an_opinion_may_change(store):
     assert stored_report(store, "latest").to_json() == report.to_json()
 
 
-def test_metrics_in_another_order_are_the_same_metrics(store, whole):
+def test_order_of_metrics_may_change_on_resume(store, whole):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
     assert ran(store, job(bot, metrics=["rouge-l", "exact-match"]), resume=True).to_json() == whole
 
 
-def test_what_is_changed_with_permission_makes_the_report_mixed_for_good(store):
+def test_allowed_change_marks_report_as_mixed(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -386,7 +386,7 @@ def test_what_is_changed_with_permission_makes_the_report_mixed_for_good(store):
     assert again.to_json() == report.to_json()
 
 
-def test_samples_that_were_edited_with_permission_are_told_as_they_were_kept(store):
+def test_allowed_edit_of_sample_shows_stored_sample(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -398,7 +398,7 @@ def test_samples_that_were_edited_with_permission_are_told_as_they_were_kept(sto
     assert stored_report(store, "latest").to_json() == report.to_json()
 
 
-def test_a_mixed_run_that_is_stopped_again_is_incomplete_and_stays_mixed(store):
+def test_stopped_mixed_run_stays_mixed(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -422,7 +422,7 @@ def test_a_mixed_run_that_is_stopped_again_is_incomplete_and_stays_mixed(store):
         ({"dataset": dm.Dataset(reversed(list(samples())), name="d")}, "or has them in another order"),
     ],
 )
-def test_no_permission_mixes_runs_of_another_shape(store, change, told):
+def test_allow_changed_never_mixes_samples_metrics_or_repetitions(store, change, told):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     ran(store, job(bot), stop=bot.stop)
@@ -431,7 +431,7 @@ def test_no_permission_mixes_runs_of_another_shape(store, change, told):
     assert told in str(refused.value)
 
 
-def test_a_run_in_other_hands_is_refused_with_host_and_pid(tmp_path):
+def test_run_of_other_process_is_error_with_host_and_pid(tmp_path):
     bot = Bot()
     with open_store(tmp_path / "runs.db") as mine, open_store(tmp_path / "runs.db") as other:
         bot.stop, bot.stop_at = Stop(), 5
@@ -440,7 +440,7 @@ def test_a_run_in_other_hands_is_refused_with_host_and_pid(tmp_path):
             ran(mine, job(bot), resume=True)
 
 
-def test_an_aggregator_that_does_not_fit_ends_the_run_and_says_why_in_the_store(store):
+def test_unfit_aggregator_ends_run_and_store_has_reason(store):
     class Picky(dm.results.MetricsAggregator):
         def compute_score(self, named_results):
             return 2.0
@@ -452,7 +452,7 @@ def test_an_aggregator_that_does_not_fit_ends_the_run_and_says_why_in_the_store(
     assert "it lies between 0 and 1" in row.reason
 
 
-def test_evaluate_stores_nothing_unless_told(tmp_path, monkeypatch):
+def test_evaluate_stores_nothing_by_default(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], clock=CLOCK)
     assert list(tmp_path.iterdir()) == []
@@ -469,7 +469,7 @@ def test_evaluate_stores_and_resumes_by_path(tmp_path):
         assert [row.id for row in kept.runs()] == [first.run.id]
 
 
-def test_an_unscored_mark_that_is_not_worth_another_try_stays(store):
+def test_permanent_unscored_mark_is_not_retried(store):
     class Never:
         name = "never"
 
@@ -483,7 +483,7 @@ def test_an_unscored_mark_that_is_not_worth_another_try_stays(store):
     assert "Nothing is left to do" in told[0]
 
 
-def test_progress_counts_what_was_done_before(store):
+def test_progress_includes_earlier_executions(store):
     bot = Bot()
     bot.stop, bot.stop_at = Stop(), 5
     partial = ran(store, job(bot), stop=bot.stop)

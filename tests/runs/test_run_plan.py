@@ -49,18 +49,18 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
     ]
 
 
-def test_something_absent_is_one_warning_with_a_count_and_the_first_sample():
+def test_absent_value_is_one_warning_with_count_and_first_sample():
     metric = Checking(lambda sample: [Issue("No label.", warning=True)])
     assert surveyed(metric)[0] == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
 
 
-def test_strict_makes_something_absent_an_error():
+def test_strict_makes_absent_value_an_error():
     metric = Checking(lambda sample: [Issue("No label.", warning=True)])
     with pytest.raises(ConfigurationError, match="sample `b`: checking: No label"):
         surveyed(metric, strict=True)
 
 
-def test_a_check_that_fails_is_an_error_and_not_a_traceback():
+def test_failing_check_is_error_without_traceback():
     def check(sample):
         raise KeyError(sample.id)
 
@@ -69,13 +69,13 @@ def test_a_check_that_fails_is_an_error_and_not_a_traceback():
 
 
 @pytest.mark.parametrize("found", [7, ["text"], "text", True])
-def test_a_check_that_returns_nonsense_is_an_error_and_not_a_traceback(found):
+def test_check_with_invalid_result_is_error_without_traceback(found):
     with pytest.raises(ConfigurationError, match="sample `a`: checking: its check"):
         surveyed(Checking(lambda sample: found))
 
 
 @pytest.mark.parametrize("found", [None, [], (), iter(())])
-def test_a_check_that_finds_nothing_may_say_so_in_any_way(found):
+def test_check_without_issues_may_return_any_empty_value(found):
     assert surveyed(Checking(lambda sample: found))[0] == ()
 
 
@@ -87,12 +87,12 @@ def test_hidden_characters_of_an_id_are_shown_in_a_warning():
 @pytest.mark.parametrize(
     ("key", "warned"), [("tag", True), ("Tags", True), ("tasg", True), ("tags", False), ("owner", False)]
 )
-def test_a_key_one_edit_from_one_that_is_read_is_a_warning(key, warned):
+def test_misspelt_metadata_key_is_warning(key, warned):
     rows = [dm.Sample("a", {}, "x", {key: "v"})]
     assert bool(surveyed(dm.metrics.ExactMatch(), samples=rows)[0]) is warned
 
 
-def test_what_varies_is_said_only_where_something_is_repeated():
+def test_varied_is_set_only_with_repetitions():
     once = plan(dm.metrics.ExactMatch())
     assert once.varied is None
     assert once._replace(repetitions=2).varied == "scoring"

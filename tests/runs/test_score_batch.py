@@ -67,7 +67,7 @@ def performed(works, metrics, *, kind="async", ask=None):
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "saved"])
-def test_a_known_answer_is_not_asked_for_again(kind):
+def test_known_answer_is_not_requested_again(kind):
     works = [WorkItem(n, SAMPLES[n], 0, dm.Output(f"known {n}") if n % 2 else None) for n in range(COUNT)]
     found, counting = performed(works, [Plain()], kind=kind)
     assert {name: each.answer.text for name, each in found.items()} == {
@@ -76,19 +76,19 @@ def test_a_known_answer_is_not_asked_for_again(kind):
     assert sorted(counting.asked) == ([] if kind == "saved" else ["s0", "s2", "s4"])
 
 
-def test_only_the_work_that_is_given_is_done():
+def test_only_given_executions_run():
     found, counting = performed([WorkItem(4, SAMPLES[4], 0)], [Plain()])
     assert list(found) == counting.asked == ["s4"]
     assert found["s4"].position == 4
 
 
-def test_no_work_is_no_execution_and_opens_no_target():
+def test_without_work_no_target_is_opened():
     found, counting = performed([], [Plain()])
     assert (found, counting.asked) == ({}, [])
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_known_failure_of_the_target_is_kept_with_its_known_marks(asks):
+def test_known_target_failure_keeps_its_marks(asks):
     metrics = [Plain("first"), Plain("second"), *([Scripted(rated)] if asks else [])]
     known = TargetFailure("broken")
     marks = (KEPT, None, None) if asks else (KEPT, None)
@@ -105,7 +105,7 @@ patterns = st.lists(
 
 @settings(max_examples=40)
 @given(patterns)
-def test_only_the_marks_that_are_missing_are_made(known):
+def test_only_missing_marks_are_made(known):
     plain, other = Plain("plain"), Plain("other")
     metrics = [Scripted(rated, "alone"), plain, Together(rated_together, "together"), other]
     works = [
@@ -125,7 +125,7 @@ def test_only_the_marks_that_are_missing_are_made(known):
     assert sorted(model.asked) == sorted(expected)
 
 
-def test_where_every_mark_is_known_no_model_is_asked():
+def test_with_all_marks_known_no_model_is_asked():
     model = Model()
     works = [WorkItem(n, SAMPLES[n], 0, dm.Output("known"), (KEPT, KEPT)) for n in range(COUNT)]
     found, _ = performed(works, [Scripted(rated), Together(rated_together)], ask=model)

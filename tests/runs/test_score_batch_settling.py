@@ -49,7 +49,7 @@ EVERY = [
 ]
 
 
-def test_only_a_metric_that_says_so_settles():
+def test_only_settling_metrics_settle():
     assert needs_settling([Plain(), Late()])
     assert not needs_settling([Plain()])
 
@@ -63,12 +63,12 @@ def test_a_metric_that_settles_sees_all_marks_of_the_run_and_changes_no_others()
     assert all(each.marks[1] == MetricScore(0.5) for each in found)
 
 
-def test_what_was_paid_for_a_mark_stays_with_it():
+def test_settled_mark_keeps_usage():
     found = list(settle_marks([Late(), Plain()], EVERY))
     assert [each.marks[0].calls for each in found] == [each.marks[0].calls for each in EVERY]
 
 
-def test_it_sees_them_repetition_by_repetition():
+def test_settling_sees_marks_by_repetition():
     seen = []
 
     class Noting(Late):
@@ -84,7 +84,7 @@ def test_a_run_without_executions_settles_nothing():
     assert list(settle_marks([Late()], [None, None])) == []
 
 
-def test_a_run_that_settles_is_interrupted_and_resumed_to_the_same_bytes(tmp_path):
+def test_interrupted_settling_run_resumes_to_same_bytes(tmp_path):
     rows = [dm.Sample(f"s{n}", {"n": n}, None) for n in range(8)]
 
     def job(metric, bot=None):

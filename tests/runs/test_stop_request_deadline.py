@@ -23,7 +23,7 @@ def reported(target, *, timeout_s, metrics=("exact-match",), **options):
     return run_sync(run_job(job, clock=CLOCK, warn=[].append))
 
 
-def test_what_is_not_started_when_the_time_is_over_is_not_run(monkeypatch):
+def test_executions_not_started_at_deadline_are_not_run(monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
 
     async def answer(asked):
@@ -44,7 +44,7 @@ def test_a_run_within_its_time_is_complete():
     assert reported(answer, timeout_s=3600.0).run.status == "complete"
 
 
-def test_a_metric_that_never_returns_does_not_keep_a_run_whose_time_is_over(monkeypatch):
+def test_hanging_metric_does_not_delay_end_at_deadline(monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
     released = threading.Event()
 
@@ -60,7 +60,7 @@ def test_a_metric_that_never_returns_does_not_keep_a_run_whose_time_is_over(monk
 
 
 @pytest.mark.parametrize("timeout_s", [None, 0.01])
-def test_the_alarm_rings_only_while_the_block_runs(timeout_s):
+def test_deadline_fires_only_inside_its_block(timeout_s):
     stop = Stop()
 
     async def work():

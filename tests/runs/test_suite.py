@@ -26,7 +26,7 @@ def faults(tmp_path, text):
     return [(fault.where.rpartition("/")[2], fault.message) for fault in caught.value.issues]
 
 
-def test_a_small_suite_has_defaults_for_the_rest(tmp_path):
+def test_minimal_suite_gets_defaults(tmp_path):
     read = suite(tmp_path, GOOD)
     assert (read.name, read.seed, read.concurrency, read.repetitions) == ("triage", SEED, CONCURRENCY, None)
     assert read.dataset == str(tmp_path / "golden.yml")
@@ -34,7 +34,7 @@ def test_a_small_suite_has_defaults_for_the_rest(tmp_path):
     assert read.metrics == ["exact-match"]
 
 
-def test_a_whole_suite_is_read_as_it_is(tmp_path):
+def test_full_suite_is_read_unchanged(tmp_path):
     text = (
         "schema_version: deemster.suite.v1\nname: n\ndescription: d\nrepetitions: 3\nseed: 7\n"
         "limits: { concurrency: 2 }\ngate: { min_macro_f1: 0.5 }\n"
@@ -49,7 +49,7 @@ def test_a_suite_may_be_json(tmp_path):
     assert suite(tmp_path, '{"dataset": "g.yml", "metrics": ["contains"]}', "s.json").target is None
 
 
-def test_all_faults_are_listed_by_line(tmp_path):
+def test_all_issues_are_listed_with_lines(tmp_path):
     assert faults(tmp_path, "metrics: []\nseed: x\nrepetitions: 0\ndatset: g\n") == [
         ("triage.yml:1", "`dataset` is missing."),
         ("triage.yml:1", "`metrics` is a list of at least one metric."),
@@ -59,26 +59,26 @@ def test_all_faults_are_listed_by_line(tmp_path):
     ]
 
 
-def test_a_fault_elsewhere_does_not_hide_that_the_target_is_none(tmp_path):
+def test_other_issues_do_not_hide_missing_target(tmp_path):
     assert faults(tmp_path, "datset: g\ndataset: g.yml\ntarget: {}\nmetrics: [contains]\n") == [
         ("triage.yml:1", "`datset` is no key of a suite. Did you mean `dataset`?"),
         ("triage.yml:3", "target: A target has one of `python`, `http`, `command`, `outputs`; this one gives none."),
     ]
 
 
-def test_a_long_value_is_not_repeated_whole(tmp_path):
+def test_long_value_is_shortened_in_message(tmp_path):
     ((_, message),) = faults(tmp_path, GOOD + f"seed: {'x' * 5000}\n")
     assert len(message) < 200
 
 
-def test_variables_of_the_environment_stand_in_for_target_paths(tmp_path, monkeypatch):
+def test_environment_variables_are_expanded_in_target(tmp_path, monkeypatch):
     monkeypatch.setenv("DEEMSTER_TEST_PLACE", "saved")
     monkeypatch.delenv("DEEMSTER_TEST_NONE", raising=False)
     text = GOOD.replace("python: 'app:answer'", "outputs: '${DEEMSTER_TEST_PLACE}/${DEEMSTER_TEST_NONE:-a}.jsonl'")
     assert suite(tmp_path, text).target[:2] == ("outputs", str(tmp_path / "saved/a.jsonl"))
 
 
-def test_a_variable_that_is_not_set_is_an_error_without_its_value(tmp_path, monkeypatch):
+def test_unset_variable_is_error_without_values(tmp_path, monkeypatch):
     monkeypatch.delenv("DEEMSTER_TEST_NONE", raising=False)
     ((where, message),) = faults(tmp_path, GOOD.replace("app:answer", "${DEEMSTER_TEST_NONE}"))
     assert where == "triage.yml:2"
@@ -95,7 +95,7 @@ KEYS = st.sampled_from(["schema_version", "name", "dataset", "target", "metrics"
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS | st.text(max_size=9), JSON, max_size=6) | JSON)
-def test_whatever_a_suite_holds_it_is_read_or_refused_with_places(tmp_path_factory, value):
+def test_any_suite_content_is_read_or_error_with_lines(tmp_path_factory, value):
     import json
 
     path = tmp_path_factory.mktemp("suite") / "s.json"
@@ -108,7 +108,7 @@ def test_whatever_a_suite_holds_it_is_read_or_refused_with_places(tmp_path_facto
     assert all(found)
 
 
-def test_a_group_brings_its_metrics_and_its_aggregator(tmp_path):
+def test_group_adds_metrics_and_aggregator(tmp_path):
     file = tmp_path / "suite.yml"
     file.write_text("dataset: d.yml\ngroup: query-transformation\nmetrics: [exact-match]\n")
     suite = load_suite(file)
@@ -132,7 +132,7 @@ def test_a_group_brings_its_metrics_and_its_aggregator(tmp_path):
         ("group: 7\n", "suite.yml:2: group must be text, not a number. Quote it."),
     ],
 )
-def test_a_group_that_cannot_be_used_is_said_with_its_line(tmp_path, monkeypatch, text, message):
+def test_unusable_group_is_error_with_line(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     Path("suite.yml").write_text(f"dataset: d.yml\n{text}")
     with pytest.raises(ConfigurationError) as caught:

@@ -63,13 +63,13 @@ def test_a_target_is_opened_once_before_its_first_call_and_closed_after_its_last
     assert sorted(target.happened[1:-1]) == [sample.id for sample in SAMPLES]
 
 
-def test_a_target_that_nothing_is_asked_of_is_not_opened():
+def test_unused_target_is_not_opened():
     target = Target()
     performed(target, works=[WorkItem(0, SAMPLES[0], 0, Output("known"))])
     assert target.happened == ["close"]
 
 
-def test_a_target_is_closed_where_the_run_fails():
+def test_target_is_closed_when_run_fails():
     def sink(executions):
         raise OSError(28, "No space left on device")
 
@@ -79,14 +79,14 @@ def test_a_target_is_closed_where_the_run_fails():
     assert target.happened[-1] == "close"
 
 
-def test_what_closing_raises_changes_no_answer():
+def test_error_on_close_changes_no_answer():
     async def close():
         raise RuntimeError("it would not close")
 
     assert len(performed(Target(close=close))) == len(SAMPLES)
 
 
-def test_what_opening_raises_ends_the_run():
+def test_error_on_open_ends_run():
     async def opening(*, clock):
         raise dm.ConfigurationError("There is no such address.")
 
@@ -95,13 +95,13 @@ def test_what_opening_raises_ends_the_run():
 
 
 @pytest.mark.parametrize(("own", "plan", "most"), [(2, 5, 2), (5, 2, 5), (None, 3, 3)])
-def test_the_limit_of_a_target_counts_before_that_of_the_plan(own, plan, most):
+def test_concurrency_of_target_overrides_plan(own, plan, most):
     target = Target(concurrency=own)
     performed(target, concurrency=plan)
     assert target.most == most
 
 
-def test_a_target_may_fail_without_raising_and_may_not_be_called_at_all():
+def test_target_may_return_failure_or_not_run():
     class Picky(Target):
         async def call_async(self, invocation):
             return {"s0": None, "s1": TargetFailure("HTTP 500")}.get(invocation.id, Output("x"))
@@ -111,7 +111,7 @@ def test_a_target_may_fail_without_raising_and_may_not_be_called_at_all():
     assert found["s1"] == TargetFailure("HTTP 500")
 
 
-def test_a_target_is_told_of_a_stop_at_once():
+def test_stop_reaches_target_at_once():
     stop, told = Stop(), []
 
     class Halted(Target):
@@ -148,7 +148,7 @@ def _released():
 
 
 @pytest.mark.parametrize("where", ["plan", "target", "both"])
-def test_a_call_that_takes_too_long_is_a_failure_of_its_own_sample(where):
+def test_timeout_fails_only_its_sample(where):
     # The other calls return without waiting, so that no clock can end them.
     target = PythonTarget(never)
     if where != "plan":
@@ -159,13 +159,13 @@ def test_a_call_that_takes_too_long_is_a_failure_of_its_own_sample(where):
     assert {found[f"s{n}"] for n in (0, 2, 3, 4, 5)} == {Output("x")}
 
 
-def test_a_plain_function_that_takes_too_long_is_left_behind():
+def test_timed_out_sync_function_is_abandoned():
     works = [WorkItem(1, SAMPLES[1], 0)]
     found = performed(PythonTarget(stuck), works=works, target_timeout_s=0.01)
     assert found == {"s1": TargetFailure("The target did not answer within 0.01 s.")}
 
 
-def test_a_time_out_that_the_target_raises_itself_is_told_as_its_own():
+def test_timeout_error_of_target_keeps_its_message():
     def answer(asked):
         raise TimeoutError("the database")
 
@@ -173,7 +173,7 @@ def test_a_time_out_that_the_target_raises_itself_is_told_as_its_own():
 
 
 @pytest.mark.parametrize("raised", [SystemExit(0), asyncio.CancelledError(), StopIteration(), KeyboardInterrupt()])
-def test_whatever_a_plain_function_raises_ends_only_its_own_sample(raised):
+def test_exception_of_sync_function_fails_only_its_sample(raised):
     def answer(asked):
         if asked["n"] == 0:
             raise raised
@@ -208,6 +208,6 @@ print(run_sync(run_job(job, stop=stop, warn=print)).totals.not_run)
 """
 
 
-def test_a_target_that_never_returns_does_not_keep_the_process():
+def test_hanging_target_does_not_block_exit():
     done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr

@@ -15,7 +15,7 @@ def _impatient(monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
 
 
-def test_no_more_entries_are_worked_on_at_once_than_there_are_workers():
+def test_concurrency_is_bounded_by_workers():
     under_way, most, done = 0, 0, []
 
     async def work(entry):
@@ -59,7 +59,7 @@ def test_after_a_stop_every_entry_is_finished_or_skipped_once():
     assert sorted(skipped) == list(range(3, 50))
 
 
-def test_what_finishes_an_entry_is_not_cancelled_by_a_stop():
+def test_stop_does_not_cancel_finishing_entry():
     stop, finished = Stop(), []
 
     async def work(entry):
@@ -78,7 +78,7 @@ def test_what_finishes_an_entry_is_not_cancelled_by_a_stop():
     assert finished == [0]
 
 
-def test_an_error_of_one_worker_ends_the_others_and_is_raised_as_itself():
+def test_error_of_one_worker_ends_others_and_is_raised():
     async def work(entry):
         if entry:
             raise LookupError(entry)
@@ -92,7 +92,7 @@ def test_an_error_of_one_worker_ends_the_others_and_is_raised_as_itself():
         asyncio.run(run())
 
 
-def test_a_reserved_place_is_free_again_when_its_work_is_cancelled():
+def test_cancelled_work_frees_its_slot():
     stop = Stop()
 
     async def run():

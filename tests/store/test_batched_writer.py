@@ -50,11 +50,11 @@ def test_a_large_group_is_committed_at_once(store, monkeypatch, limit):
     assert seen == [10]
 
 
-def test_nothing_waits_longer_than_a_quarter_of_a_second_to_be_committed():
+def test_rows_are_committed_within_a_quarter_second():
     assert batched_writer._COMMIT_DELAY_S <= 0.2
 
 
-def test_what_lingers_is_committed_without_being_asked(store):
+def test_waiting_rows_are_committed_without_flush(store):
     name = begun(store)
     with store.writer(name) as writer:
         writer.add([execution(0)])
@@ -79,7 +79,7 @@ def test_durable_sqlite_waits_for_the_disk(tmp_path):
             assert rows.read("PRAGMA synchronous") == [(mode,)]
 
 
-def test_a_full_queue_holds_up_whoever_adds(store, monkeypatch):
+def test_full_queue_blocks_the_caller(store, monkeypatch):
     monkeypatch.setattr(batched_writer, "_PENDING_BYTES", 1000)
     gate, plain = threading.Event(), batched_writer.Writer._write
 
@@ -107,7 +107,7 @@ def test_a_full_queue_holds_up_whoever_adds(store, monkeypatch):
     assert len(list(store.executions(name))) == 3
 
 
-def test_a_failed_commit_is_told_to_whoever_adds_next_and_leaves_nothing_half(store, monkeypatch):
+def test_failed_commit_raises_on_next_add_and_is_rolled_back(store, monkeypatch):
     name = begun(store)
     plain = batched_writer.add_done
     with store.writer(name) as writer:
@@ -124,7 +124,7 @@ def test_a_failed_commit_is_told_to_whoever_adds_next_and_leaves_nothing_half(st
     assert store.run(name).done == 1
 
 
-def test_a_writer_whose_thread_died_does_not_hang(store, monkeypatch):
+def test_dead_writer_thread_does_not_hang(store, monkeypatch):
     name = begun(store)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     monkeypatch.setattr(batched_writer, "add_done", lambda *_: 1 / 0)
@@ -134,7 +134,7 @@ def test_a_writer_whose_thread_died_does_not_hang(store, monkeypatch):
         writer.flush()
 
 
-def test_what_ended_a_block_is_not_hidden_by_a_failed_commit(store, monkeypatch):
+def test_failed_commit_does_not_hide_original_exception(store, monkeypatch):
     name = begun(store)
     monkeypatch.setattr(batched_writer, "add_done", lambda *_: (_ for _ in ()).throw(StoreError("disk full")))
 
@@ -150,7 +150,7 @@ def test_what_ended_a_block_is_not_hidden_by_a_failed_commit(store, monkeypatch)
         failing(None)
 
 
-def test_what_was_added_before_an_error_is_kept(store):
+def test_rows_added_before_an_error_are_kept(store):
     name = begun(store)
 
     def failing():

@@ -100,7 +100,7 @@ def test_a_reader_never_sees_half_an_execution_and_a_kill_leaves_none(place):
             writer.add([execution(0, marks=[each.marks[0]] * 2)])
 
 
-def test_what_was_flushed_before_a_kill_is_there(tmp_path):
+def test_flushed_rows_survive_kill(tmp_path):
     code = WRITING.replace("    store.finish", "    print('flushed', flush=True); sys.stdin.read()\n    store.finish")
     for number in range(5):
         process = subprocess.Popen(
@@ -118,7 +118,7 @@ def test_what_was_flushed_before_a_kill_is_there(tmp_path):
             assert store.run(f"run-{number}").status == "running"
 
 
-def test_two_stores_that_begin_the_same_samples_do_not_wait_for_each_other(place):
+def test_two_stores_with_same_samples_do_not_block_each_other(place):
     with open_store(place) as first, open_store(place) as second:
         begun(first, 0, count=100, cards=[card()])
         begun(second, 1, count=100, cards=[card()])

@@ -16,7 +16,7 @@ class Held:
         self.self = self
 
 
-def test_a_store_serves_on_after_a_reader_was_left_to_the_garbage_collector(tmp_path):
+def test_store_stays_usable_after_reader_is_garbage_collected(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = written(store, count=100)
         for _ in range(3):
@@ -27,7 +27,7 @@ def test_a_store_serves_on_after_a_reader_was_left_to_the_garbage_collector(tmp_
             assert len(list(store.executions(name))) == 100
 
 
-def test_closing_a_store_closes_what_somebody_is_still_reading_from(tmp_path):
+def test_closing_store_closes_open_readers(tmp_path):
     store = open_store(tmp_path / "runs.db")
     held = Held(store.executions(written(store, count=100)))
     next(held.rows)

@@ -44,7 +44,7 @@ def age(store, seconds, **other):
             rows.write(f"UPDATE runs SET {column} = ?", (value,))
 
 
-def test_a_run_that_another_process_writes_is_refused_with_its_host_and_pid(place):
+def test_lease_of_run_in_progress_is_error_with_host_and_pid(place):
     with open_store(place) as store:
         begun(store)
     process = holder(place)
@@ -62,7 +62,7 @@ def test_a_run_that_another_process_writes_is_refused_with_its_host_and_pid(plac
 
 
 @pytest.mark.parametrize("buried", [False, True])
-def test_a_killed_process_is_replaced_at_once(place, buried):
+def test_lease_of_killed_process_is_taken_over_at_once(place, buried):
     with open_store(place) as store:
         begun(store)
     process = holder(place)
@@ -80,7 +80,7 @@ def test_a_killed_process_is_replaced_at_once(place, buried):
     process.communicate()
 
 
-def test_a_process_number_that_was_given_again_is_another_process(store):
+def test_reused_process_id_is_another_process(store):
     begun(store)
     host, pid, start = leasing.this_process()
     machine, _, ticks = start.rpartition(" ")
@@ -88,21 +88,21 @@ def test_a_process_number_that_was_given_again_is_another_process(store):
     assert leasing.is_dead(host, pid, f"{machine} {int(ticks) - 1}")
 
 
-def test_nothing_is_known_of_a_process_elsewhere():
+def test_process_on_other_host_is_unknown():
     host, _, start = leasing.this_process()
     assert not leasing.is_dead("elsewhere", 2**22 + 1, start)
     ticks = start.rpartition(" ")[2]
     assert not leasing.is_dead(host, 2**22 + 1, f"another-boot pid:[1] {ticks}")
 
 
-def test_without_start_times_only_the_number_is_looked_up():
+def test_without_start_time_only_process_id_is_checked():
     host, pid, _ = leasing.this_process()
     assert not leasing.is_dead(host, pid, None)
     assert leasing.is_dead(host, 2**22 + 1, None)
     assert not leasing.is_dead(host, 2**70, None)
 
 
-def test_a_system_without_proc_gives_no_start(monkeypatch):
+def test_without_proc_there_is_no_start_time(monkeypatch):
     def absent(self, *_):
         raise FileNotFoundError
 
@@ -111,7 +111,7 @@ def test_a_system_without_proc_gives_no_start(monkeypatch):
 
 
 @pytest.mark.parametrize(("heartbeat_age_s", "is_refused"), [(25, True), (31, False)])
-def test_a_process_elsewhere_is_replaced_after_thirty_silent_seconds(store, heartbeat_age_s, is_refused):
+def test_lease_of_other_host_expires_after_thirty_seconds(store, heartbeat_age_s, is_refused):
     begun(store)
     age(store, heartbeat_age_s, owner_host="elsewhere", owner_pid=7)
     if is_refused:
@@ -121,7 +121,7 @@ def test_a_process_elsewhere_is_replaced_after_thirty_silent_seconds(store, hear
         assert store.lease("run-0").is_held
 
 
-def test_a_lease_is_taken_once_by_many(place):
+def test_lease_is_acquired_by_one_of_many(place):
     with open_store(place) as store:
         begun(store)
     stores = [open_store(place) for _ in range(4)]
@@ -136,7 +136,7 @@ def test_a_lease_is_taken_once_by_many(place):
         store.close()
 
 
-def test_whoever_lost_the_lease_writes_no_more(store, place):
+def test_process_without_lease_cannot_write(store, place):
     name = begun(store)
     writer = store.writer(name)
     writer.add([execution(0)])
@@ -154,7 +154,7 @@ def test_whoever_lost_the_lease_writes_no_more(store, place):
         assert [each.position for each in other.executions(name)] == [0]
 
 
-def test_a_heartbeat_notices_the_loss(store, place):
+def test_heartbeat_detects_lost_lease(store, place):
     name = begun(store)
     lease = store._leases[name]
     age(store, 10)
@@ -167,7 +167,7 @@ def test_a_heartbeat_notices_the_loss(store, place):
         assert lease.lost
 
 
-def test_a_heartbeat_that_cannot_be_written_is_not_a_loss(store, monkeypatch):
+def test_failed_heartbeat_is_not_a_lost_lease(store, monkeypatch):
     lease = store._leases[begun(store)]
 
     def refused():
@@ -179,7 +179,7 @@ def test_a_heartbeat_that_cannot_be_written_is_not_a_loss(store, monkeypatch):
     lease.release()
 
 
-def test_a_thread_beats_until_the_lease_is_released(store, monkeypatch):
+def test_heartbeat_thread_runs_until_release(store, monkeypatch):
     monkeypatch.setattr(leasing, "HEARTBEAT_S", 0.01)
     name = begun(store)
     age(store, 25)
@@ -191,7 +191,7 @@ def test_a_thread_beats_until_the_lease_is_released(store, monkeypatch):
     assert not lease.thread.is_alive()
 
 
-def test_a_lease_that_was_dropped_without_a_word_ends_its_thread(store, monkeypatch):
+def test_garbage_collected_lease_ends_its_thread(store, monkeypatch):
     monkeypatch.setattr(leasing, "HEARTBEAT_S", 0.01)
     begun(store)
     lease = store._leases.pop("run-0")
@@ -203,7 +203,7 @@ def test_a_lease_that_was_dropped_without_a_word_ends_its_thread(store, monkeypa
     assert known() is None
 
 
-def test_a_closed_store_gives_back_what_it_leased(place):
+def test_closed_store_releases_its_leases(place):
     with open_store(place) as store:
         begun(store)
     with open_store(place) as store:
@@ -211,7 +211,7 @@ def test_a_closed_store_gives_back_what_it_leased(place):
         assert store.lease("run-0").is_held
 
 
-def test_a_run_that_is_not_there_cannot_be_leased(store):
+def test_lease_of_unknown_run_is_error(store):
     for act in (store.lease, store.owner, store.remove):
         with pytest.raises(StoreError, match="holds no run `nothing`"):
             act("nothing")

@@ -47,7 +47,7 @@ def test_every_schema_has_its_stored_databases():
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))
-def test_a_store_of_an_earlier_schema_opens_with_all_it_held(earlier, version):
+def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
     with open_store(earlier(version), create=False) as store:
         rows = store.runs()
         assert [(row.id, row.kind, row.status, row.done) for row in rows] == [
@@ -72,7 +72,7 @@ def test_a_store_of_an_earlier_schema_opens_with_all_it_held(earlier, version):
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))
-def test_a_store_of_an_earlier_schema_takes_further_runs(earlier, version):
+def test_store_of_earlier_schema_accepts_new_runs(earlier, version):
     with open_store(earlier(version)) as store:
         assert written(store, 4) == store.run("latest").id
 
@@ -80,7 +80,7 @@ def test_a_store_of_an_earlier_schema_takes_further_runs(earlier, version):
 OPENING = "import sys\nfrom deemster.store import open_store\nopen_store(sys.argv[1]).close()\n"
 
 
-def test_many_processes_may_make_one_store(place):
+def test_many_processes_may_create_one_store(place):
     processes = [
         subprocess.Popen([sys.executable, "-c", OPENING, place], stderr=subprocess.PIPE, text=True) for _ in range(6)
     ]

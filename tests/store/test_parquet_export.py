@@ -17,7 +17,7 @@ def table(folder, name):
     return pq.read_table(folder / f"{name}.parquet").to_pylist()
 
 
-def test_every_row_of_a_run_is_there(store, tmp_path):
+def test_parquet_has_every_row_of_a_run(store, tmp_path):
     names = [rich(store), graded(store)]
     export_parquet(store, names, tmp_path / "out")
     out = tmp_path / "out"
@@ -32,7 +32,7 @@ def test_every_row_of_a_run_is_there(store, tmp_path):
     assert [json.loads(row["body"]) for row in table(out, "entries")] == [{"votes": [1.5, "x"]}, {"votes": []}]
 
 
-def test_outputs_and_marks_say_what_the_store_says(store, tmp_path):
+def test_parquet_outputs_and_marks_equal_store(store, tmp_path):
     export_parquet(store, [rich(store)], tmp_path)
     first, failed, broken, silent, cut, empty = table(tmp_path, "outputs")
     assert (first["text"], json.loads(first["retrieved"])[1], first["model"]) == (
@@ -55,14 +55,14 @@ def test_outputs_and_marks_say_what_the_store_says(store, tmp_path):
     assert (marks[-1]["scoring"], marks[-1]["metric"], marks[-1]["score"]) == (1, "citation", 0.125)
 
 
-def test_without_pyarrow_the_extra_is_named(store, tmp_path, monkeypatch):
+def test_missing_pyarrow_is_error_naming_the_extra(store, tmp_path, monkeypatch):
     name = rich(store)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"deemster\[parquet\]"):
         export_parquet(store, [name], tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(store, tmp_path):
+def test_uncreatable_folder_is_one_line_error(store, tmp_path):
     name = rich(store)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="The files cannot be written: File exists"):

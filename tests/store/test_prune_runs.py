@@ -15,12 +15,12 @@ def ids(runs):
     return [run.id for run in runs]
 
 
-def test_without_a_condition_nothing_goes(store):
+def test_prune_without_condition_removes_nothing(store):
     rest(store, written(store))
     assert runs_to_prune(store) == []
 
 
-def test_the_newest_of_each_suite_are_kept(store):
+def test_prune_keeps_newest_runs_of_each_suite(store):
     for number, suite in enumerate(["a", "b", "a", None, "a", None]):
         rest(store, written(store, number, suite=suite))
     assert ids(runs_to_prune(store, keep=1)) == ["run-3", "run-2", "run-0"]
@@ -28,7 +28,7 @@ def test_the_newest_of_each_suite_are_kept(store):
     assert ids(runs_to_prune(store, keep=0)) == [f"run-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
-def test_a_run_goes_only_where_it_fits_every_condition(store):
+def test_prune_removes_only_runs_that_match_every_condition(store):
     for number in range(4):
         rest(store, written(store, number))
     store.lease("run-1")
@@ -40,12 +40,12 @@ def test_a_run_goes_only_where_it_fits_every_condition(store):
     assert ids(runs_to_prune(store, status="incomplete", keep=1)) == []
 
 
-def test_a_run_that_is_being_written_never_goes(store):
+def test_prune_never_removes_run_in_progress(store):
     begun(store)
     assert runs_to_prune(store, keep=0) == []
 
 
-def test_a_damaged_run_is_said_and_left_out(store):
+def test_prune_reports_and_skips_damaged_run(store):
     rest(store, written(store))
     with store.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x'")
@@ -54,7 +54,7 @@ def test_a_damaged_run_is_said_and_left_out(store):
     assert len(said) == 1
 
 
-def test_contents_go_with_the_last_run_that_uses_them(store):
+def test_contents_are_removed_with_their_last_run(store):
     for number in (0, 1):
         rest(store, written(store, number))
     own = sample(0, input={"question": "only here"})
@@ -69,7 +69,7 @@ def test_contents_go_with_the_last_run_that_uses_them(store):
     assert list(find_damage(store)) == []
 
 
-def test_the_file_of_a_store_becomes_smaller(tmp_path):
+def test_prune_shrinks_the_file(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         rest(store, written(store, count=2000))
         before = reclaim_space(store)
@@ -81,7 +81,7 @@ def test_the_file_of_a_store_becomes_smaller(tmp_path):
     assert (tmp_path / "runs.db").stat().st_size < 200_000
 
 
-def test_postgresql_tells_no_size(postgres_url):
+def test_prune_reports_no_size_for_postgresql(postgres_url):
     with open_store(postgres_url) as store:
         rest(store, written(store))
         store.remove("run-0")
@@ -89,7 +89,7 @@ def test_postgresql_tells_no_size(postgres_url):
 
 
 @pytest.mark.parametrize("keep", [1, 3])
-def test_what_is_kept_can_still_be_read(store, keep):
+def test_runs_kept_by_prune_are_readable(store, keep):
     for number in range(3):
         rest(store, written(store, number))
     for run in runs_to_prune(store, keep=keep):

@@ -28,7 +28,7 @@ def other(tmp_path):
         yield held
 
 
-def test_a_run_is_the_same_in_the_store_that_imports_it(store, other, tmp_path):
+def test_imported_run_equals_original(store, other, tmp_path):
     names = [rich(store), graded(store)]
     export_runs(store, names, tmp_path / "runs.jsonl")
     assert [(taken.id, taken.is_known) for taken in import_runs(other, tmp_path / "runs.jsonl")] == [
@@ -38,7 +38,7 @@ def test_a_run_is_the_same_in_the_store_that_imports_it(store, other, tmp_path):
         assert told(other, name) == told(store, name)
 
 
-def test_a_run_goes_to_another_store_and_back_without_a_change_of_a_byte(store, other, tmp_path):
+def test_export_import_round_trip_keeps_bytes(store, other, tmp_path):
     names = [rich(store), graded(store)]
     export_runs(store, names, tmp_path / "there.jsonl")
     import_runs(other, tmp_path / "there.jsonl")
@@ -59,7 +59,7 @@ def test_a_run_goes_to_another_store_and_back_without_a_change_of_a_byte(store, 
     question=st.dictionaries(TEXT, JSON, max_size=3),
     note=st.dictionaries(TEXT, JSON, max_size=3),
 )
-def test_whatever_a_run_holds_is_exported(store, other, tmp_path, answers, marks, expected, question, note):
+def test_export_holds_everything_of_a_run(store, other, tmp_path, answers, marks, expected, question, note):
     run = facts(samples=len(answers), facts=note, identity=note)
     run = type(run)(**{**{name: getattr(run, name) for name in run.__struct_fields__}, "id": f"run-{next(NUMBERS)}"})
     given_samples = [sample(place, expected_output=expected, input=question) for place in range(len(answers))]
@@ -72,7 +72,7 @@ def test_whatever_a_run_holds_is_exported(store, other, tmp_path, answers, marks
     assert told(other, run.id) == told(store, run.id)
 
 
-def test_the_first_line_says_what_the_file_is_and_the_last_one_counts(other, tmp_path):
+def test_run_file_has_header_and_end_line_with_counts(other, tmp_path):
     name = rich(other)
     export_runs(other, [name], tmp_path / "run.jsonl")
     first, *_, last = map(json.loads, (tmp_path / "run.jsonl").read_bytes().splitlines())
@@ -82,14 +82,14 @@ def test_the_first_line_says_what_the_file_is_and_the_last_one_counts(other, tmp
     assert last["sha256"] == run_digest(other, name)
 
 
-def test_a_run_that_a_living_process_writes_is_not_exported(other, tmp_path):
+def test_export_of_run_in_progress_is_error(other, tmp_path):
     name = begun(other)
     with pytest.raises(LeaseError, match="is not at rest: process"):
         export_runs(other, [name], tmp_path / "run.jsonl")
     assert not (tmp_path / "run.jsonl").exists()
 
 
-def test_a_run_that_is_damaged_is_not_exported_and_what_stood_there_stays(other, tmp_path):
+def test_export_of_damaged_run_is_error_and_keeps_existing_file(other, tmp_path):
     name = rest(other, written(other))
     (tmp_path / "run.jsonl").write_text("before")
     with other.write_transaction() as rows:
@@ -105,7 +105,7 @@ def test_a_run_that_is_damaged_is_not_exported_and_what_stood_there_stays(other,
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["run.jsonl"]
 
 
-def test_an_unknown_run_and_a_place_that_cannot_be_written_are_one_line(other, tmp_path):
+def test_unknown_run_and_unwritable_path_are_one_line_errors(other, tmp_path):
     with pytest.raises(StoreError, match="holds no run `nope`"):
         export_runs(other, ["nope"], tmp_path / "run.jsonl")
     name = rest(other, written(other))
@@ -115,7 +115,7 @@ def test_an_unknown_run_and_a_place_that_cannot_be_written_are_one_line(other, t
         export_runs(other, [name], tmp_path / "nowhere" / "run.jsonl")
 
 
-def test_a_sample_too_long_for_a_line_is_said_before_anything_is_written(other, tmp_path):
+def test_oversized_sample_is_error_before_writing(other, tmp_path):
     run = facts(samples=1)
     other.begin(run, [sample(0, input={"text": "x" * (17 << 20)})], cards=TWO).release()
     with pytest.raises(StoreError, match="The sample at position 0 is longer than the 16 MiB"):
@@ -123,7 +123,7 @@ def test_a_sample_too_long_for_a_line_is_said_before_anything_is_written(other, 
     assert not (tmp_path / "run.jsonl").exists()
 
 
-def test_executions_of_one_run_only_are_exported(other, tmp_path):
+def test_export_holds_executions_of_one_run_only(other, tmp_path):
     names = [rest(other, written(other, number)) for number in (0, 1)]
     export_runs(other, names[:1], tmp_path / "run.jsonl")
     text = (tmp_path / "run.jsonl").read_text()

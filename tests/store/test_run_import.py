@@ -77,11 +77,11 @@ def only_refused(store, folder, data):
     return True
 
 
-def test_the_file_of_these_tests_is_a_good_one(good, target, tmp_path):
+def test_fixture_run_file_is_valid(good, target, tmp_path):
     assert only_refused(target, tmp_path, resealed(good))
 
 
-def test_a_run_that_is_there_already_is_left_as_it_is(tmp_path, target):
+def test_import_of_existing_run_changes_nothing(tmp_path, target):
     name = rich(target)
     before = told(target, name)
     export_runs(target, [name], tmp_path / "run.jsonl")
@@ -89,7 +89,7 @@ def test_a_run_that_is_there_already_is_left_as_it_is(tmp_path, target):
     assert told(target, name) == before
 
 
-def test_another_run_of_the_same_id_is_refused_and_the_others_of_the_file_with_it(tmp_path, target):
+def test_different_run_with_same_id_rejects_the_file(tmp_path, target):
     with open_store(tmp_path / "source.db") as source:
         names = [rest(source, written(source, 1)), rich(source)]
         export_runs(source, names, tmp_path / "runs.jsonl")
@@ -101,7 +101,7 @@ def test_another_run_of_the_same_id_is_refused_and_the_others_of_the_file_with_i
     assert told(target, "run-0") == before
 
 
-def test_a_run_that_came_from_a_file_is_known_as_such(tmp_path, target):
+def test_imported_run_is_marked_as_imported(tmp_path, target):
     with open_store(tmp_path / "source.db") as source:
         export_runs(source, [rest(source, written(source))], tmp_path / "runs.jsonl")
     import_runs(target, tmp_path / "runs.jsonl")
@@ -109,7 +109,7 @@ def test_a_run_that_came_from_a_file_is_known_as_such(tmp_path, target):
     assert b"received" not in (tmp_path / "runs.jsonl").read_bytes()
 
 
-def test_contents_that_two_runs_share_are_kept_once(tmp_path, target):
+def test_shared_contents_are_stored_once(tmp_path, target):
     with open_store(tmp_path / "source.db") as source:
         names = [rest(source, written(source, number)) for number in (0, 1)]
         export_runs(source, names, tmp_path / "runs.jsonl")
@@ -129,20 +129,20 @@ def test_contents_that_two_runs_share_are_kept_once(tmp_path, target):
         (b"[" * 100_000, ":1: This cannot be read as JSON"),
     ],
 )
-def test_a_file_that_is_no_run_file_is_refused_by_its_first_line(target, tmp_path, data, said):
+def test_non_run_file_is_error_at_first_line(target, tmp_path, data, said):
     with pytest.raises(StoreError, match="jsonl") as caught:
         taken(target, tmp_path, data)
     assert said in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_one_line(target, tmp_path):
+def test_missing_file_is_one_line_error(target, tmp_path):
     with pytest.raises(StoreError, match=r"nope\.jsonl: There is no such file\."):
         import_runs(target, tmp_path / "nope.jsonl")
     with pytest.raises(StoreError, match=r"The file cannot be read: Is a directory\."):
         import_runs(target, tmp_path)
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(target, tmp_path, monkeypatch, good):
+def test_endless_line_is_error_before_it_fills_memory(target, tmp_path, monkeypatch, good):
     monkeypatch.setattr("deemster.store.run_file_check.LONGEST", 1 << 20)
     with pytest.raises(StoreError, match=r":3: The line is longer than 1 MiB\."):
         taken(target, tmp_path, b"\n".join([*good[:2], b'{"a":"' + b"x" * (2 << 20)]))
@@ -190,7 +190,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "said"), CHANGES)
-def test_a_forged_line_is_refused_even_where_the_check_sums_fit(good, target, tmp_path, old, new, said):
+def test_forged_line_with_valid_checksum_is_error(good, target, tmp_path, old, new, said):
     assert any(old in line for line in good), old
     forged = resealed([line.replace(old, new) for line in good])
     if said is None:
@@ -202,14 +202,14 @@ def test_a_forged_line_is_refused_even_where_the_check_sums_fit(good, target, tm
     assert set(rows_of(target).values()) == {0}
 
 
-def test_an_output_without_marks_is_refused(good, target, tmp_path):
+def test_output_without_marks_is_error(good, target, tmp_path):
     lines = [line for line in good if b'"line":"marks","scoring":0,"position":3' not in line]
     assert len(lines) == len(good) - 1
     with pytest.raises(StoreError, match="Every output has marks of the scoring 0; some are missing"):
         taken(target, tmp_path, resealed(lines))
 
 
-def test_a_sample_cannot_change_what_another_run_reads(good, target, tmp_path):
+def test_imported_sample_cannot_change_other_run(good, target, tmp_path):
     name = rest(target, written(target, 7))
     before = told(target, name)
     first = next(line for line in good if b'"line":"sample"' in line)
@@ -220,7 +220,7 @@ def test_a_sample_cannot_change_what_another_run_reads(good, target, tmp_path):
     assert told(target, name) == before
 
 
-def test_every_fault_is_told_with_its_line_up_to_a_hundred(good, tmp_path):
+def test_up_to_a_hundred_issues_are_listed_with_lines(good, tmp_path):
     lines = [line.replace(b'"type":"score"', b'"type":"scor"') for line in good]
     (tmp_path / "runs.jsonl").write_bytes(b"\n".join(lines))
     with pytest.raises(StoreError) as caught:
@@ -235,7 +235,7 @@ def test_every_fault_is_told_with_its_line_up_to_a_hundred(good, tmp_path):
 
 
 @pytest.mark.parametrize("kept", range(1, 29, 3))
-def test_a_file_that_was_cut_is_refused(good, target, tmp_path, kept):
+def test_truncated_file_is_error(good, target, tmp_path, kept):
     assert len(good) >= 29
     with pytest.raises(StoreError):
         taken(target, tmp_path, b"\n".join(good[:kept]))
@@ -247,7 +247,7 @@ def test_a_file_that_was_cut_is_refused(good, target, tmp_path, kept):
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_file_with_changed_bytes_is_refused_or_unharmed(good, target, tmp_path, data):
+def test_changed_bytes_are_error_or_harmless(good, target, tmp_path, data):
     whole = bytearray(resealed(good))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(whole) - 1))
@@ -265,7 +265,7 @@ def test_a_file_with_changed_bytes_is_refused_or_unharmed(good, target, tmp_path
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_forged_file_is_refused_or_taken_in_as_a_sound_run(good, target, tmp_path, data):
+def test_forged_file_is_error_or_valid_run(good, target, tmp_path, data):
     lines = list(good)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(lines) - 1))
@@ -302,7 +302,7 @@ class DiskFullError(StoreError):
 
 
 @pytest.mark.parametrize("after", range(5))
-def test_a_store_that_fails_midway_keeps_nothing_of_the_file(good, target, tmp_path, monkeypatch, after):
+def test_failed_import_is_rolled_back(good, target, tmp_path, monkeypatch, after):
     count = itertools.count()
     whole = importing_module._RunInserter._write
 
@@ -318,7 +318,7 @@ def test_a_store_that_fails_midway_keeps_nothing_of_the_file(good, target, tmp_p
     assert {found[table] for table in TABLES if table != "contents"} == {0}
 
 
-def test_a_file_that_changes_between_check_and_import_is_refused(good, target, tmp_path, monkeypatch):
+def test_file_changed_between_check_and_import_is_error(good, target, tmp_path, monkeypatch):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(resealed(good))
     checked = check_run_file(path)
@@ -333,7 +333,7 @@ def test_a_file_that_changes_between_check_and_import_is_refused(good, target, t
     assert {found[table] for table in TABLES if table != "contents"} == {0}
 
 
-def test_a_reader_never_sees_a_part_of_an_imported_run(tmp_path, target):
+def test_reader_never_sees_partial_import(tmp_path, target):
     with open_store(tmp_path / "source.db") as source:
         run = facts(samples=2000)
         lease = source.begin(run, samples(2000), cards=())
@@ -357,7 +357,7 @@ def test_a_reader_never_sees_a_part_of_an_imported_run(tmp_path, target):
     assert [row.done for row in target.runs()] == [2000]
 
 
-def test_what_a_killed_import_left_is_swept_by_the_next_one(good, target, tmp_path):
+def test_next_import_removes_rest_of_killed_import(good, target, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importing_module, "delete_run", lambda *_: None)
         patch.setattr(importing_module._RunInserter, "finish", interrupt)
@@ -375,7 +375,7 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def test_marks_of_a_mark_are_those_that_were_given(target, tmp_path):
+def test_imported_marks_equal_exported_marks(target, tmp_path):
     name = rest(target, written(target))
     export_runs(target, [name], tmp_path / "run.jsonl")
     target.remove(name)

@@ -64,7 +64,7 @@ def outcome(path, expected):
     return "as it was" if strict is not None else "told"
 
 
-def test_a_truncated_store_says_so(tmp_path, sound):
+def test_truncated_store_is_error(tmp_path, sound):
     data, expected = sound
     path = tmp_path / "runs.db"
     draw = random.Random(7)
@@ -75,7 +75,7 @@ def test_a_truncated_store_says_so(tmp_path, sound):
         assert outcome(path, expected) == "told", end
 
 
-def test_a_flipped_bit_is_told_or_harmless(tmp_path, sound):
+def test_flipped_bit_is_detected_or_harmless(tmp_path, sound):
     data, expected = sound
     path = tmp_path / "runs.db"
     draw = random.Random(11)
@@ -90,7 +90,7 @@ def test_a_flipped_bit_is_told_or_harmless(tmp_path, sound):
     assert outcomes.count("told") > PLACES // 5
 
 
-def test_a_zeroed_page_is_told(tmp_path, sound):
+def test_zeroed_page_is_detected(tmp_path, sound):
     data, expected = sound
     path = tmp_path / "runs.db"
     outcomes = []
@@ -101,7 +101,7 @@ def test_a_zeroed_page_is_told(tmp_path, sound):
 
 
 @pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings"])
-def test_a_changed_row_of_any_table_is_told_and_the_rest_is_read(place, table):
+def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
     column = {"runs": "facts", "scorings": "cards"}.get(table, "body")
     with open_store(place) as store:
         written(store)
@@ -124,7 +124,7 @@ def test_a_changed_row_of_any_table_is_told_and_the_rest_is_read(place, table):
     assert "`deemster store verify` says what is lost" in told[0]
 
 
-def test_what_is_lost_is_counted_and_the_rest_is_read(store):
+def test_lost_rows_are_counted_and_others_are_read(store):
     name = written(store, count=10)
     with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position IN (3, 4)")
@@ -138,7 +138,7 @@ def test_what_is_lost_is_counted_and_the_rest_is_read(store):
     assert "3 executions of 10 cannot be read, the first at position 3, repetition 0" in told[0]
 
 
-def test_a_row_that_is_missing_is_told(store):
+def test_missing_row_is_detected(store):
     name = written(store, count=10)
     with store.write_transaction() as rows:
         rows.write("DELETE FROM outputs WHERE position = 9")
@@ -149,7 +149,7 @@ def test_a_row_that_is_missing_is_told(store):
         list(store.samples(name))
 
 
-def test_a_row_that_moved_is_told(store):
+def test_moved_row_is_detected(store):
     name = written(store, count=10)
     with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET position = 11 WHERE position = 9")
@@ -158,7 +158,7 @@ def test_a_row_that_moved_is_told(store):
 
 
 @pytest.mark.parametrize("change", ["done = 9", "samples = 9", "seed = '7'", "status = 'mixed'", "id = 'run-9'"])
-def test_a_changed_fact_of_a_run_is_told(store, change):
+def test_changed_fact_of_run_is_detected(store, change):
     written(store, count=10)
     with store.write_transaction() as rows:
         rows.write(f"UPDATE runs SET {change}")
@@ -166,7 +166,7 @@ def test_a_changed_fact_of_a_run_is_told(store, change):
         store.run("latest")
 
 
-def test_what_is_run_again_heals_a_damaged_execution(store):
+def test_rerun_repairs_damaged_execution(store):
     name = written(store, count=4)
     with store.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = 1 WHERE position = 2")

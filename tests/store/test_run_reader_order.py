@@ -23,7 +23,7 @@ def execution(position, repetition, text="x"):
     st.randoms(use_true_random=False),
     st.integers(0, 18),
 )
-def test_executions_come_back_in_the_order_of_the_dataset_and_none_where_there_was_none(
+def test_executions_are_read_in_dataset_order_with_none_for_missing(
     samples, repetitions, texts, rng: random.Random, kept
 ):
     every = [
@@ -51,7 +51,7 @@ def test_a_spool_can_be_read_twice_at_once():
     ]
 
 
-def test_more_executions_than_fit_in_memory_come_back_from_the_file():
+def test_executions_beyond_memory_limit_are_read_from_file():
     spool = Spool(samples=40, repetitions=1)
     for position in range(40):
         spool.add([execution(position, 0, chr(65 + position % 26) * 1_000_000)])

@@ -42,7 +42,7 @@ BOTH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_sco
 NUMBERS = itertools.count(1)
 
 
-def test_a_run_comes_back_as_it_began(store):
+def test_stored_run_reads_back_unchanged(store):
     run = facts(samples=3, suite="support-bot", seed=2**70, repetitions=2, kind="run")
     store.begin(run, samples(3), cards=[card(), card("rouge-l")])
     row = store.run("run-0")
@@ -53,7 +53,7 @@ def test_a_run_comes_back_as_it_began(store):
     assert list(store.samples("run-0")) == samples(3)
 
 
-def test_a_finished_run_says_how_it_ended(store):
+def test_finished_run_has_status_and_reason(store):
     name = begun(store)
     with store.writer(name) as writer:
         writer.add([execution(0), execution(1)])
@@ -79,7 +79,7 @@ def test_a_finished_run_says_how_it_ended(store):
 
 @BOTH
 @given(st.lists(st.tuples(ANSWERS, st.lists(MARKS, min_size=2, max_size=2)), min_size=1, max_size=4))
-def test_everything_an_execution_holds_survives(store, rows):
+def test_execution_round_trips(store, rows):
     number = next(NUMBERS)
     name = begun(store, id=f"any-{number}", count=len(rows), cards=[card("a"), card("b")])
     made = [execution(place, answer=answer, marks=marks) for place, (answer, marks) in enumerate(rows)]
@@ -90,7 +90,7 @@ def test_everything_an_execution_holds_survives(store, rows):
 
 @BOTH
 @given(TEXT.filter(str.strip), st.lists(ANYTHING, max_size=2), st.dictionaries(TEXT, JSON, max_size=2), JSON, JSON)
-def test_everything_a_sample_holds_survives(store, name, tags, metadata, expected, given_input):
+def test_sample_round_trips(store, name, tags, metadata, expected, given_input):
     number = next(NUMBERS)
     valid = tuple(tag for tag in tags if tag.isprintable())
     kept = sample(0, expected_output=expected, input=given_input, metadata=metadata, tags=valid)
@@ -110,7 +110,7 @@ def test_samples_can_be_read_without_their_content(store):
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(range(12)), st.integers(1, 12))
-def test_executions_come_in_order_whatever_order_they_finished_in(store, order, size):
+def test_executions_are_read_in_dataset_order(store, order, size):
     name = begun(store, id=f"order-{next(NUMBERS)}", count=4, repetitions=3)
     with store.writer(name) as writer:
         for start in range(0, 12, size):
@@ -119,7 +119,7 @@ def test_executions_come_in_order_whatever_order_they_finished_in(store, order, 
     assert found == [(*divmod(number, 3), str(number)) for number in range(12)]
 
 
-def test_a_run_of_several_pages_is_whole(store, monkeypatch):
+def test_run_of_several_pages_is_read_completely(store, monkeypatch):
     monkeypatch.setattr("deemster.store._run_reader.PAGE", 7)
     name = begun(store, count=50, repetitions=2)
     with store.writer(name) as writer:
@@ -145,7 +145,7 @@ def test_a_retry_replaces_and_never_duplicates(store):
     assert list(store.output_times(name)) == [(0, late), (1, early), (2, late)]
 
 
-def test_settled_marks_stand_beside_the_raw_ones(store):
+def test_settled_marks_are_stored_beside_raw_marks(store):
     name = begun(store)
     settled = MetricScore(1.0)
     with store.writer(name) as writer:
@@ -155,7 +155,7 @@ def test_settled_marks_stand_beside_the_raw_ones(store):
     assert [each.marks for each in store.executions(name, settled=False)] == [(MARK,)] * 3
 
 
-def test_a_retry_forgets_what_was_settled(store):
+def test_retry_removes_settled_marks(store):
     name = begun(store, count=1)
     with store.writer(name) as writer:
         writer.add([execution(0)])
@@ -236,7 +236,7 @@ def test_graded_items_are_kept_and_replaced(store):
     assert store.run(name).done == 2
 
 
-def test_the_samples_of_a_recording_come_as_it_goes_on(store):
+def test_samples_of_recording_are_added_later(store):
     name = begun(store, count=0, kind="recording", cards=[])
     with store.writer(name) as writer:
         for position in range(4):
@@ -249,7 +249,7 @@ def test_the_samples_of_a_recording_come_as_it_goes_on(store):
     assert [at for _, at in store.output_times(name)] == [f"2026-01-01T00:00:0{position}.000Z" for position in range(4)]
 
 
-def test_runs_are_found_newest_first_and_by_what_they_are(store):
+def test_runs_are_listed_newest_first_and_filtered(store):
     for number in range(4):
         begun(store, number, suite="ab"[number % 2], kind=("run", "grading")[number // 2])
     store.finish("run-1", status="complete", reason=None, finished_at="2026", duration_s=1.0)
@@ -278,21 +278,21 @@ def test_a_run_is_found_by_id_prefix_or_as_the_latest(store):
         store.run("20260101-aab")
 
 
-def test_an_empty_store_says_so(store):
+def test_latest_in_empty_store_is_error(store):
     with pytest.raises(StoreError, match="holds no run yet"):
         store.run("latest")
     with pytest.raises(StoreError, match=r"holds no run `x`\. It holds none yet"):
         store.run("x")
 
 
-def test_an_id_is_taken_once(store):
+def test_duplicate_run_id_is_error(store):
     begun(store)
     with pytest.raises(RunExistsError, match="has a run `run-0` already"):
         begun(store)
     assert [row.id for row in store.runs()] == ["run-0"]
 
 
-def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
+def test_run_is_visible_only_with_all_samples(store, monkeypatch):
     monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
 
     def watched():
@@ -307,12 +307,12 @@ def test_a_run_is_seen_only_once_all_its_samples_are_there(store, monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 127, 128, 129, 300])
-def test_however_many_samples_there_are_each_is_kept_once(store, count):
+def test_each_sample_is_stored_once(store, count):
     begun(store, count=count)
     assert list(store.samples("run-0")) == samples(count)
 
 
-def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
+def test_rows_with_existing_key_are_not_inserted_twice(store):
     insert = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 
     def content(number):
@@ -325,7 +325,7 @@ def test_rows_whose_key_is_there_already_are_not_put_in_twice(store):
         assert rows.read("SELECT count(*), sum(checksum) FROM contents") == [(200, 199 * 100)]
 
 
-def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
+def test_large_samples_are_inserted_in_small_batches(store, monkeypatch):
     monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
     large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
     seen = []
@@ -339,7 +339,7 @@ def test_large_samples_are_written_a_few_at_a_time(store, monkeypatch):
     assert list(store.samples("run-0")) == large
 
 
-def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_time(store, monkeypatch):
+def test_samples_with_large_metadata_are_inserted_in_small_batches(store, monkeypatch):
     monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
     large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
     seen = []
@@ -354,7 +354,7 @@ def test_samples_that_are_large_by_what_is_said_of_them_are_written_a_few_at_a_t
 
 
 @pytest.mark.parametrize(("variables", "is_enough"), [(999, True), (30, True), (7, True), (6, False)])
-def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_path, variables, is_enough):
+def test_insert_batches_respect_sqlite_limit_and_lose_no_row(tmp_path, variables, is_enough):
     with open_store(tmp_path / "runs.db") as store:
         begun(store, count=1)
         values = [(1, position, b"x", b"h", b"{}", 0, None) for position in range(1, 20)]
@@ -367,7 +367,7 @@ def test_rows_are_put_in_as_many_at_once_as_sqlite_takes_and_never_left_out(tmp_
             assert rows.insert_many(insert, values) == 19
 
 
-def test_what_ended_a_block_that_writes_much_is_told_even_where_the_connection_is_gone(store):
+def test_lost_connection_does_not_hide_original_exception(store):
     def failing():
         with store.pool.connection() as rows, rows.large_cache():
             rows.close()
@@ -387,7 +387,7 @@ def test_executions_can_be_read_from_a_position_on(store):
     assert list(store.executions(name, since=4)) == []
 
 
-def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
+def test_failed_begin_leaves_no_run(store, monkeypatch):
     monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
 
     def broken():
@@ -402,7 +402,7 @@ def test_a_run_whose_samples_fail_leaves_nothing(store, monkeypatch):
         assert rows.read("SELECT count(*) FROM runs")[0][0] == rows.read("SELECT count(*) FROM samples")[0][0] == 0
 
 
-def test_what_a_dead_process_began_is_swept_away(store):
+def test_half_begun_run_of_dead_process_is_removed(store):
     begun(store)
     with store.write_transaction() as rows:
         rows.write("UPDATE runs SET status = 'beginning', owner_host = 'elsewhere', heartbeat = heartbeat - 31")
@@ -445,7 +445,7 @@ def test_facts_are_merged_and_identity_is_replaced(store):
     assert store.run(name).facts["gate"] == 1
 
 
-def test_a_run_that_is_not_leased_here_is_not_written(store):
+def test_write_without_lease_is_error(store):
     name = begun(store)
     store._leases[name].release()
     for act in (
@@ -460,13 +460,13 @@ def test_a_run_that_is_not_leased_here_is_not_written(store):
 
 
 @pytest.mark.parametrize("scoring", [-1, 1])
-def test_a_scoring_that_is_not_there_is_said(store, scoring):
+def test_unknown_scoring_is_error(store, scoring):
     name = begun(store)
     with pytest.raises(StoreError, match=f"has no scoring {scoring}"):
         store.executions(name, scoring=scoring)
 
 
-def test_lone_surrogates_are_replaced_and_the_output_is_said_to_be_invalid(store):
+def test_lone_surrogates_are_replaced_and_output_is_invalid(store):
     name = begun(store)
     with store.writer(name) as writer:
         writer.add([execution(0, text="a\ud800b"), execution(1, marks=[Unscored("bad_output", "\udfff")])])
@@ -486,7 +486,7 @@ def test_numbers_of_any_length_are_kept(store):
     assert [int(value, 16) if isinstance(value, str) else value for value in found] == wide
 
 
-def test_an_id_may_hold_what_a_database_would_refuse(store):
+def test_id_may_hold_nul_and_surrogates(store):
     odd = sample(0)
     odd = type(odd)(0, "a\0b\ud800", odd.row_hash, content=False)
     store.begin(facts(samples=1), [odd], cards=[card()])
@@ -497,7 +497,7 @@ def test_an_id_may_hold_what_a_database_would_refuse(store):
 
 
 @pytest.mark.parametrize("character", ["x", "é", "🎈"])
-def test_an_output_of_one_mebibyte_is_kept_whole(store, character):
+def test_output_of_one_mebibyte_is_not_cut(store, character):
     text = character * ((1 << 20) // len(character.encode()))
     name = begun(store, count=1)
     with store.writer(name) as writer:
@@ -506,7 +506,7 @@ def test_an_output_of_one_mebibyte_is_kept_whole(store, character):
     assert (found.answer.text == text, found.cut) == (True, None)
 
 
-def test_a_larger_output_is_kept_cut_with_its_hash(store):
+def test_larger_output_is_cut_and_keeps_its_hash(store):
     import hashlib
 
     text = "é" * (1 << 19) + "n"
@@ -523,7 +523,7 @@ def test_a_larger_output_is_kept_cut_with_its_hash(store):
     assert len(second.answer.message) == 1 << 20
 
 
-def test_a_cut_output_that_is_written_again_stays_as_it_is(store):
+def test_rewriting_cut_output_keeps_it(store):
     name = begun(store, count=1)
     with store.writer(name) as writer:
         writer.add([execution(0, text="x" * (1 << 21))])
@@ -557,7 +557,7 @@ def test_several_threads_write_and_read_at_once(store):
     assert seen == [str(position) for position in range(200)]
 
 
-def test_reading_may_stop_early_and_the_store_goes_on(store):
+def test_abandoned_read_leaves_store_usable(store):
     name = written(store)
     reader = store.executions(name)
     next(reader)
@@ -565,14 +565,14 @@ def test_reading_may_stop_early_and_the_store_goes_on(store):
     assert len(list(store.executions(name))) == 3
 
 
-def test_a_closed_store_says_so(place):
+def test_use_of_closed_store_is_error(place):
     store = open_store(place)
     store.close()
     with pytest.raises(StoreError, match="The store is closed"):
         store.runs()
 
 
-def test_a_transaction_that_raises_leaves_nothing(store):
+def test_failed_transaction_is_rolled_back(store):
     name = written(store)
 
     def half():
@@ -585,18 +585,18 @@ def test_a_transaction_that_raises_leaves_nothing(store):
     assert [each.marks for each in store.executions(name)] == [(MARK,)] * 3
 
 
-def test_postgres_needs_its_extra(monkeypatch):
+def test_postgres_without_extra_is_error(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(MissingExtraError, match=r"deemster\[postgres\]"):
         open_store("postgresql://localhost/x")
 
 
-def test_a_url_of_another_kind_is_refused():
+def test_unknown_url_scheme_is_error():
     with pytest.raises(StoreError, match="`mysql://` is no kind of store"):
         open_store("mysql://localhost/x")
 
 
-def test_a_server_that_is_not_there_is_one_line_without_the_password(tmp_path):
+def test_unreachable_server_is_one_line_error_without_password(tmp_path):
     with pytest.raises(StoreError) as caught:
         open_store(f"postgresql://me:hunter2@/x?host={tmp_path}")
     assert "\n" not in str(caught.value)
@@ -609,7 +609,7 @@ def test_a_password_is_never_shown(postgres_url):
         assert "hunter2" not in store.where
 
 
-def test_sqlite_waits_for_no_reader(tmp_path):
+def test_sqlite_writer_does_not_wait_for_readers(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
         with contextlib.closing(sqlite3.connect(tmp_path / "runs.db")) as reader:

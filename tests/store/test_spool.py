@@ -30,7 +30,7 @@ def test_executions_come_back_in_dataset_order(order):
     assert [(entry.position, entry.repetition) for entry in kept] == [divmod(number, 3) for number in range(12)]
 
 
-def test_what_never_came_is_none():
+def test_missing_execution_is_none():
     kept = Spool(samples=2, repetitions=2)
     kept.add([execution(1, 0)])
     assert [entry and entry.position for entry in kept] == [None, None, 1, None]
@@ -38,7 +38,7 @@ def test_what_never_came_is_none():
 
 
 @given(TEXT, TEXT, st.floats(0, 1), st.dictionaries(TEXT, st.integers() | TEXT | st.booleans(), max_size=3))
-def test_everything_an_execution_holds_survives(text, message, score, details):
+def test_execution_round_trips(text, message, score, details):
     details = {key: value for key, value in details.items() if type(value) is not int or abs(value) < 2**63}
     marks = (MetricScore(score, details, usage=Usage(calls=2)), Unscored("metric_failed", message))
     entry = execution(answer=Output(text, retrieved=["d"], model="m"), marks=marks)
@@ -47,13 +47,13 @@ def test_everything_an_execution_holds_survives(text, message, score, details):
     assert list(kept) == [entry]
 
 
-def test_a_failure_of_the_target_survives():
+def test_target_failure_round_trips():
     kept = Spool(samples=1, repetitions=1)
     kept.add([execution(answer=TargetFailure("refused"))])
     assert next(iter(kept)).answer == TargetFailure("refused")
 
 
-def test_a_lone_surrogate_is_replaced_and_the_output_is_said_to_be_invalid():
+def test_lone_surrogate_is_replaced_and_output_is_invalid():
     kept = Spool(samples=2, repetitions=1)
     kept.add([execution(0, answer=Output("a\ud800b")), execution(1, marks=[Unscored("bad_output", "\udfff")])])
     first, second = kept
@@ -77,7 +77,7 @@ def test_a_long_run_goes_to_a_file_and_reads_the_same(monkeypatch):
     assert [len(entry.answer.text) for entry in kept] == list(range(200))
 
 
-def test_adding_may_go_on_while_somebody_reads():
+def test_spool_may_be_written_while_read():
     kept = Spool(samples=2, repetitions=1)
     kept.add([execution(0)])
     reader = iter(kept)
@@ -97,7 +97,7 @@ def test_a_spool_that_is_dropped_leaves_no_open_file(monkeypatch):
     assert [warning for warning in caught if warning.category is ResourceWarning] == []
 
 
-def test_a_full_disk_is_told_as_what_it_is(monkeypatch):
+def test_full_disk_is_storage_error(monkeypatch):
     kept = Spool(samples=1, repetitions=1)
 
     def full(data):

@@ -28,7 +28,7 @@ def refused(act, *, code=ExitCode.BAD_INPUT):
     return str(caught.value)
 
 
-def test_files_are_their_owners_only(tmp_path):
+def test_store_files_are_readable_by_owner_only(tmp_path):
     path = tmp_path / "new" / "runs.db"
     with open_store(path) as store:
         written(store)
@@ -43,35 +43,35 @@ def test_the_store_is_one_file_once_it_is_closed(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["runs.db"]
 
 
-def test_the_default_is_a_file_below_the_current_folder(tmp_path, monkeypatch):
+def test_default_store_is_below_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store() as store:
         assert store.where == str(Path(".deemster") / "runs.db")
     assert (tmp_path / ".deemster" / "runs.db").is_file()
 
 
-def test_a_missing_store_is_not_made_where_it_is_only_read(tmp_path):
+def test_reading_missing_store_does_not_create_it(tmp_path):
     path = tmp_path / "folder" / "runs.db"
     hint = "`deemster run` makes one; `--store` names another."
     assert refused(lambda: open_store(path, create=False)) == f"{path}: There is no store here. {hint}"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_file_is_no_store_to_read(tmp_path):
+def test_empty_file_is_not_a_readable_store(tmp_path):
     path = tmp_path / "runs.db"
     path.touch()
     assert "it holds no store" in refused(lambda: open_store(path, create=False))
 
 
 @pytest.mark.parametrize("data", [b"x", b"not a database\n" * 1000, b"SQLite format 3\0" + bytes(9000)])
-def test_what_is_no_database_is_said_and_left_alone(tmp_path, data):
+def test_non_database_file_is_error_and_unchanged(tmp_path, data):
     path = tmp_path / "runs.db"
     path.write_bytes(data)
     assert str(path) in refused(lambda: open_store(path))
     assert path.read_bytes() == data
 
 
-def test_a_database_of_something_else_is_left_alone(tmp_path):
+def test_foreign_database_is_error_and_unchanged(tmp_path):
     path = tmp_path / "runs.db"
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE runs (id TEXT)")
@@ -84,7 +84,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("version", "said"), [(2, "has schema 2; this version of deemster reads up to 1"), (-1, "damaged")]
 )
-def test_a_newer_schema_is_refused(tmp_path, version, said):
+def test_newer_schema_is_error(tmp_path, version, said):
     path = tmp_path / "runs.db"
     open_store(path).close()
     with contextlib.closing(sqlite3.connect(path)) as other:
@@ -93,20 +93,20 @@ def test_a_newer_schema_is_refused(tmp_path, version, said):
     assert said in refused(lambda: open_store(path), code=code)
 
 
-def test_a_newer_schema_in_postgres_is_refused(postgres_url):
+def test_newer_schema_in_postgres_is_error(postgres_url):
     with open_store(postgres_url) as store, store.write_transaction() as rows:
         rows.write("INSERT INTO migrations VALUES (2)")
     assert "has schema 2; this version of deemster reads up to 1" in refused(lambda: open_store(postgres_url))
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+def test_uncreatable_folder_is_error(tmp_path):
     (tmp_path / "file").touch()
     said = refused(lambda: open_store(tmp_path / "file" / "below" / "runs.db"))
     assert said.startswith(f"{tmp_path / 'file' / 'below' / 'runs.db'}: The store cannot be opened: ")
     assert "Is a directory" in refused(lambda: open_store(tmp_path))
 
 
-def test_no_permission_is_said(tmp_path, monkeypatch):
+def test_missing_permission_is_error(tmp_path, monkeypatch):
     def denied(*_):
         raise PermissionError(13, "Permission denied")
 
@@ -116,7 +116,7 @@ def test_no_permission_is_said(tmp_path, monkeypatch):
     assert said == f"{path}: The store cannot be opened: Permission denied."
 
 
-def test_a_store_that_may_only_be_read_is_said(tmp_path):
+def test_write_to_read_only_store_is_error(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
         with store.pool.connection() as rows:
@@ -147,7 +147,7 @@ except StoreError as error:
 """
 
 
-def test_a_disk_that_takes_no_more_loses_nothing_that_was_committed(tmp_path):
+def test_full_disk_loses_no_committed_row(tmp_path):
     path = tmp_path / "runs.db"
     done = subprocess.run([sys.executable, "-c", FILLING, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (3, "")
@@ -159,7 +159,7 @@ def test_a_disk_that_takes_no_more_loses_nothing_that_was_committed(tmp_path):
         assert len(kept) >= 1
 
 
-def test_a_full_database_is_said_and_the_store_goes_on(tmp_path):
+def test_full_database_is_error_and_store_stays_usable(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         name = begun(store)
         with store.pool.connection() as rows:
@@ -173,7 +173,7 @@ def test_a_full_database_is_said_and_the_store_goes_on(tmp_path):
         assert [each.position for each in store.executions(name)] == [1]
 
 
-def test_no_lock_is_waited_for_without_end(tmp_path, monkeypatch):
+def test_lock_wait_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "_PATIENCE_S", 0.05)
     monkeypatch.setattr(sqlite, "_TIMEOUT_MS", 10)
     with open_store(tmp_path / "runs.db") as store:
@@ -184,13 +184,13 @@ def test_no_lock_is_waited_for_without_end(tmp_path, monkeypatch):
         begun(store)
 
 
-def test_a_value_that_no_database_takes_is_an_error_of_the_store(tmp_path):
+def test_unstorable_value_is_store_error(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         said = refused(lambda: begun(store, repetitions=2**70))
         assert "cannot take a value" in said
 
 
-def test_a_store_that_is_gone_while_it_is_used_is_said(postgres_url):
+def test_lost_postgres_connection_is_error_and_store_recovers(postgres_url):
     import psycopg
 
     with open_store(postgres_url) as store:
@@ -202,7 +202,7 @@ def test_a_store_that_is_gone_while_it_is_used_is_said(postgres_url):
         assert store.run(name).id == name
 
 
-def test_opening_reads_no_environment(tmp_path, monkeypatch):
+def test_opening_reads_no_environment_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("DEEMSTER_STORE", str(tmp_path / "other.db"))
     monkeypatch.chdir(tmp_path)
     open_store().close()

@@ -53,7 +53,7 @@ def test_damage_is_named_with_the_run_and_what_is_lost(store, sql, said):
     assert all("store verify" not in damage for damage in find_damage(store))
 
 
-def test_rows_that_belong_to_nothing_are_found(tmp_path):
+def test_orphan_rows_are_found(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         rest(store, written(store))
         changed(store, "UPDATE marks SET run = 9 WHERE position = 0")
@@ -62,7 +62,7 @@ def test_rows_that_belong_to_nothing_are_found(tmp_path):
     assert "1 row of `marks` belongs to no run." in found
 
 
-def test_a_damaged_page_is_damage_and_no_traceback(tmp_path):
+def test_damaged_page_is_reported_without_traceback(tmp_path):
     path = tmp_path / "runs.db"
     with open_store(path) as store:
         rest(store, written(store, count=400))
@@ -75,7 +75,7 @@ def test_a_damaged_page_is_damage_and_no_traceback(tmp_path):
     assert all(found)
 
 
-def test_a_run_that_goes_on_meanwhile_is_not_taken_for_damaged(store):
+def test_run_in_progress_is_not_reported_as_damaged(store):
     name = begun(store, count=3)
     with store.writer(name) as writer:
         writer.add([execution(0)])
