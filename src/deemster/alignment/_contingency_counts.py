@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import CriterionType
-from deemster.stats.agreement_from_sums import AgreementSums, build_agreement_sums
 
 Counts: TypeAlias = NDArray[Any]
 
@@ -83,6 +82,18 @@ def count_by_unit(cells: Any, units: Indices, *, n_cells: int, n_units: int, dty
     return csr_array((np.ones(int(used.sum()), dtype=dtype), where), shape=(n_cells, n_units))
 
 
+class VoteWays(NamedTuple):
+    """The distinct ways in which the judges' votes on one criterion fall on its classes.
+
+    Attributes:
+        votes: Votes by way and class.
+        cells: The cells that count the items of each way.
+    """
+
+    votes: Floats
+    cells: slice
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CriterionGroup:
     """Criteria of one kind with equally many classes, whose confusion tables are computed together.
@@ -97,6 +108,7 @@ class CriterionGroup:
         n_slices: How many slices are counted.
         first_final: First cell of the tables truth × final, ``[size, size, columns]``.
         first_judge: First cell of the tables truth × vote, ``[size, size, judges, columns]``.
+        vote_ways: The judges among each other, by column; empty below two judges.
         first_slice: First cell of the tables truth × final of each slice, ``[size, size, slices, columns]``.
     """
 
@@ -108,6 +120,7 @@ class CriterionGroup:
     n_judges: int
     first_final: int
     first_judge: int
+    vote_ways: tuple[VoteWays, ...]
     n_slices: int = 0
     first_slice: int = 0
 
@@ -138,8 +151,7 @@ class ContingencyCounts:
         patterns_by_unit: Patterns × units (items or clusters), a sparse matrix of counts.
         cells_by_pattern: Cells × patterns, a sparse matrix of counts.
         groups: The confusion tables, by kind and size of criteria.
-        judge_agreement: The judges among each other; None below two judges.
-        ways: The cells that count the distinct ways in which the judges' votes fall on classes.
+        n_judges: How many judges there are.
         first_coverage: First cell of four by column: labelled, judge abstains, truth abstains, failed.
         first_abstention: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
         n_errored: Labelled cells of errored items by column, which no replicate changes.
@@ -148,8 +160,7 @@ class ContingencyCounts:
     patterns_by_unit: Any
     cells_by_pattern: Any
     groups: tuple[CriterionGroup, ...]
-    judge_agreement: AgreementSums | None
-    ways: slice
+    n_judges: int
     first_coverage: int
     first_abstention: int
     n_errored: Floats
@@ -205,10 +216,6 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
     first = np.concatenate([[0], np.cumsum([each.size for each in patterns])]).astype(np.intp)
     layout = _CellLayout()
     groups = _group_criteria(layout, votes.columns, patterns, first, len(votes.judges) if per_judge else 0)
-    judge_agreement, first_way = None, layout.size
-    if len(votes.judges) >= 2:
-        judge_agreement = _count_agreement(layout, groups, patterns, first)
-    ways = slice(first_way, layout.size)
     first_coverage, first_abstention = _count_coverage(layout, votes.columns, patterns, first)
     if slices is not None:
         groups, slice_patterns, slice_rows = _count_slices(layout, groups, votes.columns, slices, int(first[-1]))
@@ -230,8 +237,7 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
             dtype=dtype,
         ),
         groups=groups,
-        judge_agreement=judge_agreement,
-        ways=ways,
+        n_judges=len(votes.judges),
         first_coverage=first_coverage,
         first_abstention=first_abstention,
         n_errored=np.array([column.n_errored for column in votes.columns], dtype=np.float64),
@@ -275,7 +281,7 @@ def _column_patterns(column: CriterionColumn) -> Patterns:
 def _group_criteria(
     layout: _CellLayout, columns: Sequence[CriterionColumn], patterns: list[Patterns], first: Indices, judges: int
 ) -> tuple[CriterionGroup, ...]:
-    """Reserve and fill the tables truth × final and truth × vote."""
+    """Reserve and fill the tables truth × final and truth × vote, and count how the votes fall."""
     places_by_group: dict[tuple[CriterionType, int], list[int]] = {}
     for place, column in enumerate(columns):
         places_by_group.setdefault((column.classes.kind, column.classes.size), []).append(place)
@@ -298,26 +304,21 @@ def _group_criteria(
                 else:
                     layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
         values = tuple(np.array(each.values, dtype=np.float64) for each in classes)
-        groups.append(CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge))
+        ways = (_count_vote_ways(layout, columns[place].classes, patterns[place], first[place]) for place in places)
+        vote_ways = tuple(ways) if columns[0].votes.shape[1] >= 2 else ()
+        groups.append(
+            CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge, vote_ways)
+        )
     return tuple(groups)
 
 
-def _count_agreement(
-    layout: _CellLayout, groups: Sequence[CriterionGroup], patterns: list[Patterns], first: Indices
-) -> AgreementSums:
-    """Reserve and fill a cell for each way in which votes fall on classes, and lay out the sums over these ways."""
-    sums = []
-    for group in groups:
-        ways = []
-        for place, classes in zip(group.columns, group.classes, strict=True):
-            cast = classes.from_codes(patterns[place].codes[:, 2:], patterns[place].worst_codes)
-            votes = (cast[:, :, None] == np.arange(classes.size)).sum(axis=1)
-            distinct = find_patterns(list(votes.T), np.zeros(patterns[place].size, dtype=np.int16))
-            first_way = layout.reserve(distinct.size)
-            layout.add(first_way + distinct.of_row, np.arange(patterns[place].size) + first[place])
-            ways.append(distinct.codes.astype(np.float64))
-        sums.append((group.columns, group.kind == "ordinal", ways))
-    return build_agreement_sums(sums, raters=patterns[0].codes.shape[1] - 2)
+def _count_vote_ways(layout: _CellLayout, classes: VerdictClasses, patterns: Patterns, first: int) -> VoteWays:
+    """Reserve and fill a cell for each way in which the votes on one criterion fall on its classes."""
+    votes = classes.count(classes.from_codes(patterns.codes[:, 2:], patterns.worst_codes))
+    ways = find_patterns(list(votes.T), np.zeros(patterns.size, dtype=np.int16))
+    first_way = layout.reserve(ways.size)
+    layout.add(first_way + ways.of_row, np.arange(patterns.size) + first)
+    return VoteWays(ways.codes.astype(np.float64), slice(first_way, first_way + ways.size))
 
 
 def _count_coverage(

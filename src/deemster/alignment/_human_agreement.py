@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import mean_known, percentile_results, stack_replicates
+from deemster.alignment._bootstrap_replicates import percentile_results, stack_replicates
 from deemster.alignment._contingency_counts import count_by_unit, find_patterns
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
@@ -15,7 +15,6 @@ from deemster.datasets.label_codebook import consensus
 from deemster.rubrics import MISSING, Criterion
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
-from deemster.stats.fleiss_gwet import vote_counts
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
 
 
@@ -90,7 +89,7 @@ class _CriterionSums:
             patterns.of_row, votes.unit_of_item[column.rows], n_cells=patterns.size, n_units=votes.n_units
         )
         found = classes.from_codes(patterns.codes, patterns.worst_codes)
-        counts = vote_counts(found[:, :n_people].T.astype(np.int64), classes.size)
+        counts = classes.count(found[:, :n_people])
         paired = counts.sum(axis=1) >= 2
         pairs = coincidence_shares(counts).reshape(patterns.size, classes.size**2)
         self._coincidences = csr_array(np.concatenate([pairs, paired[:, None]], axis=1).T)
@@ -101,7 +100,7 @@ class _CriterionSums:
             codes = _consensus_codes(column.criterion, np.delete(patterns.codes[:, :n_people], person, axis=1))
             others = classes.from_codes(codes, patterns.worst_codes)
             cells = _cells(others, found[:, person], found[:, n_people:], classes.size)
-            self.n_pairs.append([int(count) for count in frequency @ (cells >= 0)])
+            self.n_pairs.append(frequency @ (cells >= 0))
             sides = cells.shape[1]
             flat = np.where(cells >= 0, cells + classes.size**2 * np.arange(sides), -1)
             owners = np.repeat(np.arange(patterns.size), sides)
@@ -138,25 +137,23 @@ class _AnnotatorSums:
 
     Attributes:
         criteria: The sums of each criterion.
+        n_pairs: Pairs of each person, and of the panel and every judge against the same references.
     """
 
     def __init__(self, votes: LabelledVotes, annotators: Annotators) -> None:
         self._people = len(annotators.names)
         self.criteria = [_CriterionSums(votes, column, annotators.labels[column.index]) for column in votes.columns]
-
-    def n_pairs(self) -> list[tuple[int, ...]]:
-        """For each person: pairs of the person, the panel and every judge."""
-        rows = ([each.n_pairs[person] for each in self.criteria] for person in range(self._people))
-        return [tuple(map(sum, zip(*row, strict=True))) for row in rows]
+        self.n_pairs: Indices = np.sum([each.n_pairs for each in self.criteria], axis=0)
 
     def values(self, draws: Floats) -> Floats:
-        """The headline numbers, the alphas, then accuracy and kappa of every person and side."""
+        """The headline numbers, the alphas, then accuracy and kappa: of the panel, every judge and every person."""
         patterns = [each.count_patterns(draws) for each in self.criteria]
         alphas = np.stack([each.alpha(rows) for each, rows in zip(self.criteria, patterns, strict=True)])
         per_person = np.stack([self._agreement(person, patterns) for person in range(self._people)])
-        ceiling, panel = mean_defined(per_person[:, 0]), mean_defined(per_person[:, 1])
-        head = np.stack([mean_defined(alphas), *ceiling, *panel, *(panel - ceiling)])
-        return np.concatenate([head, alphas, per_person.reshape(-1, draws.shape[1])])
+        ceiling, *judged = mean_defined(per_person)
+        panel = judged[0]
+        head = [mean_defined(alphas), *ceiling, *panel, *(panel - ceiling)]
+        return np.stack([*head, *alphas, *np.concatenate(judged), *np.concatenate(per_person[:, 0])])
 
     def _agreement(self, person: int, patterns: list[Floats]) -> Floats:
         """Accuracy and mean kappa ``[sides, 2, b]`` against the references of one person."""
@@ -198,63 +195,43 @@ def human_agreement(
     if replicates:
         results = percentile_results(values[: len(_HEADLINES)], confidence=confidence)
         intervals = dict(zip(_HEADLINES, results, strict=True))
-    figures = [float_or_none(value) for value in values[:, 0]]
-    head = dict(zip(_HEADLINES, figures, strict=False))
-    alphas = figures[len(_HEADLINES) : len(_HEADLINES) + len(votes.columns)]
-    sides = values[len(_HEADLINES) + len(votes.columns) :, 0].reshape(len(annotators.names), -1, 2)
-    panel, *judges = _judged(votes, sides, sums.n_pairs())
-    return HumanAgreement(
-        n_annotators=len(annotators.names),
-        n_items=_shared_items(votes, annotators),
-        krippendorff_alpha=head["krippendorff_alpha"],
-        per_criterion=_criteria(votes, alphas, sums),
-        annotators=_annotators(annotators, sides, sums.n_pairs()),
-        ceiling_accuracy=head["ceiling_accuracy"],
-        ceiling_kappa=head["ceiling_kappa"],
-        panel=panel,
-        judges=tuple(judges),
-        accuracy_gap=head["accuracy_gap"],
-        kappa_gap=head["kappa_gap"],
-        intervals=intervals,
-    )
+    return _build_agreement(votes, annotators, sums, values[:, 0], intervals)
 
 
-def _criteria(votes: LabelledVotes, alphas: list[float | None], sums: _AnnotatorSums) -> tuple[HumanCriterion, ...]:
-    return tuple(
+def _build_agreement(
+    votes: LabelledVotes, annotators: Annotators, sums: _AnnotatorSums, values: Floats, intervals: Intervals
+) -> HumanAgreement:
+    figures = map(float_or_none, values)
+    head = {name: next(figures) for name in _HEADLINES}
+    criteria = [
         HumanCriterion(
             name=column.name,
             index=column.index,
             criterion_type=column.criterion.kind,
-            krippendorff_alpha=alphas[place],
-            n_units=sums.criteria[place].n_units,
+            krippendorff_alpha=next(figures),
+            n_units=own.n_units,
         )
-        for place, column in enumerate(votes.columns)
-    )
-
-
-def _annotators(annotators: Annotators, sides: Floats, counts: list[tuple[int, ...]]) -> tuple[ReferenceAgreement, ...]:
-    return tuple(
-        ReferenceAgreement(
-            name=name,
-            accuracy=float_or_none(sides[person, 0, 0]),
-            mean_kappa=float_or_none(sides[person, 0, 1]),
-            n_samples=counts[person][0],
-        )
-        for person, name in enumerate(annotators.names)
-    )
-
-
-def _judged(votes: LabelledVotes, sides: Floats, counts: list[tuple[int, ...]]) -> list[ReferenceAgreement]:
-    """The panel and every judge, each as the mean over the annotators who were left out."""
-    return [
-        ReferenceAgreement(
-            name=name,
-            accuracy=mean_known(map(float_or_none, sides[:, side, 0])),
-            mean_kappa=mean_known(map(float_or_none, sides[:, side, 1])),
-            n_samples=sum(count[side] for count in counts),
-        )
-        for side, name in enumerate(("panel", *votes.judges), start=1)
+        for column, own in zip(votes.columns, sums.criteria, strict=True)
     ]
+    counts = [*sums.n_pairs[:, 1:].sum(axis=0).tolist(), *sums.n_pairs[:, 0].tolist()]
+    panel, *others = [
+        ReferenceAgreement(name=name, accuracy=next(figures), mean_kappa=next(figures), n_samples=n)
+        for name, n in zip(("panel", *votes.judges, *annotators.names), counts, strict=True)
+    ]
+    return HumanAgreement(
+        n_annotators=len(annotators.names),
+        n_items=_shared_items(votes, annotators),
+        krippendorff_alpha=head["krippendorff_alpha"],
+        per_criterion=tuple(criteria),
+        annotators=tuple(others[len(votes.judges) :]),
+        ceiling_accuracy=head["ceiling_accuracy"],
+        ceiling_kappa=head["ceiling_kappa"],
+        panel=panel,
+        judges=tuple(others[: len(votes.judges)]),
+        accuracy_gap=head["accuracy_gap"],
+        kappa_gap=head["kappa_gap"],
+        intervals=intervals,
+    )
 
 
 def _shared_items(votes: LabelledVotes, annotators: Annotators) -> int:

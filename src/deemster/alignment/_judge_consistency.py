@@ -10,7 +10,6 @@ from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import JudgeConsistency
 from deemster.rubrics import MISSING
 from deemster.stats.agreement_from_sums import alpha_from_coincidences, coincidence_shares
-from deemster.stats.fleiss_gwet import vote_counts
 from deemster.stats.nan_arithmetic import float_or_none
 
 
@@ -89,7 +88,7 @@ def _count_classes(cells: list[tuple[int, ...]], worst: list[int], classes: Verd
     width = max(map(len, cells))
     padded: Codes = np.array([(*cell, *(MISSING,) * (width - len(cell))) for cell in cells], dtype=np.int16)
     found = classes.from_codes(padded, np.array(worst, dtype=np.int16))
-    table = vote_counts(found.T.astype(np.int64), classes.size)
+    table = classes.count(found).astype(np.float64)
     several: Floats = table[table.sum(axis=1) >= 2]
     # Sorted, so that the order of the file cannot change the last digit of a sum.
     return several[np.lexsort(several.T)]

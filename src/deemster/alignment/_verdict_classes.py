@@ -88,6 +88,14 @@ class VerdictClasses:
             found = np.where(found == _WORST_OF_ROW, worst, found)
         return found
 
+    def count(self, classes: Codes) -> NDArray[np.int64]:
+        """How many of each row fall on each class, ``[rows, K]``; -1 falls on none.
+
+        Args:
+            classes: Classes of verdicts, ``[rows, verdicts]``.
+        """
+        return np.asarray((classes[:, :, None] == np.arange(self.size)).sum(axis=1))
+
 
 def build_classes(criterion: Criterion, mode: AbstentionMode) -> VerdictClasses:
     """Build the classes of a criterion; ``as_category`` must not come with an ordinal one."""

@@ -15,6 +15,7 @@ from deemster.alignment._contingency_counts import ContingencyCounts, CriterionG
 from deemster.alignment._labelled_votes import Floats
 from deemster.alignment.result_models import CriterionType
 from deemster.stats import confusion_tables as tables
+from deemster.stats.agreement_from_sums import rater_agreement
 from deemster.stats.nan_arithmetic import mean_defined, quotient
 
 Key: TypeAlias = tuple[Any, ...]
@@ -38,19 +39,17 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     """
     values: Values = {}
     final = [group.final_tables(counts) for group in layout.groups]
-    by_group = [
-        tables.table_statistics(pairs, group.kind, values=group.values)
-        for group, pairs in zip(layout.groups, final, strict=True)
-    ]
-    if layout.judge_agreement is not None:
-        among_judges = layout.judge_agreement.statistics(counts[layout.ways])
-        values["all", "mean_krippendorff_alpha"] = mean_defined(among_judges["krippendorff_alpha"])
-        _add_columns(values, range(len(layout.n_errored)), among_judges)
-    else:
-        values["all", "mean_krippendorff_alpha"] = np.full(counts.shape[1], np.nan)
+    by_group = []
+    for group, pairs in zip(layout.groups, final, strict=True):
+        found = tables.table_statistics(pairs, group.kind, values=group.values)
+        if group.vote_ways:
+            ways = [(one.votes, counts[one.cells]) for one in group.vote_ways]
+            found |= rater_agreement(ways, raters=layout.n_judges, ordinal=group.kind == "ordinal")
+        by_group.append(found)
     for group, found in zip(layout.groups, by_group, strict=True):
         _add_criteria(values, group, found)
-    by_column = {name: _by_column(layout, by_group, name) for name in ("hits", "pairs", "accuracy", "kappa")}
+    names = ("hits", "pairs", "accuracy", "kappa", "krippendorff_alpha")
+    by_column = {name: _by_column(layout, by_group, name) for name in names if name in by_group[0]}
     _add_overall(values, layout, final, by_column)
     _add_judges(values, layout, counts)
     if coverage:
@@ -114,6 +113,8 @@ def _add_overall(
         if columns:
             values["all", f"mean_kappa_by_kind.{kind}"] = mean_defined(by_column["kappa"][columns])
     undefined = np.full(by_column["hits"].shape[1], np.nan)
+    alphas = by_column.get("krippendorff_alpha")
+    values["all", "mean_krippendorff_alpha"] = undefined if alphas is None else mean_defined(alphas)
     met, accuracy, kappa = dict.fromkeys(MET_NAMES, undefined), undefined, undefined
     for group, pairs in zip(layout.groups, final, strict=True):
         if group.kind == "binary":

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 from deemster.stats.nan_arithmetic import DUST, Floats, quotient
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
+Weighting = Literal["nominal", "linear", "quadratic"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
 
 
@@ -60,14 +60,38 @@ def order_signs(positions: ArrayLike) -> Floats:
     return np.sign(place[:, None] - place[None, :])
 
 
-def quadratic_agreement(size: int) -> Floats:
-    """Agreement weights of ordered classes: 1 - d²/max d², with d the distance of two classes.
+def disagreement(size: int, kind: Weighting, *, positions: ArrayLike | None = None) -> Floats:
+    """Disagreement weights: [i≠j], the distance of positions, or its square.
 
-    >>> quadratic_agreement(3)[0]
+    Args:
+        size: How many classes.
+        kind: ``nominal``, ``linear`` or ``quadratic``.
+        positions: Place of each class on the scale; 0, 1, 2, ... where not given.
+
+    Raises:
+        ValueError: There is no such kind.
+
+    >>> disagreement(3, "quadratic")[0]
+    array([0., 1., 4.])
+    """
+    if kind == "nominal":
+        return 1 - np.eye(size)
+    place = np.arange(size) if positions is None else np.asarray(positions, dtype=np.float64)
+    distance = np.abs(place[:, None] - place[None, :]).astype(np.float64)
+    if kind == "linear":
+        return distance
+    if kind == "quadratic":
+        return np.square(distance)
+    raise ValueError(f"Weights are nominal, linear, quadratic or a matrix, not {kind!r}.")
+
+
+def agreement(weights: ArrayLike) -> Floats:
+    """Agreement weights from disagreement weights: 1 - w/max w, so 1 on the diagonal and 0 for the worst pair.
+
+    >>> agreement(disagreement(3, "quadratic"))[0]
     array([1.  , 0.75, 0.  ])
     """
-    place = np.arange(size)
-    distance = np.square(np.abs(place[:, None] - place[None, :]).astype(np.float64))
+    distance = np.asarray(weights, dtype=np.float64)
     worst = distance.max(initial=0.0)
     return 1 - distance / worst if worst > 0 else np.ones(distance.shape)
 
@@ -248,132 +272,64 @@ def gwet_from_sums(
     return quotient(observed - chance, 1 - chance)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SumRows:
-    """Where the sums of columns of one size stand among all rows.
+def rater_agreement(columns: Sequence[tuple[Floats, Floats]], *, raters: int, ordinal: bool) -> dict[str, Floats]:
+    """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of several columns, by name, columns × replicates.
 
-    Attributes:
-        columns: Places of the columns.
-        size: How many classes each has.
-        ordinal: Whether the classes are ordered.
-        coincidences: First row of the coincidences, ``[size, size, columns]``.
-        pair_shares: First row of the shares of pairs of votes, likewise.
-        vote_shares: First row of the shares of votes, ``[size, columns]``.
-        complete_votes: First row of the votes on units that every rater voted on, likewise.
-        n_paired: First row of the count of units with two votes or more, ``[columns]``.
-        equal_pairs: First row of the agreeing pairs on units that every rater voted on, likewise.
-    """
-
-    columns: tuple[int, ...]
-    size: int
-    ordinal: bool
-    coincidences: int
-    pair_shares: int
-    vote_shares: int
-    complete_votes: int
-    n_paired: int
-    equal_pairs: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AgreementSums:
-    """Agreement among raters on several columns, from counts of the distinct ways in which votes fall on classes.
-
-    Attributes:
-        sums: Rows × ways, a sparse matrix. Rows are multiplied to whole numbers, so that sums are exact.
-        rows: Where the rows stand.
-        pair_multiple: The multiple of the coincidences.
-        vote_multiple: The multiple of the shares of votes. The multiple of the shares of pairs is the product of both.
-        raters: How many raters there are.
-    """
-
-    sums: Any
-    rows: tuple[_SumRows, ...]
-    pair_multiple: int
-    vote_multiple: int
-    raters: int
-
-    def statistics(self, ways: Floats) -> dict[str, Floats]:
-        """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of each column, columns × replicates.
-
-        Args:
-            ways: How many units have each way, ways × replicates.
-        """
-        replicates = ways.shape[1]
-        summed = self.sums @ ways
-        columns = sum(len(rows.columns) for rows in self.rows)
-        alphas, gwets, fleiss = (np.full((columns, replicates), np.nan) for _ in range(3))
-
-        def rows_at(first: int, *shape: int, multiple: int = 1) -> Floats:
-            rows: Floats = summed[first : first + math.prod(shape)].reshape(*shape, replicates) / multiple
-            return np.moveaxis(rows, range(len(shape) - 1), range(-len(shape) + 1, 0))
-
-        for rows in self.rows:
-            size, places, width = rows.size, list(rows.columns), len(rows.columns)
-            coincidences = rows_at(rows.coincidences, size, size, width, multiple=self.pair_multiple)
-            pairs = rows_at(rows.pair_shares, size, size, width, multiple=self.pair_multiple * self.vote_multiple)
-            shares = rows_at(rows.vote_shares, size, width, multiple=self.vote_multiple)
-            level: Level = "ordinal" if rows.ordinal else "nominal"
-            weights = quadratic_agreement(size) if rows.ordinal else None
-            alphas[places] = alpha_from_coincidences(coincidences, level, units=rows_at(rows.n_paired, width))
-            gwets[places] = gwet_from_sums(pairs, shares, weights=weights)
-            fleiss[places] = fleiss_from_sums(
-                rows_at(rows.equal_pairs, width), rows_at(rows.complete_votes, size, width), raters=self.raters
-            )
-        return {"krippendorff_alpha": alphas, "panel_gwet_ac": gwets, "fleiss_kappa": fleiss}
-
-
-def build_agreement_sums(
-    groups: Sequence[tuple[tuple[int, ...], bool, Sequence[Floats]]], *, raters: int
-) -> AgreementSums:
-    """Lay out the sums over the distinct ways in which votes fall on classes.
+    What a unit adds to a sum depends only on the way in which its votes fall on the classes, so units are counted by
+    way. What a way adds is multiplied to whole numbers, so that sums are exact in every order.
 
     Args:
-        groups: Columns of one size: their places, whether their classes are ordered, and the ways of each column as
-            votes by way and class. Ways are numbered group by group, column by column.
-        raters: How many raters there are.
+        columns: For each column its distinct ways, as votes by way and class, and how many units have each, ways ×
+            replicates. All columns have equally many classes.
+        raters: How many raters there are; units that miss a vote do not count for Fleiss' kappa.
+        ordinal: Whether the classes are ordered.
+
+    >>> ways, counts = np.array([[3.0, 0.0], [1.0, 2.0]]), np.array([[4.0], [2.0]])
+    >>> rater_agreement([(ways, counts)], raters=3, ordinal=False)["fleiss_kappa"].round(4)
+    array([[0.3571]])
     """
     from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-    multiples = _common_multiple(raters - 1), _common_multiple(raters)
-    found: list[_SumRows] = []
-    rows: list[Any] = []
-    columns: list[Any] = []
-    data: list[Any] = []
-    n_rows = n_ways = 0
-    for places, ordinal, ways in groups:
-        width, size = len(places), ways[0].shape[1]
-        lengths = (size * size, size * size, size, size, 1, 1)
-        starts = [n_rows + width * sum(lengths[:step]) for step in range(len(lengths))]
-        n_rows += width * sum(lengths)
-        for slot, votes in enumerate(ways):
-            for start, length, sums in zip(starts, lengths, _way_sums(votes, raters, multiples), strict=True):
-                flat = sums.reshape(len(votes), length)
-                way, row = np.nonzero(flat)
-                rows.append(start + row * width + slot)
-                columns.append(n_ways + way)
-                data.append(flat[way, row])
-            n_ways += len(votes)
-        found.append(_SumRows(places, size, ordinal, *starts))
-    where = (np.concatenate(rows), np.concatenate(columns))
-    matrix = csr_array((np.concatenate(data), where), shape=(n_rows, n_ways))
-    return AgreementSums(matrix, tuple(found), *multiples, raters)
+    size = columns[0][0].shape[1]
+    of_pairs, of_votes = _common_multiple(raters - 1), _common_multiple(raters)
+    shapes = [(size, size), (size, size), (size,), (size,), (), ()]
+    multiples = [of_pairs, of_pairs * of_votes, of_votes, 1, 1, 1]
+    sums = np.stack(
+        [csr_array(_way_features(votes, raters, multiples).T) @ counts for votes, counts in columns], axis=1
+    )
+    rows = np.split(sums, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    # Replicates stay side by side in memory, so that sums over classes run along them.
+    coincidences, pairs, shares, complete, agreeing, n_paired = (
+        np.moveaxis(part.reshape(*shape, *sums.shape[1:]) / multiple, range(len(shape)), range(-len(shape), 0))
+        for part, shape, multiple in zip(rows, shapes, multiples, strict=True)
+    )
+    weights = agreement(disagreement(size, "quadratic")) if ordinal else None
+    return {
+        "krippendorff_alpha": alpha_from_coincidences(
+            coincidences, "ordinal" if ordinal else "nominal", units=n_paired
+        ),
+        "panel_gwet_ac": gwet_from_sums(pairs, shares, weights=weights),
+        "fleiss_kappa": fleiss_from_sums(agreeing, complete, raters=raters),
+    }
 
 
-def _way_sums(votes: Floats, raters: int, multiples: tuple[int, int]) -> list[Floats]:
-    """What each way adds to the sums, in the order of `_SumRows`."""
+def _way_features(votes: Floats, raters: int, multiples: Sequence[int]) -> Floats:
+    """What each way adds to the sums, ways × sums."""
     cast = votes.sum(axis=1)
     complete = (cast == raters)[:, None] * votes
-    pair_multiple, vote_multiple = multiples
-    parts = (
-        (coincidence_shares(votes), pair_multiple),
-        (pair_shares(votes), pair_multiple * vote_multiple),
-        (vote_shares(votes), vote_multiple),
-        (complete, 1),
-        ((cast >= 2).astype(np.float64), 1),
-        ((complete * (complete - 1)).sum(axis=1), 1),
+    features = (
+        coincidence_shares(votes),
+        pair_shares(votes),
+        vote_shares(votes),
+        complete,
+        (complete * (complete - 1)).sum(axis=1),
+        (cast >= 2).astype(np.float64),
     )
-    return [np.rint(sums * multiple) if multiple > 1 else sums for sums, multiple in parts]
+    flat = [feature.reshape(len(votes), math.prod(feature.shape[1:])) for feature in features]
+    return np.concatenate(
+        [np.rint(rows * multiple) if multiple > 1 else rows for rows, multiple in zip(flat, multiples, strict=True)],
+        axis=1,
+    )
 
 
 def _common_multiple(most: int) -> int:

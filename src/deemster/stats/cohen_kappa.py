@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats import confusion_tables as tables
 from deemster.stats._label_codes import pair_table
+from deemster.stats.agreement_from_sums import disagreement
 from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
 from deemster.stats.nan_arithmetic import Floats, float_or_none
 
@@ -247,11 +248,11 @@ def disagreement_weights(weights: Weights, size: int) -> Floats:
     array([0., 1., 2.])
     """
     if weights is None:
-        return tables.disagreement(size, "nominal")
+        return disagreement(size, "nominal")
     if isinstance(weights, str):
         if weights not in {"linear", "quadratic"}:
             raise ValueError(f"Weights are None, `linear`, `quadratic` or a matrix, not {weights!r}.")
-        return tables.disagreement(size, weights)  # type: ignore[arg-type]  # the two names that are left
+        return disagreement(size, weights)  # type: ignore[arg-type]  # the two names that are left
     try:
         matrix = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats.agreement_from_sums import (
+    agreement,
     column_sums,
+    disagreement,
     gwet_from_sums,
     order_signs,
-    quadratic_agreement,
     row_sums,
     table_sums,
 )
 from deemster.stats.nan_arithmetic import Floats, quotient
 
-Weighting = Literal["nominal", "linear", "quadratic"]
 Scale = Literal["binary", "ordinal", "nominal"]
 
 
@@ -49,42 +49,6 @@ def total(tables: ArrayLike) -> Floats:
     10.0
     """
     return table_sums(stack(tables))
-
-
-def disagreement(size: int, kind: Weighting, *, positions: ArrayLike | None = None) -> Floats:
-    """Disagreement weights: [i≠j], the distance of positions, or its square.
-
-    Args:
-        size: How many classes.
-        kind: ``nominal``, ``linear`` or ``quadratic``.
-        positions: Place of each class on the scale; 0, 1, 2, ... where not given.
-
-    Raises:
-        ValueError: There is no such kind.
-
-    >>> disagreement(3, "quadratic")[0]
-    array([0., 1., 4.])
-    """
-    if kind == "nominal":
-        return 1 - np.eye(size)
-    place = np.arange(size) if positions is None else np.asarray(positions, dtype=np.float64)
-    distance = np.abs(place[:, None] - place[None, :]).astype(np.float64)
-    if kind == "linear":
-        return distance
-    if kind == "quadratic":
-        return np.square(distance)
-    raise ValueError(f"Weights are nominal, linear, quadratic or a matrix, not {kind!r}.")
-
-
-def agreement(weights: ArrayLike) -> Floats:
-    """Agreement weights from disagreement weights: 1 - w/max w, so 1 on the diagonal and 0 for the worst pair.
-
-    >>> agreement(disagreement(3, "quadratic"))[0]
-    array([1.  , 0.75, 0.  ])
-    """
-    distance = np.asarray(weights, dtype=np.float64)
-    worst = distance.max(initial=0.0)
-    return 1 - distance / worst if worst > 0 else np.ones(distance.shape)
 
 
 def accuracy(tables: ArrayLike) -> Floats:
@@ -386,6 +350,7 @@ def table_statistics(tables: Floats, scale: Scale, *, values: Sequence[Floats]) 
     >>> found["accuracy"], found["kappa"].round(4)
     (array([[0.85]]), array([[0.6995]]))
     """
+    weights = agreement(disagreement(tables.shape[-1], "quadratic")) if scale == "ordinal" else None
     found = {
         "hits": np.einsum("...ii->...", tables),
         "pairs": tables.sum(axis=(-1, -2)),
@@ -394,7 +359,7 @@ def table_statistics(tables: Floats, scale: Scale, *, values: Sequence[Floats]) 
         "balanced_accuracy": balanced_accuracy(tables),
         "scott_pi": scott_pi(tables),
         "pabak": pabak(tables),
-        "gwet_ac": gwet_ac(tables, quadratic_agreement(tables.shape[-1]) if scale == "ordinal" else None),
+        "gwet_ac": gwet_ac(tables, weights),
     }
     if scale == "binary":
         return found | positive_statistics(tables)
