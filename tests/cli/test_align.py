@@ -92,7 +92,7 @@ def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error
 
 @pytest.mark.parametrize("flags", [("--bootstrap",), ("--bootstrap", "bca"), ("--bootstrap", "percentile")])
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_bootstrap_stands_alone_or_with_its_method(folder, flags, place):
+def test_bootstrap_flag_works_with_and_without_method(folder, flags, place):
     words = [*flags, "--n-bootstrap", "20", "--seed", "7"]
     words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
     value = json.loads(aligned(*words, "--json", "-").stdout)
@@ -101,7 +101,7 @@ def test_bootstrap_stands_alone_or_with_its_method(folder, flags, place):
     assert value["intervals"]["mean_kappa"]["n_bootstrap"] <= 20
 
 
-def test_a_lone_bootstrap_before_the_votes_does_not_take_them_for_a_method(folder):
+def test_bootstrap_before_votes_does_not_take_path_as_method(folder):
     assert json.loads(aligned("--bootstrap", "votes.json", "--json", "-").stdout)["bootstrap"]["n_bootstrap"] == 1000
 
 
@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_bytes(folder):
     assert first.startswith(b"# Judge alignment\n")
 
 
-def test_a_seed_that_was_drawn_is_told(folder):
+def test_drawn_seed_is_printed(folder):
     result = aligned("votes.json", "--bootstrap", "--n-bootstrap", "10")
     assert "drawn with seed " in result.stderr
 
@@ -144,14 +144,14 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
         (("--markdown", "-"), True, (1, 1)),
     ],
 )
-def test_a_warning_is_shown_once_to_whoever_reads_both_streams(folder, monkeypatch, flags, there, shown):
+def test_warnings_are_not_repeated_on_shared_terminal(folder, monkeypatch, flags, there, shown):
     monkeypatch.setattr("deemster.cli.align._shares_terminal", lambda: there)
     (folder / "votes.json").write_text(json.dumps(votes() | {"items": votes()["items"][:1]}), encoding="utf-8")
     result = aligned("votes.json", *flags)
     assert (result.stdout.count("one-item: "), result.stderr.count("one-item: ")) == shown
 
 
-def test_streams_that_go_to_one_place_are_known(folder):
+def test_streams_to_same_file_are_detected(folder):
     program = "import sys; from deemster.cli.align import _shares_terminal; print(_shares_terminal())"
     one = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
     two = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -177,7 +177,7 @@ def test_chosen_judges_are_the_panel(folder):
     assert both == json.loads(aligned("votes.json", *flags).stdout)
 
 
-def test_a_single_judge_is_no_panel(folder):
+def test_single_judge_report_does_not_say_panel(folder):
     people = votes()
     for item in people["items"]:
         item["annotations"] = {"ann": item.pop("ground_truth"), "bob": TRUTH["q1"]}
@@ -192,7 +192,7 @@ def test_a_single_judge_is_no_panel(folder):
     ("kappa", "answer", "codes"),
     [(1.0, "with care", (1, 0)), (0.0, "not yet", (1, 1)), (None, None, (1, 1))],
 )
-def test_the_answer_is_in_the_json_and_may_be_required(folder, kappa, answer, codes):
+def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, answer, codes):
     words = {1.0: ["MET", "UNMET", "MET", "UNMET"], 0.0: ["MET", "MET", "UNMET", "UNMET"], None: ["MET"] * 4}[kappa]
     truth = ["MET"] * 4 if kappa is None else ["MET", "UNMET", "MET", "UNMET"]
     cells = zip(words, truth, strict=True)
@@ -260,7 +260,7 @@ def test_a_written_result_is_read_back(folder):
         (("votes.json", "--n-bootstrap", "0"), "0 is not in the range x>=1."),
     ],
 )
-def test_what_cannot_be_done_is_one_message_and_exit_code_2(folder, argv, part):
+def test_bad_input_is_one_message_and_exit_code_2(folder, argv, part):
     result = called("align", *argv)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
@@ -290,7 +290,7 @@ def test_every_unknown_label_is_listed_with_its_line(folder):
         ("labels.jsonl", "labels.jsonl: rubric dataset `essays`, 4 items, 4 labelled; fingerprint "),
     ],
 )
-def test_validate_tells_what_a_file_is(folder, file, start):
+def test_validate_reports_kind_of_file(folder, file, start):
     (folder / "criteria.json").write_text(json.dumps(RUBRIC["criteria"]), encoding="utf-8")
     for name, value in (("votes", votes()), ("labels", labels())):
         items = value.pop("items")
@@ -326,21 +326,21 @@ def test_validate_refuses_unknown_keys(folder, name, key, part):
         ({"id": "deemster.votes.v1", "input": "votes.v1"}, {"id": "2", "imput": "x"}, "`input`?"),
     ],
 )
-def test_validate_takes_lines_for_what_their_header_says(folder, header, row, said):
+def test_validate_detects_jsonl_by_header(folder, header, row, said):
     (folder / "lines.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(row)}\n", encoding="utf-8")
     result = called("validate", "lines.jsonl")
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
-def test_validate_takes_a_list_with_a_misspelt_key_for_a_rubric(folder):
+def test_validate_treats_list_with_misspelt_key_as_rubric(folder):
     (folder / "criteria.yaml").write_text("- requirment: It is right.\n", encoding="utf-8")
     result = called("validate", "criteria.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "`requirment` is no key of a criterion. Did you mean `requirement`?" in result.stderr.replace("[0].", "")
 
 
-def test_validate_knows_results_of_alignment(folder):
+def test_validate_accepts_alignment_result(folder):
     aligned("votes.json", "--json", "result.json")
     assert (
         called("validate", "result.json").stdout == "result.json: result of alignment, 4 items, 3 criteria, 12 pairs\n"

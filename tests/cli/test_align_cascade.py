@@ -34,7 +34,7 @@ def test_the_table_and_the_choice_are_printed():
     assert result.stderr == ""
 
 
-def test_labels_of_a_dataset_and_the_json_say_the_same():
+def test_labels_from_dataset_give_same_json():
     own = called("align", "votes.json", "--cascade", "cheap", *COSTS, "--seed", "7", "--json", "-")
     joined = called(
         "align", "bare.json", "--dataset", "labels.json", "--cascade", "cheap", *COSTS, "--seed", "7", "--json", "-"
@@ -46,7 +46,7 @@ def test_labels_of_a_dataset_and_the_json_say_the_same():
     assert [point["accuracy"] for point in found["points"]] == [0.5, 0.75, 0.5, 0.75, 0.75]
 
 
-def test_the_seed_that_was_drawn_is_told():
+def test_drawn_seed_is_printed():
     result = called("align", "votes.json", "--cascade", "cheap", *COSTS)
     assert result.stderr.startswith("drawn with seed ")
 
@@ -64,7 +64,7 @@ def test_the_seed_that_was_drawn_is_told():
         (["--strong", "strong"], "`--strong` needs `--cascade`"),
     ],
 )
-def test_flags_that_cannot_be_used_are_refused(flags, message):
+def test_unusable_flags_are_error(flags, message):
     result = called("align", "votes.json", *flags)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -59,7 +59,7 @@ def inline(server):
     return "--base-url", server.url, "--model", "m"
 
 
-def test_submissions_are_graded_by_a_rubric_and_every_criterion_is_told(server):
+def test_grade_reports_every_criterion(server):
     result = called("grade", "bare.json", "--rubric", "rubric.json", *inline(server))
     assert result.exit_code == 0, result.stderr
     for word in ("Criteria", "facts", "0.7500", "depth", "0.5000", "Judges", "Stored as"):
@@ -68,7 +68,7 @@ def test_submissions_are_graded_by_a_rubric_and_every_criterion_is_told(server):
     assert len(server.requests) == 8
 
 
-def test_where_there_are_labels_the_alignment_is_told(server):
+def test_grade_with_labels_reports_alignment(server):
     result = called("grade", "labelled.json", *inline(server), "--json", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
@@ -90,7 +90,7 @@ def test_a_panel_of_roles_writes_votes_that_align_reads(folder, server):
     assert called("align", "v.json").exit_code == 0
 
 
-def test_settings_come_from_a_file_and_flags_win(folder, server):
+def test_flags_override_settings_file(folder, server):
     (folder / "s.yaml").write_text("calls: per_criterion\nrepeats: 3\nseed: 7\n")
     result = called("grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--repeats", "2", "--json", "-")
     settings = json.loads(result.stdout)["settings"]
@@ -98,7 +98,7 @@ def test_settings_come_from_a_file_and_flags_win(folder, server):
     assert len(server.requests) == 16
 
 
-def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure(folder, server):
+def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
     # The server's words have a probability of 0.9, its digits leave less than that to what is not shown.
     flags = models(folder, small=server, large=server)
     panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--json", "-")
@@ -108,14 +108,14 @@ def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure(folder, serve
     assert unsure["figures"]["judges"][1]["votes"] > 0
 
 
-def test_the_judge_that_a_cascade_names_is_asked_first_wherever_it_stands_in_the_panel(folder, server):
+def test_cascade_judge_is_asked_first_in_any_position(folder, server):
     flags = models(folder, small=server, large=server)
     panel = ("--judge", "large", "--judge", "small", *flags, "--no-cache", "--json", "-", "--cascade", "small")
     found = json.loads(called("grade", "labelled.json", *panel).stdout)["settings"]["cascade"]
     assert (found["cheap"], found["strong"], found["unsure_below"]) == ("small", ["large"], 0.8)
 
 
-def test_a_dry_run_counts_and_asks_nothing(folder, server):
+def test_dry_run_counts_without_requests(folder, server):
     result = called("grade", "labelled.json", *inline(server), "--dry-run")
     assert result.exit_code == 0
     assert "judge: 8 requests" in result.stdout
@@ -123,14 +123,14 @@ def test_a_dry_run_counts_and_asks_nothing(folder, server):
     assert not (folder / ".deemster").exists()
 
 
-def test_an_answer_is_asked_for_once_and_the_cache_gives_it_again(server):
+def test_second_grading_is_answered_from_cache(server):
     called("grade", "labelled.json", *inline(server), "--no-store")
     result = called("grade", "labelled.json", *inline(server), "--no-store")
     assert len(server.requests) == 8
     assert "8 answered from a cache" in result.stdout
 
 
-def test_what_failed_is_incomplete_and_resumed(folder, server):
+def test_failed_votes_make_grading_incomplete_and_resumable(folder, server):
     with ModelServer(faults={"500": 1.0}) as dead:
         first = called("grade", "labelled.json", "--judge", "a", *models(folder, a=dead), "--no-cache")
     assert first.exit_code == 3
@@ -149,7 +149,7 @@ def test_what_failed_is_incomplete_and_resumed(folder, server):
     assert "mixed" in again.stdout
 
 
-def test_a_complete_grading_is_resumed_without_a_call(server):
+def test_resume_of_complete_grading_sends_no_request(server):
     called("grade", "labelled.json", *inline(server), "--no-cache")
     asked = len(server.requests)
     result = called("grade", "labelled.json", *inline(server), "--no-cache", "--resume")
@@ -157,7 +157,7 @@ def test_a_complete_grading_is_resumed_without_a_call(server):
     assert "4 of 4 are done" in result.stderr
 
 
-def test_what_is_for_runs_of_metrics_says_that_a_grading_is_none(server):
+def test_report_and_promote_of_grading_are_bad_input(server):
     flags = ("labelled.json", *inline(server))
     first = called("grade", *flags)
     report = called("report", "latest")
@@ -169,7 +169,7 @@ def test_what_is_for_runs_of_metrics_says_that_a_grading_is_none(server):
     assert "is a grading by a rubric; only recordings and runs can be promoted." in promoted.stderr
 
 
-def test_a_budget_makes_it_incomplete(folder, server):
+def test_exceeded_budget_makes_grading_incomplete(folder, server):
     result = called("grade", "labelled.json", *inline(server), "--budget-tokens", "0", "--quiet")
     assert result.exit_code == 3
     assert "were not asked for" in result.stderr
@@ -195,7 +195,7 @@ def test_a_budget_makes_it_incomplete(folder, server):
         (["labelled.json", "--budget-usd", "-1"], "budget"),
     ],
 )
-def test_what_cannot_be_used_is_told_before_anything_is_asked(server, flags, message):
+def test_unusable_input_is_error_before_any_request(server, flags, message):
     file, *rest = flags
     result = called("grade", file, *inline(server), *rest)
     assert result.exit_code == 2, result.output
@@ -203,14 +203,14 @@ def test_what_cannot_be_used_is_told_before_anything_is_asked(server, flags, mes
     assert server.requests == []
 
 
-def test_no_model_at_all_is_told():
+def test_missing_model_is_error():
     result = called("grade", "labelled.json")
     assert result.exit_code == 2
     assert "`--base-url URL --model NAME`, or `--models FILE`" in result.stderr
 
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
-def test_a_grading_that_is_stopped_or_killed_ends_as_a_whole_one(folder, blow):
+def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
     items = [{"id": f"i{at:03d}", "submission": f"Text {at + 10}."} for at in range(60)]
     (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
     with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
@@ -234,7 +234,7 @@ def test_a_grading_that_is_stopped_or_killed_ends_as_a_whole_one(folder, blow):
     assert first["figures"]["criteria"] == second["figures"]["criteria"]
 
 
-def test_labels_are_not_read_by_criteria_they_were_not_given_for(folder, server):
+def test_labels_of_other_criteria_are_error(folder, server):
     other = {"criteria": [DEPTH, FACTS]}
     (folder / "other.json").write_text(json.dumps(other))
     result = called("grade", "labelled.json", "--rubric", "other.json", *inline(server))
@@ -250,7 +250,7 @@ def test_labels_are_not_read_by_criteria_they_were_not_given_for(folder, server)
     assert called("grade", "labelled.json", "--rubric", "other.json", *inline(server)).exit_code == 0
 
 
-def test_a_grading_that_is_killed_costs_what_one_that_is_not_costs(folder):
+def test_killed_and_resumed_grading_has_same_cost(folder):
     items = [{"id": f"i{at:03d}", "submission": f"Text {at % 20 + 10}."} for at in range(60)]
     (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
     with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:

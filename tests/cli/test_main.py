@@ -12,19 +12,19 @@ from tests.cli.workspace import FILES, SUITE, called, written
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_is_as_it_was_read(command, golden):
+def test_help_matches_golden_file(command, golden):
     result = called(*command.split(), "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
     golden(f"cli/{command or 'deemster'}.txt", result.stdout)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_list_of_commands_says_what_each_command_says_of_itself(command):
+def test_list_of_commands_matches_help_of_each_command(command):
     assert COMMANDS[command] in " ".join(called(command, "--help").stdout.split())
     assert COMMANDS[command] in " ".join(called("--help", COLUMNS="200").stdout.split())
 
 
-def test_the_version_is_the_packages():
+def test_version_is_that_of_the_package():
     import deemster
 
     assert called("--version").stdout == f"deemster {deemster.__version__}\n"
@@ -39,7 +39,7 @@ def test_the_starter_suite_runs(tmp_path, monkeypatch):
     assert called("validate", "fresh/suite.yml").exit_code == 0
 
 
-def test_init_writes_over_nothing(tmp_path, monkeypatch):
+def test_init_overwrites_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {"app.py": "mine\n"})
     assert called("init").exit_code == 2
@@ -47,14 +47,14 @@ def test_init_writes_over_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "app.py").read_text() == "mine\n"
 
 
-def test_the_catalog_lists_what_can_be_run():
+def test_metrics_command_lists_every_metric():
     listed = json.loads(called("metrics", "--json", "-").stdout)
     assert sum(entry["core"] for entry in listed) <= 15
     shown = called("metrics").stdout
     assert all(f" {entry['name']} " in shown for entry in listed)
 
 
-def test_a_ready_made_judge_is_described_with_its_own_pass_mark_fields_and_prompt():
+def test_preset_is_described_with_its_threshold_fields_and_prompt():
     shown = called("metrics", "redundancy").stdout
     assert "default 0.5" in shown
     assert re.search(r"higher_is_better +bool \| None, default false", shown)
@@ -103,7 +103,7 @@ def test_a_metric_is_described_by_alias_short_name_or_spec(name):
         ("run.json", "run.json: report of run 20250615T150640Z-"),
     ],
 )
-def test_validate_tells_what_a_file_is(tmp_path, monkeypatch, file, start):
+def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
     monkeypatch.chdir(tmp_path)
     more = {
         "answers.jsonl": '{"id": "a", "output": "x"}\n',
@@ -128,7 +128,7 @@ def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("gate", ["metrics: { exact: { min_mean: 1 } }", "cohorts: { polcy: { min_pass_rate: 1 } }"])
-def test_validate_finds_what_the_gate_names_in_vain(tmp_path, monkeypatch, gate):
+def test_validate_finds_unknown_names_in_gate(tmp_path, monkeypatch, gate):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
     result = called("validate", "suite.yml")

@@ -40,7 +40,7 @@ def test_a_bad_input_is_one_clear_message_and_exit_code_2(group, golden, tmp_pat
 
 
 @pytest.mark.parametrize("group", ["dataset", "suite", "gate"])
-def test_a_fault_in_a_file_says_where_it_stands(group, tmp_path, monkeypatch):
+def test_issue_in_file_has_line(group, tmp_path, monkeypatch):
     for number, mistake in enumerate(GROUPS[group]):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -50,7 +50,7 @@ def test_a_fault_in_a_file_says_where_it_stands(group, tmp_path, monkeypatch):
         assert all(PLACED.match(line) or "... and " in line for line in lines), (mistake.name, lines)
 
 
-def test_there_are_at_least_forty_bad_inputs_and_no_two_of_one_name():
+def test_bad_input_catalogue_has_forty_unique_cases():
     names = [(group, mistake.name) for group, cases in GROUPS.items() for mistake in cases]
     assert len(names) >= 40
     assert len(set(names)) == len(names)

@@ -16,7 +16,7 @@ def gated(rules):
     return f"{SUITE}gate: {{ {rules} }}\n"
 
 
-def test_low_scores_alone_fail_nothing(world):
+def test_low_scores_without_gate_are_exit_code_0(world):
     world(answers_yml="outputs: {window: wrong, fee: wrong}\n")
     assert called("run", "suite.yml").exit_code == 0
 
@@ -55,19 +55,19 @@ def test_unscored_marks_above_the_allowance_make_a_run_incomplete(world, allowan
 
 
 @pytest.mark.parametrize(("rule", "code"), [("max_unscored: 1", 0), ("max_unscored: 0", 3), ("max_unscored: 50%", 0)])
-def test_the_gate_of_the_suite_sets_the_allowance_too(world, rule, code):
+def test_max_unscored_of_suite_is_used(world, rule, code):
     world(answers_yml=HALF, suite_yml=gated(rule))
     assert called("run", "suite.yml").exit_code == code
 
 
-def test_the_flag_counts_before_the_suite(world):
+def test_max_unscored_flag_overrides_suite(world):
     world(answers_yml=HALF, suite_yml=gated("max_unscored: 0%"))
     assert called("run", "suite.yml", "--max-unscored", "1").exit_code == 0
     world(suite_yml=gated("max_unscored: 1"))
     assert called("run", "suite.yml", "--max-unscored", "0").exit_code == 3
 
 
-def test_an_incomplete_run_says_how_much_is_missing(world):
+def test_incomplete_run_reports_number_of_missing_marks(world):
     world(answers_yml=HALF)
     assert "incomplete: 1 of 2 marks are unscored, above the allowance of 0." in called("run", "suite.yml").stderr
 
@@ -126,7 +126,7 @@ def test_a_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_ot
     assert (folder / "run.csv").read_text().count("\n") == 3
 
 
-def test_a_target_that_exits_is_a_failing_target_and_not_the_end_of_the_run(world):
+def test_sys_exit_in_target_is_target_failure(world):
     folder = world(suite_yml=TARGET.replace("exits_app", "exits_leaver"))
     written(folder, {"exits_leaver.py": "import sys\ndef answer(input):\n    sys.exit(0)\n"})
     result = called("run", "suite.yml", "--json", "run.json")
@@ -135,7 +135,7 @@ def test_a_target_that_exits_is_a_failing_target_and_not_the_end_of_the_run(worl
     assert [(entry["cause"], entry["message"]) for entry in failures] == [("target_failed", "SystemExit: 0")] * 2
 
 
-def test_a_module_that_exits_while_it_is_imported_is_bad_input(world):
+def test_sys_exit_at_import_is_bad_input(world):
     folder = world(suite_yml=TARGET.replace("exits_app", "exits_import"))
     written(folder, {"exits_import.py": "import sys\nsys.exit(0)\n"})
     result = called("run", "suite.yml")
@@ -153,7 +153,7 @@ def test_a_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, mon
     assert result.stderr == "error: The run could not go on: No space left on device.\n"
 
 
-def test_the_verdict_is_said_on_stderr_where_stdout_belongs_to_a_report(world):
+def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):
     world(suite_yml=gated("min_macro_f1: 0.9"))
     result = called("run", "suite.yml", "--json", "-")
     assert result.exit_code == 1
@@ -162,7 +162,7 @@ def test_the_verdict_is_said_on_stderr_where_stdout_belongs_to_a_report(world):
 
 
 @pytest.mark.parametrize("flags", [(), ("--quiet",), ("--json", "-")])
-def test_what_is_inconclusive_and_counts_as_passed_is_a_warning(world, flags):
+def test_inconclusive_rule_that_passes_is_warning(world, flags):
     world(suite_yml=gated("budget: { max_cost_usd: 1 }"))
     warning = (
         "warning: the gate counts budget.max_cost_usd as passed, though it is inconclusive: no cost was recorded\n"
@@ -171,12 +171,12 @@ def test_what_is_inconclusive_and_counts_as_passed_is_a_warning(world, flags):
     assert (result.exit_code, result.stderr.count(warning)) == (0, 1)
 
 
-def test_three_ways_need_no_warning_of_the_third(world):
+def test_three_way_decision_gives_no_warning(world):
     world(suite_yml=gated("budget: { max_cost_usd: 1 }, decision: three-way"))
     result = called("run", "suite.yml")
     assert (result.exit_code, result.stderr) == (4, "")
 
 
-def test_the_files_of_the_world_are_the_good_case(world):
+def test_fixture_files_pass(world):
     world(golden_yml=GOLDEN, answers_yml=ANSWERS)
     assert called("run", "suite.yml").exit_code == 0

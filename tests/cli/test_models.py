@@ -60,7 +60,7 @@ def checked(models=None, *, metrics="[llm-as-judge]", code=0, **env):
     return rows, result.stderr
 
 
-def test_a_model_that_works_is_told_with_all_it_can(server):
+def test_working_model_is_listed_with_capabilities(server):
     rows, said = checked({"judge": JUDGE})
     assert rows == {"judge": "judge toy-1 JSON by schema, log-probabilities - 16 + 4 $0.000024"}
     assert said == ""
@@ -77,29 +77,29 @@ def test_a_model_that_works_is_told_with_all_it_can(server):
         (["logprobs"], "JSON by schema, no log-probabilities"),
     ],
 )
-def test_what_a_server_does_not_know_is_found_out(server, refuses, works):
+def test_missing_capabilities_of_server_are_found(server, refuses, works):
     server.refuses = frozenset(refuses)
     assert works in checked({"judge": JUDGE})[0]["judge"]
 
 
-def test_a_server_that_ignores_the_wish_for_log_probabilities_offers_none(server):
+def test_ignored_logprobs_request_means_no_log_probabilities(server):
     server.logprobs = False
     assert "JSON by schema, no log-probabilities" in checked({"judge": JUDGE})[0]["judge"]
 
 
-def test_a_server_that_breaks_over_log_probabilities_is_asked_without(server):
+def test_server_failing_on_logprobs_is_asked_without(server):
     server.play(["500"])
     assert "log-probabilities" in checked({"judge": JUDGE})[0]["judge"]
     assert ["logprobs" in request.document for request in server.requests] == [True, False]
 
 
-def test_embedding_models_tell_their_dimension(server):
+def test_embedding_model_is_listed_with_dimension(server):
     rows, _ = checked({"embedding": "{ base_url: '${URL}', model: e-1 }"}, metrics="[exact-match]")
     assert rows["embedding"].startswith("embedding e-1 vectors of dimension 16")
     assert rows["embedding"].endswith("unknown")
 
 
-def test_clients_of_ones_own_and_models_that_come_along_are_checked_too(server):
+def test_custom_clients_and_embedded_models_are_checked(server):
     entries = {"judge": "{ client: 'clients:Good' }", "embedding:mine": "{ client: 'clients:Vector' }"}
     rows, _ = checked({**entries, "embedding": "{ embedded: true }"})
     assert rows["judge"] == "judge mine-1 JSON, no log-probabilities - - free"
@@ -109,13 +109,13 @@ def test_clients_of_ones_own_and_models_that_come_along_are_checked_too(server):
     assert server.requests == []
 
 
-def test_a_role_that_only_replays_is_not_asked(server, tmp_path):
+def test_replay_role_is_not_asked(server, tmp_path):
     written(tmp_path, {"recorded.jsonl": ""})
     rows, _ = checked({"judge": "{ replay: recorded.jsonl }"})
     assert "answers from a recording" in rows["judge"]
 
 
-def test_a_role_that_records_leaves_its_recording_alone(server, tmp_path):
+def test_check_does_not_change_recording(server, tmp_path):
     checked({"judge": "{ base_url: '${URL}', model: m, record: recorded.jsonl }"})
     assert not (tmp_path / "recorded.jsonl").exists()
     assert not (tmp_path / ".deemster").exists()
@@ -141,7 +141,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("fault", "message", "advice"), FAILURES, ids=[fault for fault, *_ in FAILURES])
-def test_a_failure_is_told_with_what_to_do_about_it(server, fault, message, advice):
+def test_failure_is_reported_with_advice(server, fault, message, advice):
     server.play([fault] * 4)
     rows, said = checked({"judge": JUDGE}, code=2)
     assert rows["judge"] == "judge toy-1 cannot be used - - -"
@@ -150,13 +150,13 @@ def test_a_failure_is_told_with_what_to_do_about_it(server, fault, message, advi
     assert KEY not in said
 
 
-def test_no_connection_is_told_as_such(server):
+def test_refused_connection_is_reported(server):
     _, said = checked({"judge": "{ base_url: 'http://127.0.0.1:9/v1', model: m }"}, code=2)
     assert "judge: 127.0.0.1: No connection: " in said
     assert "Look whether the server runs" in said
 
 
-def test_a_server_without_tls_is_told_as_such(server):
+def test_server_without_tls_is_reported(server):
     _, said = checked({"judge": f"{{ base_url: '{server.url.replace('http', 'https')}', model: m }}"}, code=2)
     assert "judge: 127.0.0.1: No connection by TLS: " in said
     assert "`base_url` begins with http:// and not https://." in said
@@ -170,18 +170,18 @@ def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(server):
     assert "hush" not in said
 
 
-def test_a_role_of_another_kind_than_its_metric_asks_cannot_be_used(server):
+def test_role_of_wrong_kind_is_unusable(server):
     _, said = checked({"judge": "{ base_url: '${URL}', model: m, kind: embedding }"}, code=2)
     assert "The role `judge` embeds, and a metric asks it to chat" in said
     assert server.requests == []
 
 
-def test_a_base_url_without_v1_is_told_as_such(server):
+def test_base_url_without_v1_is_reported(server):
     _, said = checked({"judge": f"{{ base_url: '{server.url.removesuffix('/v1')}', model: m }}"}, code=2)
     assert "Most servers have it under /v1: `base_url: .../v1`." in said
 
 
-def test_a_server_that_never_answers_is_left_in_time(server):
+def test_hanging_server_is_abandoned(server):
     server.play(["silent"])
     _, said = checked({"judge": "{ base_url: '${URL}', model: m, timeout_s: 0.05 }"}, code=2)
     assert "If the model is only slow, raise `timeout_s`." in said
@@ -194,12 +194,12 @@ def test_a_server_that_never_answers_is_left_in_time(server):
         ("{ base_url: '${URL}', model: m }", "Name the variable that holds it: `api_key_env: OPENAI_API_KEY`."),
     ],
 )
-def test_a_refusal_of_a_request_without_a_key_says_how_to_send_one(server, entry, advice):
+def test_refused_request_without_key_names_api_key_env(server, entry, advice):
     server.play(["401"])
     assert advice in checked({"judge": entry}, code=2)[1]
 
 
-def test_one_role_that_cannot_be_read_does_not_hide_the_others(server):
+def test_invalid_role_does_not_hide_others(server):
     entries = {
         "judge": JUDGE,
         "judge:far": "{ base_url: 'https://models.invalid/v1', model: m, api_key_env: NO_SUCH_KEY }",
@@ -216,38 +216,38 @@ def test_one_role_that_cannot_be_read_does_not_hide_the_others(server):
     assert "Look at the client `clients:Bad`." in said
 
 
-def test_a_role_that_a_metric_asks_and_nobody_names_cannot_be_used(server):
+def test_missing_role_is_listed_as_unusable(server):
     rows, said = checked(None, code=2)
     assert rows["judge"] == "judge - cannot be used - - -"
     assert "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`." in said
 
 
-def test_a_suite_whose_metrics_ask_nobody_says_so(server):
+def test_suite_without_models_is_reported(server):
     written(Path(), {"suite.yml": "dataset: golden.yml\nmetrics: [exact-match]\n"})
     result = called("models", "check", "suite.yml")
     assert (result.exit_code, result.stdout) == (0, "No metric of this suite asks a model.\n")
 
 
 @pytest.mark.parametrize("section", ["[judge]", "judge", "3"])
-def test_a_section_that_is_no_map_is_bad_input(server, tmp_path, section):
+def test_models_section_that_is_not_a_map_is_bad_input(server, tmp_path, section):
     written(tmp_path, {"suite.yml": f"dataset: golden.yml\nmetrics: [llm-as-judge]\nmodels: {section}\n"})
     result = called("models", "check", "suite.yml")
     assert result.exit_code == 2
     assert "`models` is a map of roles" in result.stderr
 
 
-def test_the_clock_tells_how_long_a_reply_took(server):
+def test_latency_of_reply_is_shown(server):
     rows, _ = checked({"judge": JUDGE}, SOURCE_DATE_EPOCH=None)
     assert " ms " in rows["judge"]
 
 
-def test_help_is_as_it_was_read(golden):
+def test_help_matches_golden_file(golden):
     result = called("models", "check", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
     golden("cli/models-check.txt", result.stdout)
 
 
-def test_a_file_that_only_names_models_will_do(server):
+def test_file_with_only_models_is_accepted(server):
     written(Path(), {"models.yml": f"models:\n  judge: {JUDGE}\n"})
     result = called("models", "check", "models.yml")
     assert result.exit_code == 0, result.output
@@ -256,7 +256,7 @@ def test_a_file_that_only_names_models_will_do(server):
 
 
 @pytest.mark.parametrize("text", ["metrics: []\ndataset: golden.yml\n", "name: x\n", "models:\n", "models: {}\n"])
-def test_a_file_that_names_none_must_be_a_suite(server, text):
+def test_file_without_models_must_be_a_suite(server, text):
     written(Path(), {"suite.yml": text})
     result = called("models", "check", "suite.yml")
     assert result.exit_code == 2

@@ -61,7 +61,7 @@ def scored(world):
     return world
 
 
-def test_a_collapse_is_shown_period_by_period_and_flagged(scored):
+def test_fall_of_pass_rate_is_shown_by_period_and_flagged(scored):
     done = call("monitor", "bot", "--every", "20", "--baseline", "40")
     assert done.exit_code == 0
     assert "80 records, 0 without a score." in done.stdout
@@ -70,12 +70,12 @@ def test_a_collapse_is_shown_period_by_period_and_flagged(scored):
     assert done.stdout.count("outside") == 1
 
 
-def test_a_drift_can_fail_a_pipeline(scored):
+def test_fail_on_drift_is_exit_code_1(scored):
     assert call("monitor", "bot", "--every", "20", "--baseline", "40", "--fail-on-drift").exit_code == 1
     assert call("monitor", "bot", "--every", "20", "--baseline", "80", "--fail-on-drift").exit_code == 0
 
 
-def test_the_numbers_come_as_json_too_and_equal_those_of_python(scored):
+def test_json_of_monitor_equals_python_result(scored):
     done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--json", "-")
     shown = json.loads(done.stdout)
     assert [period["pass_rate"] for period in shown["periods"]] == [1.0, 1.0, 1.0, 0.0]
@@ -84,7 +84,7 @@ def test_the_numbers_come_as_json_too_and_equal_those_of_python(scored):
     assert found.drift.direction == "down"
 
 
-def test_a_call_that_failed_did_not_pass(world):
+def test_failed_call_is_record_that_did_not_pass(world):
     with dm.Recorder("bot", store="runs.db", clock=Ticking()) as recorder:
         for number in range(4):
             recorder.record({"n": number}, "yes")
@@ -94,12 +94,12 @@ def test_a_call_that_failed_did_not_pass(world):
     assert (period.n, period.passed, period.unscored) == (8, 4, 0)
 
 
-def test_since_leaves_out_what_was_recorded_before(scored):
+def test_since_leaves_out_earlier_records(scored):
     found = dm.monitor("bot", store="runs.db", since="2026-03-02")
     assert found.n == 80 - 23
 
 
-def test_what_is_not_scored_is_said(world):
+def test_unscored_records_are_reported(world):
     record(["yes"] * 3)
     done = call("monitor", "bot")
     assert done.exit_code == 0
@@ -107,7 +107,7 @@ def test_what_is_not_scored_is_said(world):
     assert "No test yet: 0 of the 500 scored records of the baseline are there." in done.stdout
 
 
-def test_records_that_come_after_a_rescoring_are_unscored_until_the_next(scored):
+def test_records_after_rescoring_are_unscored_until_next_rescoring(scored):
     record(["yes"] * 5)
     assert dm.monitor("bot", store="runs.db").unscored == 5
 
@@ -146,7 +146,7 @@ def test_failing_records_become_golden_samples_to_complete(scored):
     assert first.metadata["promoted"]["failed"] == {"says-yes": 0.0}
 
 
-def test_promoting_again_adds_only_what_is_new_and_keeps_what_people_wrote(scored):
+def test_promote_again_adds_only_new_records_and_keeps_edits(scored):
     call("promote", "latest", "--to", "golden.yml", "--limit", "2")
     text = (scored / "golden.yml").read_text().replace("expected_output: null", "expected_output: yes  # by Ada", 1)
     (scored / "golden.yml").write_text(text)
@@ -156,7 +156,7 @@ def test_promoting_again_adds_only_what_is_new_and_keeps_what_people_wrote(score
     assert [sample.input["n"] for sample in dm.Dataset.load("golden.yml")] == [60, 61, 62, 63, 64]
 
 
-def test_a_record_that_passed_can_be_chosen_by_its_id(scored):
+def test_passed_record_can_be_promoted_by_id(scored):
     call("promote", "latest", "--to", "golden.yml", "--limit", "1")
     name = next(iter(dm.Dataset.load("golden.yml"))).id.rsplit("-", 1)[0]
     done = call("promote", "latest", "--to", "other.jsonl", "--id", f"{name}-1")
@@ -164,7 +164,7 @@ def test_a_record_that_passed_can_be_chosen_by_its_id(scored):
     assert [sample.input["n"] for sample in dm.Dataset.load("other.jsonl")] == [0]
 
 
-def test_where_nothing_fails_nothing_is_written(world):
+def test_promote_without_failures_writes_nothing(world):
     record(["yes"] * 3)
     call("rescore", "latest", "--suite", "suite.yml", "--quiet")
     done = call("promote", "latest", "--to", "golden.yml")
@@ -173,7 +173,7 @@ def test_where_nothing_fails_nothing_is_written(world):
     assert not (world / "golden.yml").exists()
 
 
-def test_what_is_not_scored_cannot_fail_and_is_refused(world):
+def test_promote_of_unscored_records_is_error(world):
     record(["yes"])
     done = call("promote", "latest", "--to", "golden.yml")
     assert done.exit_code == 2
@@ -193,7 +193,7 @@ def test_a_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(sc
     assert dm.monitor("bot", store="runs.db", metric="says-yes").unscored == 0
 
 
-def test_a_dataset_that_was_never_recorded_is_told_with_its_nearest_name(scored):
+def test_unknown_dataset_is_error_with_suggestion(scored):
     done = call("rescore", "--dataset", "bott", "--suite", "suite.yml")
     assert done.exit_code == 2
     assert "There is no recording of the dataset `bott`. Did you mean `bot`?" in done.stderr

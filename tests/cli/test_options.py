@@ -40,7 +40,7 @@ from deemster.store import open_and_migrate
         (improve.ALPHA, improvement_judging.ALPHA),
     ],
 )
-def test_a_constant_that_help_needs_early_is_the_one_of_the_engine(flag, engine):
+def test_constants_in_help_equal_those_of_engine(flag, engine):
     assert flag == engine
 
 
@@ -51,7 +51,7 @@ def every_command():
         yield from ((f"{name} {sub}", each) for sub, each in getattr(command, "commands", {}).items())
 
 
-def test_a_flag_that_writes_a_result_is_spelt_the_same_in_every_command():
+def test_output_flags_have_same_name_in_every_command():
     spellings = {
         (option.opts[0], option.metavar)
         for _, command in every_command()

@@ -38,27 +38,27 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_help_is_as_it_was_read(golden):
+def test_help_matches_golden_file(golden):
     result = called("rubric", "check", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     golden("cli/rubric-check.txt", result.stdout)
 
 
-def test_issues_are_as_they_were_read(folder, golden):
+def test_issues_match_golden_file(folder, golden):
     result = called("rubric", "check", "flawed.yaml")
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-check-flawed.txt", result.stdout)
 
 
 @pytest.mark.parametrize(("file", "code"), [("flawed.yaml", 1), ("fine.yaml", 0)])
-def test_strict_fails_where_anything_was_found(folder, file, code):
+def test_strict_exit_code_depends_on_issues(folder, file, code):
     assert called("rubric", "check", file, "--strict").exit_code == code
 
 
-def test_a_fine_rubric_is_said_to_be_fine(folder):
+def test_rubric_without_issues_is_reported(folder):
     assert called("rubric", "check", "fine.yaml").stdout == "fine.yaml: 1 criterion, nothing found\n"
 
 
-def test_json_has_every_issue_and_standard_output_to_itself(folder):
+def test_json_has_every_issue_and_only_json_is_on_stdout(folder):
     result = called("rubric", "check", "flawed.yaml", "--json", "-")
     told = json.loads(result.stdout)
     assert (told["file"], told["rubric"], told["criteria"]) == ("flawed.yaml", "essay", 4)
@@ -79,5 +79,5 @@ def test_a_bad_file_is_refused_with_all_its_issues(folder):
 
 
 @pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--json", "no/where.json")])
-def test_what_is_not_there_is_bad_input(folder, argv):
+def test_missing_file_is_bad_input(folder, argv):
     assert called("rubric", "check", *argv).exit_code == 2

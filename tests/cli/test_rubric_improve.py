@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_help_is_as_it_was_read(golden):
+def test_help_matches_golden_file(golden):
     result = called("rubric", "improve", "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     golden("cli/rubric-improve.txt", result.stdout)
 
@@ -98,7 +98,7 @@ def test_a_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
     assert (found.exit_code, found.stdout) == (0, own.stdout), found.stderr
 
 
-def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
+def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
     flags = ("--writer", "writer", "--criteria", "1")
     whole = called(*IMPROVE, *flags, "--no-cache")
     assert whole.exit_code == 0
@@ -126,21 +126,21 @@ def test_it_stops_at_the_budget_and_goes_on_without_repeating_a_call(folder):
         (("--to", "old.yaml"), "old.yaml: The new rubric would overwrite the one it comes from"),
     ],
 )
-def test_what_cannot_be_used_is_said_before_anybody_is_asked(folder, flags, message):
+def test_unusable_input_is_error_before_any_request(folder, flags, message):
     result = called(*IMPROVE, *flags)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
     assert not Path("new.yaml").exists()
 
 
-def test_a_judge_reads_the_rubric_too(folder, golden):
+def test_judge_examines_rubric(folder, golden):
     result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml")
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-check-judged.txt", result.stdout)
     assert "\x1b" not in result.stdout
 
 
-def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
+def test_issues_of_judge_are_in_json_with_line(folder):
     result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml", "--json", "-")
     told = json.loads(result.stdout)
     judged = {found["code"]: found for found in told["issues"] if found["code"].startswith("judged-")}
@@ -152,7 +152,7 @@ def test_what_a_judge_found_is_in_the_json_with_its_place(folder):
     assert told["judged"] == {"questions": 20, "failed": 0, "halted": None}
 
 
-def test_a_judge_that_does_not_answer_leaves_the_check_incomplete(folder):
+def test_unanswered_judge_makes_check_incomplete(folder):
     result = called("rubric", "check", "old.yaml", "--judge", "deaf", "--models", "models.yml")
     assert result.exit_code == 3
     assert "20 without an answer" in result.stdout
@@ -165,7 +165,7 @@ def test_a_judge_that_does_not_answer_leaves_the_check_incomplete(folder):
         (("--judge", "redaer", "--models", "models.yml"), "Did you mean `reader`?"),
     ],
 )
-def test_a_judge_that_is_not_there_is_bad_input(folder, flags, message):
+def test_unknown_judge_is_bad_input(folder, flags, message):
     result = called("rubric", "check", "old.yaml", *flags)
     assert result.exit_code == 2
     assert message in result.stderr

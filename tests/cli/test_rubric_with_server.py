@@ -60,7 +60,7 @@ def test_a_rubric_is_improved_by_models_that_answer_over_http():
 
 
 @pytest.mark.parametrize("fault", ["half", "500", "empty", "reset"])
-def test_trouble_that_passes_changes_nothing(fault):
+def test_temporary_server_faults_change_nothing(fault):
     with ModelServer(answer=said) as server:
         models(server)
         assert called(*IMPROVE, *FLAGS, "--no-cache").exit_code == 0
@@ -72,7 +72,7 @@ def test_trouble_that_passes_changes_nothing(fault):
     assert Path("new.yaml").read_bytes() == calm
 
 
-def test_a_server_that_is_dead_leaves_the_rubric_as_it_was_and_says_why():
+def test_dead_server_leaves_rubric_unchanged_with_reason():
     with ModelServer(answer=said, faults={"500": 1.0}) as server:
         models(server, retries=0)
         result = called(*IMPROVE, *FLAGS)
@@ -82,7 +82,7 @@ def test_a_server_that_is_dead_leaves_the_rubric_as_it_was_and_says_why():
     assert Rubric.load("new.yaml") == RUBRIC
 
 
-def test_one_that_is_killed_costs_in_the_end_what_one_that_is_not_costs():
+def test_killed_and_resumed_improvement_has_same_cost():
     with ModelServer(answer=said) as server:
         models(server)
         assert called(*IMPROVE, *FLAGS, "--json", "report.json", "--cache", "whole.jsonl").exit_code == 0
@@ -105,7 +105,7 @@ def test_one_that_is_killed_costs_in_the_end_what_one_that_is_not_costs():
     assert len(server.requests) - asked <= 2
 
 
-def test_a_budget_counts_what_earlier_parts_of_the_work_used():
+def test_budget_includes_earlier_spending():
     with ModelServer(answer=said) as server:
         models(server)
         first = called(*IMPROVE, *FLAGS, "--budget-tokens", "60000", "--no-cache")
@@ -117,7 +117,7 @@ def test_a_budget_counts_what_earlier_parts_of_the_work_used():
         assert len(server.requests) - before < before
 
 
-def test_a_dry_run_asks_nobody_and_tells_what_is_asked_at_least_and_at_most():
+def test_dry_run_reports_least_and_most_requests():
     with ModelServer(answer=said) as server:
         models(server)
         result = called(*IMPROVE, *FLAGS, "--dry-run")
@@ -145,7 +145,7 @@ def test_a_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
 
 
 @pytest.mark.parametrize("fault", ["500", "refusal"])
-def test_a_judge_that_says_nothing_finds_nothing_and_the_check_is_incomplete(fault):
+def test_silent_judge_makes_check_incomplete(fault):
     answer = said if fault == "500" else lambda _: "I cannot help with that."
     with ModelServer(answer=answer, faults={"500": 1.0} if fault == "500" else None) as server:
         models(server, retries=0)

@@ -26,7 +26,7 @@ NASTY = SUITE.replace("[exact-match]", '[{exact-match: {name: "::error::\\e[31m"
         ("--github", lambda text: text.startswith("## deemster report")),
     ],
 )
-def test_a_report_on_stdout_leaves_nothing_else_there(world, flag, reads):
+def test_report_on_stdout_is_the_only_output_there(world, flag, reads):
     world()
     result = called("run", "suite.yml", flag, "-")
     assert result.exit_code == 0
@@ -62,7 +62,7 @@ def test_a_report_rendered_again_is_what_the_run_would_have_written(world, flag)
 @pytest.mark.parametrize(
     "flags", [(), ("--redact", "outputs"), ("--redact", "expected"), ("--redact", "all"), ("--publish-safe",)]
 )
-def test_a_level_applied_to_a_file_gives_the_bytes_of_a_run_at_that_level(world, flags):
+def test_redacting_report_file_equals_redacted_run(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--json", "run.json")
     direct = called("run", "suite.yml", "--json", "-", "--no-store", *flags).stdout
@@ -77,13 +77,13 @@ def test_the_input_is_in_the_file_only_with_include(world):
     assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
 
 
-def test_csv_raw_leaves_the_guard_off(world):
+def test_csv_raw_has_no_formula_guard(world):
     world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
     assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout
     assert "\n=fee," in called("run", "suite.yml", "--csv", "-", "--csv-raw").stdout
 
 
-def test_the_terminal_report_has_no_colour_when_it_is_no_terminal(world):
+def test_report_to_pipe_has_no_colour(world):
     world(suite_yml=SUITE + "gate: { min_macro_f1: 0.9 }\n")
     assert "\x1b" not in called("run", "suite.yml").stdout
 
@@ -104,7 +104,7 @@ def test_colour_is_only_for_terminals_without_no_color(world):
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text(_environ={"TERM": "xterm", "NO_COLOR": "1"}))
 
 
-def test_hostile_names_reach_neither_stream_raw(world):
+def test_hostile_names_are_escaped_on_both_streams(world):
     world(
         suite_yml=NASTY.replace("\\e", "\x1b") if False else NASTY.replace("'::error::\\e[31m'", '"::error::\\e[31m"')
     )
@@ -114,14 +114,14 @@ def test_hostile_names_reach_neither_stream_raw(world):
     assert not [line for line in (result.stdout + result.stderr).splitlines() if line.lstrip().startswith("::")]
 
 
-def test_quiet_says_nothing_but_the_verdict(world):
+def test_quiet_prints_only_gate_decision(world):
     world(suite_yml=SUITE + "gate: { min_macro_f1: 0.1 }\n")
     result = called("run", "suite.yml", "--quiet")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "Gate: pass (1 passed).\n"
 
 
-def test_a_process_of_its_own_keeps_its_streams_apart(world):
+def test_subprocess_keeps_stdout_and_stderr_separate(world):
     process = started(world(), "run", "suite.yml", "--json", "-", "--metric", "exact-match", "--metric", "regex")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -139,13 +139,13 @@ def test_absent_values_are_one_warning_per_metric_on_stderr(world):
     )
 
 
-def test_two_runs_at_one_time_are_the_same_bytes(world):
+def test_two_runs_at_same_time_give_same_bytes(world):
     world()
     places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
     assert len({called("run", "suite.yml", "--json", "-", *place).stdout for place in places}) == 1
 
 
-def test_two_runs_at_one_time_in_one_store_have_their_own_ids(world):
+def test_two_runs_at_same_time_in_one_store_get_different_ids(world):
     world()
     first, second = (json.loads(called("run", "suite.yml", "--json", "-").stdout) for _ in range(2))
     assert second["run"].pop("id") == first["run"].pop("id") + "-2"
@@ -159,7 +159,7 @@ def test_a_bad_source_date_epoch_is_bad_input(world):
     assert result.stderr == "error: SOURCE_DATE_EPOCH is a number of seconds since 1970, not 'yesterday'.\n"
 
 
-def test_metric_flags_replace_the_metrics_and_threshold_flags_the_pass_marks(world):
+def test_metric_and_threshold_flags_override_suite(world):
     world()
     flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3", "--delta", "0.2")
     report = json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)
@@ -196,7 +196,7 @@ def test_a_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatc
     assert json.loads(result.stdout)["executions"][0]["output"] == "30 days"
 
 
-def test_warnings_say_nothing_of_a_sample_where_reports_may_not(world):
+def test_warnings_are_redacted_like_reports(world):
     world(
         golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: 4711}\n",
         answers_yml="outputs: {window: x}\n",
@@ -207,14 +207,14 @@ def test_warnings_say_nothing_of_a_sample_where_reports_may_not(world):
     assert "4711" not in told
 
 
-def test_one_metric_can_be_looked_at_where_the_gate_is_about_others(world):
+def test_metric_flag_skips_gate_rules_of_other_metrics(world):
     world(suite_yml=SUITE + "gate: { metrics: { exact-match: { min_mean: 0.9 } } }\n")
     result = called("run", "suite.yml", "--metric", "rouge-l", "--quiet")
     assert result.exit_code == 0
     assert "Gate: pass (1 skipped)." in result.stderr
 
 
-def test_a_variable_of_a_target_that_is_not_called_need_not_be_set(world):
+def test_unset_variable_of_unused_target_is_allowed(world):
     world(suite_yml=SUITE.replace("answers.yml", '"${NOBODY_SET_THIS}/answers.yml"'))
     assert "NOBODY_SET_THIS" in called("run", "suite.yml").stderr
     assert called("run", "suite.yml", "--outputs", "answers.yml", "--quiet").exit_code == 0

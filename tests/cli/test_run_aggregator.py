@@ -74,7 +74,7 @@ def test_a_suite_with_an_aggregator_validates(suite):
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_a_metric_left_out_by_a_flag_leaves_the_aggregator_too(suite):
+def test_metric_left_out_by_flag_is_left_out_of_aggregator(suite):
     suite(METRICS + WEIGHTED)
     result = called("run", "suite.yml", "--metric", "scoring:Tone", "--json", "-")
     assert json.loads(result.stdout)["aggregate"]["aggregator"] == "weighted tone 2 (1: 0, 2: 0.5, 3: 1)"
@@ -125,7 +125,7 @@ def test_a_mistake_in_an_aggregator_is_one_clear_message_and_exit_code_2(suite, 
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")
 
 
-def test_the_faults_of_an_aggregator_are_told_with_those_of_metrics_and_gate(suite):
+def test_issues_of_aggregator_metrics_and_gate_are_listed_together(suite):
     suite(SUITE.replace("exact-match", "exact-macth") + "aggregator: mni\ngate: { min_macro: 1 }\n")
     result = called("run", "suite.yml")
     assert result.exit_code == 2

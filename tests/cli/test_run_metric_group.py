@@ -38,7 +38,7 @@ def ran(*flags):
     return json.loads(result.stdout), result.exit_code
 
 
-def test_the_aggregator_of_a_group_looks_at_the_groups_own_metrics(suite):
+def test_aggregator_of_group_uses_only_metrics_of_group(suite):
     suite(SUITE + MODELS + GROUP + "gate: { min_aggregate_success: 1, min_aggregate_score: 0.85 }\n")
     report, code = ran()
     assert set(report["metrics"]) == {"exact-match", "completeness", "groundedness", "redundancy"}
@@ -49,7 +49,7 @@ def test_the_aggregator_of_a_group_looks_at_the_groups_own_metrics(suite):
     assert code == 0
 
 
-def test_a_group_may_be_all_there_is(suite):
+def test_suite_with_group_needs_no_metrics(suite):
     suite(SUITE.replace("metrics: [exact-match]\n", "") + MODELS + GROUP)
     report, code = ran()
     assert [entry["aggregate"]["score"] for entry in report["samples"]] == [0.85, 0.85]
@@ -72,7 +72,7 @@ def test_a_run_without_the_groups_metrics_has_no_aggregate(suite):
         (GROUP + "models: {}\n", "judge"),
     ],
 )
-def test_a_group_that_cannot_be_used_is_refused_with_its_place(suite, text, message):
+def test_unusable_group_is_error_with_line(suite, text, message):
     suite(SUITE + text)
     result = called("run", "suite.yml")
     assert result.exit_code == 2

@@ -85,7 +85,7 @@ def whole(folder, *flags):
     return process.returncode, out, err
 
 
-def test_a_dry_run_asks_nothing_and_says_what_would_be_asked(folder, server, monkeypatch):
+def test_dry_run_reports_requests_without_sending(folder, server, monkeypatch):
     monkeypatch.delenv("TOY_KEY")
     result = called("run", "suite.yml", "--dry-run")
     assert result.exit_code == 0
@@ -95,7 +95,7 @@ def test_a_dry_run_asks_nothing_and_says_what_would_be_asked(folder, server, mon
     assert sorted(path.name for path in folder.iterdir()) == ["answers.json", "golden.json", "suite.yml"]
 
 
-def test_a_dry_run_is_not_below_what_the_run_takes(folder, server):
+def test_dry_run_estimate_is_not_below_actual_usage(folder, server):
     said = called("run", "suite.yml", "--dry-run").stdout
     sent = int(said.split("about ")[1].split(" ")[0].replace(",", ""))
     report = report_of()
@@ -104,7 +104,7 @@ def test_a_dry_run_is_not_below_what_the_run_takes(folder, server):
     assert sent == pytest.approx(report["usage"]["scoring"]["prompt_tokens"], rel=0.5)
 
 
-def test_a_dry_run_counts_what_the_cache_does_not_hold(folder, server):
+def test_dry_run_counts_only_uncached_requests(folder, server):
     report_of()
     assert called("run", "suite.yml", "--dry-run").stdout == "No model would be asked.\n"
     assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 requests")
@@ -124,7 +124,7 @@ def test_a_dry_run_of_a_suite_without_judges_says_so(folder):
     assert called("run", "suite.yml", "--dry-run", "--metric", "contains").stdout == "No model would be asked.\n"
 
 
-def test_the_second_run_is_answered_by_the_cache_and_costs_nothing(folder, server):
+def test_second_run_is_answered_from_cache_for_free(folder, server):
     first = report_of()
     second = report_of()
     assert len(server.requests) == 6
@@ -135,26 +135,26 @@ def test_the_second_run_is_answered_by_the_cache_and_costs_nothing(folder, serve
     assert second["metrics"]["llm-as-judge"]["mean"] == first["metrics"]["llm-as-judge"]["mean"]
 
 
-def test_without_a_cache_every_run_asks_anew_and_keeps_nothing(folder, server):
+def test_without_cache_every_run_asks_again(folder, server):
     report_of("--no-cache", "--no-store")
     report_of("--no-cache", "--no-store")
     assert len(server.requests) == 12
     assert not (folder / ".deemster").exists()
 
 
-def test_a_cache_may_be_kept_elsewhere(folder, server):
+def test_cache_path_can_be_set(folder, server):
     report_of("--cache", "kept/answers.jsonl", "--no-store")
     assert (folder / "kept" / "answers.jsonl").is_file()
     assert not (folder / ".deemster").exists()
 
 
-def test_another_repetition_asks_only_for_what_is_new(folder, server):
+def test_additional_repetition_asks_only_new_questions(folder, server):
     report_of()
     report_of("--repetitions", "2")
     assert len(server.requests) == 12
 
 
-def test_offline_a_question_that_nobody_kept_is_bad_input_that_names_it(folder, server):
+def test_offline_unrecorded_question_is_bad_input(folder, server):
     result = called("run", "suite.yml", "--offline")
     assert result.exit_code == 2
     assert "`judge` needs the network, and this run is offline" in result.stderr
@@ -165,7 +165,7 @@ def test_offline_a_question_that_nobody_kept_is_bad_input_that_names_it(folder, 
 
 
 @pytest.mark.parametrize("flags", [("--budget-tokens", "5000"), ("--budget-usd", "0.006")])
-def test_a_budget_that_runs_out_ends_the_run_with_3_and_what_it_has(folder, server, flags):
+def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flags):
     code, out, err = whole(folder, "--json", "r.json", *flags)
     report = json.loads((folder / "r.json").read_text())
     assert code == 3
@@ -211,7 +211,7 @@ def test_exit_codes_of_a_run_with_models(folder, change, code, said):
     assert said in result.stderr
 
 
-def test_a_model_that_fails_makes_the_run_incomplete_and_no_score(folder, server):
+def test_failed_model_makes_run_incomplete(folder, server):
     server.play(["401"])
     server.answer = lambda messages: "7/10" if "word3" in messages[-1]["content"] else fitting(messages)
     report = report_of(code=3, PACE="1")
@@ -220,7 +220,7 @@ def test_a_model_that_fails_makes_the_run_incomplete_and_no_score(folder, server
     assert causes == {"model_failed", "unreadable"}
 
 
-def test_a_key_that_a_server_repeats_is_in_no_file_and_no_output_of_a_run(folder, server):
+def test_key_repeated_by_server_is_in_no_file_or_output(folder, server):
     suite = SUITE.replace("    retries: 0\n", "    retries: 0\n    record: recorded.jsonl\n")
     written(folder, files(plain(6), suite))
     address = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"
@@ -268,7 +268,7 @@ def test_payloads_in_output_question_and_reference_change_no_mark(tmp_path, monk
     assert {name: mark.get("score") for name, mark in marks.items()} == dict.fromkeys(marks, 0.25)
 
 
-def test_report_bytes_are_the_same_at_any_pace(folder, server):
+def test_report_bytes_are_same_at_any_concurrency(folder, server):
     metrics = "[contains, llm-as-judge, {llm-as-judge: {name: panel, samples: 3}}, refusal-quality]"
     suite = SUITE.replace("[contains, llm-as-judge]", metrics) + "limits: { concurrency: ${PACE} }\n"
     written(folder, files(plain(25), suite))
@@ -287,7 +287,7 @@ def test_report_bytes_are_the_same_at_any_pace(folder, server):
     assert json.loads(found[0])["run"]["duration_s"] == 0
 
 
-def test_an_interrupt_sends_nothing_further_and_reports_what_is_answered(tmp_path):
+def test_interrupt_stops_requests_and_reports_answers(tmp_path):
     cases = plain(200)
 
     def answer(messages):

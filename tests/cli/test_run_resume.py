@@ -43,7 +43,7 @@ def test_a_run_is_stored_and_shown_again_in_the_same_bytes(world):
     assert (folder / ".deemster").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_report_shown_again_is_what_the_run_showed(world):
+def test_report_command_prints_same_report(world):
     world()
     assert called("report", "latest").exit_code == 2
     shown = called("run", "suite.yml").stdout
@@ -64,7 +64,7 @@ def test_the_store_may_be_named_by_flag_or_environment(world):
     assert called("report", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0
 
 
-def test_a_failed_sample_is_tried_again_and_the_others_are_not(live):
+def test_resume_retries_only_failed_sample(live):
     first = called("run", "suite.yml", "--quiet")
     assert first.exit_code == 3
     assert "To go on with it: deemster run suite.yml --resume\n" in first.stderr
@@ -76,7 +76,7 @@ def test_a_failed_sample_is_tried_again_and_the_others_are_not(live):
     assert called("run", "suite.yml", "--no-store", "--json", "-").stdout == (live / "run.json").read_text()
 
 
-def test_a_complete_run_is_shown_again_with_a_word(world):
+def test_resume_of_complete_run_shows_report_with_note(world):
     world()
     shown = called("run", "suite.yml").stdout
     again = called("run", "suite.yml", "--resume")
@@ -84,7 +84,7 @@ def test_a_complete_run_is_shown_again_with_a_word(world):
     assert "Nothing is left to do of the run " in again.stderr
 
 
-def test_an_unscored_mark_that_stays_unscored_is_not_said_to_be_worth_a_resume(world):
+def test_permanent_unscored_mark_suggests_no_resume(world):
     rows = "[{id: window, input: {}, expected_output: {a: 1}}, {id: fee, input: {}, expected_output: a}]"
     world(golden_yml=f"name: d\nsamples: {rows}")
     world(answers_yml="outputs: {window: a, fee: a}")
@@ -93,7 +93,7 @@ def test_an_unscored_mark_that_stays_unscored_is_not_said_to_be_worth_a_resume(w
     assert "--resume" not in result.stderr
 
 
-def test_a_target_that_changed_is_refused_and_mixed_with_permission(live):
+def test_changed_target_is_error_or_mixed_with_allow_changed(live):
     called("run", "suite.yml", "--quiet")
     written(live, {"resumed_app.py": f"{APP}\n# another thought\n", "fixed": ""})
     refused = called("run", "suite.yml", "--resume", "--quiet")
@@ -127,7 +127,7 @@ def test_flags_that_cannot_be_used_are_bad_input(world, flags, told):
     assert "Traceback" not in result.stderr
 
 
-def test_permission_is_not_offered_where_it_would_not_help(live):
+def test_allow_changed_is_not_suggested_if_useless(live):
     called("run", "suite.yml", "--quiet")
     for permission in ((), ("--allow-changed",)):
         refused = called("run", "suite.yml", "--resume", "--metric", "token-f1", *permission)
@@ -137,7 +137,7 @@ def test_permission_is_not_offered_where_it_would_not_help(live):
         assert "`deemster rescore 2" in refused.stderr
 
 
-def test_a_run_in_other_hands_is_refused_with_host_and_pid(live):
+def test_run_of_other_process_is_error_with_host_and_pid(live):
     called("run", "suite.yml", "--quiet")
     with open_store(live / ".deemster" / "runs.db") as store, store.lease(store.run("latest").id):
         result = called("run", "suite.yml", "--resume")
@@ -145,7 +145,7 @@ def test_a_run_in_other_hands_is_refused_with_host_and_pid(live):
     assert f"{os.getpid()}" in result.stderr
 
 
-def test_a_report_that_cannot_be_written_is_stored_and_says_how_to_have_it(world):
+def test_unwritable_report_names_command_to_render_stored_run(world):
     folder = world()
     (folder / "out").mkdir()
     check = Destination.check
@@ -172,7 +172,7 @@ def test_a_run_that_takes_too_long_stops_and_can_be_resumed(live):
     assert called("run", "suite.yml", "--resume", "--quiet").exit_code == 0
 
 
-def test_an_interrupted_run_says_how_to_go_on_and_does(live):
+def test_interrupted_run_prints_resume_command_and_resumes(live):
     suite = LIVE.replace("resumed_app", "stopping_app")
     stopping = "import os, signal\ndef answer(asked):\n    os.kill(os.getpid(), signal.SIGINT)\n    return '30 days'\n"
     written(live, {"suite.yml": suite, "stopping_app.py": stopping})
@@ -218,7 +218,7 @@ def test_rescoring_takes_metrics_and_models_from_a_suite(world):
         (("latest", "--suite", "missing.yml"), "missing.yml: There is no such file."),
     ],
 )
-def test_what_cannot_be_rescored_is_bad_input(world, argv, told):
+def test_unsuitable_run_for_rescore_is_bad_input(world, argv, told):
     world()
     called("run", "suite.yml", "--quiet")
     result = called("rescore", *argv)
@@ -235,7 +235,7 @@ def test_what_cannot_be_rescored_is_bad_input(world, argv, told):
         (("--dataset", "dead"), "There is no recording of the dataset `dead`."),
     ],
 )
-def test_rescore_is_told_one_run_or_one_dataset(world, argv, told):
+def test_rescore_needs_one_run_or_one_dataset(world, argv, told):
     world()
     recorded(world())
     result = called("rescore", *argv, "--metric", "contains")
@@ -256,7 +256,7 @@ def recorded(folder):
                 writer.add([Execution(0, "r", 0, Output("short"), ())])
 
 
-def test_every_recording_of_a_dataset_is_marked(world):
+def test_rescore_by_dataset_scores_every_recording(world):
     recorded(world())
     result = called("rescore", "--dataset", "live", "--metric", "length-within(max=9)")
     assert (result.exit_code, result.stdout) == (0, "")

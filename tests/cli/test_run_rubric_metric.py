@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch, server):
     return tmp_path
 
 
-def test_a_suite_is_gated_on_a_criterion_of_a_rubric_and_its_report_tells_of_each():
+def test_suite_gates_on_criterion_and_report_shows_each():
     result = called("run", "work/suite.json", "--json", "-")
     assert result.exit_code == 1, result.stderr
     report = json.loads(result.stdout)
@@ -60,7 +60,7 @@ def test_the_stored_run_gives_the_same_report_again():
     assert "Criteria" in shown.stdout
 
 
-def test_nothing_a_judge_said_is_in_a_report_that_is_safe_to_publish():
+def test_publish_safe_report_has_no_judge_text():
     result = called("run", "work/suite.json", "--json", "-", "--publish-safe")
     report = json.loads(result.stdout)
     assert "Seen." not in result.stdout
@@ -76,7 +76,7 @@ def test_a_changed_rubric_is_another_run(folder):
     assert "metrics.essay" in result.stderr
 
 
-def test_a_rubric_that_is_wrong_is_told_with_its_place(folder):
+def test_invalid_rubric_is_error_with_line(folder):
     (folder / "work" / "rubrics" / "essay.json").write_text('{"criteria": [{"requirment": "x"}]}')
     result = called("validate", "work/suite.json")
     assert result.exit_code == 2
@@ -84,7 +84,7 @@ def test_a_rubric_that_is_wrong_is_told_with_its_place(folder):
     assert "Did you mean `requirement`?" in result.stderr
 
 
-def test_a_rule_about_an_unknown_criterion_is_told_by_validate(folder):
+def test_validate_finds_rule_about_unknown_criterion(folder):
     path = folder / "work" / "suite.json"
     suite = json.loads(path.read_text())
     suite["gate"]["metrics"] = {"essay/fact": {"min_mean": 0.5}}
@@ -94,7 +94,7 @@ def test_a_rule_about_an_unknown_criterion_is_told_by_validate(folder):
     assert "essay/facts" in result.stderr
 
 
-def test_a_criterion_that_some_judges_never_decided_does_not_pass_its_gate_unseen(folder, server):
+def test_gate_on_criterion_with_failed_verdicts_is_inconclusive(folder, server):
     def partly(chat):
         facts = "option" not in chat.schema["properties"]
         return "Well." if facts and "Text 3." in chat[1]["content"] else said(chat)

@@ -66,7 +66,7 @@ def test_runs_are_listed_newest_first(many, golden):
         (("--until", "1w"), [1, 0]),
     ],
 )
-def test_the_list_can_be_narrowed(many, argv, numbers):
+def test_list_can_be_filtered(many, argv, numbers):
     # Three in the morning of 3 February 2026: the last run starts later that day.
     result = called("runs", *argv, SOURCE_DATE_EPOCH="1770087600")
     assert result.exit_code == 0
@@ -94,7 +94,7 @@ def test_the_list_can_be_narrowed(many, argv, numbers):
         (("--json", "no/such/place.json"), "The folder `no/such` does not exist."),
     ],
 )
-def test_what_cannot_be_done_is_one_message_and_exit_code_2(many, argv, said):
+def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
     result = called("runs", *argv)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
@@ -135,14 +135,14 @@ def test_a_grading_is_shown_without_marks(many):
     assert "passed" not in shown
 
 
-def test_what_a_run_of_a_suite_stored_is_shown(ran):
+def test_stored_suite_run_is_shown(ran):
     shown = called("runs", "show", "latest").stdout
     assert "suite        refunds" in shown
     assert "exact-match  1       1       -" in shown
     assert listed() == [json.loads(called("runs", "--json", "-").stdout)[0]["id"]]
 
 
-def test_the_owner_of_a_run_is_named_and_its_run_stays(tmp_path, monkeypatch):
+def test_run_in_progress_is_not_removed_and_owner_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("runs.db") as store:
         begun(store)
@@ -155,7 +155,7 @@ def test_the_owner_of_a_run_is_named_and_its_run_stays(tmp_path, monkeypatch):
     assert listed("--store", "runs.db") == ["run-0"]
 
 
-def test_a_run_whose_process_was_killed_is_told_from_one_that_is_under_way(tmp_path, monkeypatch):
+def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("runs.db") as store:
         begun(store)
@@ -180,7 +180,7 @@ def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
         assert "\u202e" not in result.stdout
 
 
-def test_runs_are_removed_once_that_is_confirmed(many):
+def test_runs_are_removed_after_confirmation(many):
     asked = called("runs", "rm", "run-0", "run-1")
     assert asked.exit_code == 2
     assert "Nothing was removed, since nobody answered. Say `--yes` where these may go." in asked.stderr
@@ -213,12 +213,12 @@ def test_the_store_may_be_named_by_the_environment_the_group_or_the_command(many
     assert called("runs", "--store", "nowhere.db", "show", "run-0", "--store", "moved.db").exit_code == 0
 
 
-def test_an_empty_choice_is_said(many):
+def test_filter_without_matches_is_reported(many):
     assert called("runs", "--suite", "none").stdout == "No run in .deemster/runs.db fits.\n"
 
 
 @pytest.mark.parametrize(("answer", "left", "said"), [("y\n", 4, "removed 1 run"), ("n\n", 5, "Nothing was removed.")])
-def test_an_answer_is_heeded(many, answer, left, said):
+def test_runs_rm_follows_the_answer(many, answer, left, said):
     result = CliRunner().invoke(app, ["runs", "rm", "run-0"], input=answer, prog_name="deemster")
     assert result.exit_code == 0
     assert said in result.stderr

@@ -36,19 +36,19 @@ def ids():
 
 
 @pytest.mark.parametrize("command", ["export", "import", "path", "prune", "verify"])
-def test_help_is_as_it_was_read(command, golden):
+def test_help_matches_golden_file(command, golden):
     result = called("store", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
     golden(f"cli/store-{command}.txt", result.stdout)
 
 
 @pytest.mark.parametrize("command", ["show", "rm"])
-def test_help_of_runs_is_as_it_was_read(command, golden):
+def test_help_of_runs_matches_golden_file(command, golden):
     result = called("runs", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     golden(f"cli/runs-{command}-help.txt", result.stdout)
 
 
-def test_the_path_is_whole_and_shows_no_password(tmp_path, monkeypatch):
+def test_store_path_is_absolute_without_password(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert called("store", "path").stdout == f"{tmp_path}/.deemster/runs.db\n"
     assert called("store", "path", "--store", "x/y.db").stdout == f"{tmp_path}/x/y.db\n"
@@ -57,7 +57,7 @@ def test_the_path_is_whole_and_shows_no_password(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_moved_gives_the_same_report_to_the_byte(ran, postgres_url):
+def test_moved_run_gives_same_report_bytes(ran, postgres_url):
     assert called("store", "export", "latest", "--to", "run.jsonl").stderr == "wrote 1 run to run.jsonl\n"
     taken = called("store", "import", "run.jsonl", "--store", "other.db")
     assert (taken.exit_code, taken.stdout) == (0, f"{ids()[0]}: taken in, 2 samples\n")
@@ -74,13 +74,13 @@ def test_a_run_that_moved_gives_the_same_report_to_the_byte(ran, postgres_url):
         assert len(reports[0].stdout) > 100
 
 
-def test_a_run_that_is_there_already_is_said(ran):
+def test_import_of_existing_run_is_reported(ran):
     called("store", "export", "--all", "--to", "run.jsonl")
     result = called("store", "import", "run.jsonl")
     assert (result.exit_code, result.stdout) == (0, f"{ids()[0]}: was here already\n")
 
 
-def test_validate_knows_a_run_file(ran):
+def test_validate_accepts_run_file(ran):
     called("store", "export", "--all", "--to", "run.jsonl")
     assert called("validate", "run.jsonl").stdout == "run.jsonl: run file, 1 run, 2 samples\n"
     (ran / "run.jsonl").write_bytes((ran / "run.jsonl").read_bytes().replace(b"ten euros", b"six euros"))
@@ -116,7 +116,7 @@ def test_every_run_is_exported_in_the_order_they_began(old):
         (("path", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
     ],
 )
-def test_what_cannot_be_done_is_one_message_and_exit_code_2(old, argv, said):
+def test_bad_input_is_one_message_and_exit_code_2(old, argv, said):
     (old / "bad.jsonl").write_bytes(b"\x00\xff" * 100)
     (old / "pq").mkdir()
     (old / "pq" / "runs.parquet").write_bytes(b"PAR1")
@@ -128,13 +128,13 @@ def test_what_cannot_be_done_is_one_message_and_exit_code_2(old, argv, said):
     assert len(ids()) == 4
 
 
-def test_parquet_says_that_it_is_for_analysis(old):
+def test_parquet_export_says_it_cannot_be_imported(old):
     result = called("store", "export", "--all", "--parquet", "tables")
     assert (result.exit_code, result.stderr) == (0, "wrote 4 runs to tables; no store imports Parquet\n")
     assert (old / "tables" / "marks.parquet").is_file()
 
 
-def test_pruning_shows_what_would_go_and_asks(old, golden):
+def test_prune_lists_runs_and_asks(old, golden):
     result = called("store", "prune", "--keep", "1")
     assert result.exit_code == 2
     golden("cli/store-prune-asked.txt", result.stderr)
@@ -153,23 +153,23 @@ def test_old_runs_are_pruned(old):
     assert ids() == []
 
 
-def test_a_run_can_be_pruned_by_how_it_ended(old):
+def test_prune_selects_by_status(old):
     assert called("store", "prune", "--status", "incomplete", "--yes").stderr.startswith("removed 0 runs")
     assert len(ids()) == 4
 
 
-def test_without_a_flag_no_run_goes_and_nobody_is_asked(old):
+def test_prune_without_flag_removes_no_run_and_does_not_ask(old):
     result = called("store", "prune")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("removed 0 runs and 0 sample contents that nothing used, ")
 
 
-def test_a_sound_store_is_said_to_be_sound(old):
+def test_verify_of_sound_store_reports_no_damage(old):
     result = called("store", "verify")
     assert (result.exit_code, result.stdout) == (0, ".deemster/runs.db: 4 runs, nothing is damaged.\n")
 
 
-def test_damage_is_exit_code_1_and_named(old):
+def test_verify_of_damaged_store_is_exit_code_1(old):
     with open_store() as store, store.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = '{}' WHERE run = 2 AND position = 1")
         rows.write("UPDATE runs SET seed = '7' WHERE number = 3")
@@ -182,7 +182,7 @@ def test_damage_is_exit_code_1_and_named(old):
     assert result.stderr == "2 damages found in .deemster/runs.db\n"
 
 
-def test_a_newer_store_is_refused_in_one_line(old):
+def test_newer_store_is_one_line_error(old):
     with open_store() as store, store.write_transaction() as rows:
         rows.write("PRAGMA user_version = 99")
     for argv in (("store", "verify"), ("runs",), ("store", "prune")):

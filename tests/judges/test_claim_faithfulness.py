@@ -57,23 +57,23 @@ def test_a_contradicted_claim_is_not_a_supported_one():
     assert (mark.score, mark.details["contradicted"]) == (0.5, 1)
 
 
-def test_a_claim_that_comes_twice_counts_once():
+def test_repeated_claim_counts_once():
     mark, rounds = judged([said(claims=["a", " a ", "b"])], [found("supported"), found("open")])
     assert (mark.score, mark.details["claims"]) == (0.5, 2)
     assert len(rounds[1]) == 2
 
 
-def test_an_answer_without_claims_has_no_share():
+def test_answer_without_claims_is_unscored():
     mark, _ = judged([said(claims=[])])
     assert mark == Unscored("bad_output", "The answer makes no claim, so that there is no share of supported ones.")
 
 
-def test_an_answer_without_claims_is_best_where_the_user_says_so():
+def test_answer_without_claims_scores_one_with_option_best():
     mark, _ = judged([said(claims=[])], metric=ClaimFaithfulness(without_claims="best"))
     assert (mark.score, mark.details["claims"], mark.details["findings"]) == (1.0, 0, ())
 
 
-def test_more_claims_than_allowed_are_too_large_and_not_cut():
+def test_too_many_claims_are_too_large():
     mark, rounds = judged([said(claims=CLAIMS)], metric=ClaimFaithfulness(max_claims=2))
     assert mark.cause == "too_large"
     assert len(rounds) == 1
@@ -84,14 +84,14 @@ def test_a_claim_without_a_verdict_leaves_the_mark_unscored():
     assert mark.cause == "model_failed"
 
 
-def test_only_the_unreadable_verdict_is_asked_for_again():
+def test_only_unreadable_verdict_is_retried():
     mark, rounds = judged([said(claims=CLAIMS[:2])], [found("supported"), found("yes")], [found("open")])
     assert mark.score == 0.5
     assert [ask.again for ask in rounds[2]] == [1]
 
 
 @pytest.mark.parametrize("claims", ["a", None, [7], ["a", " "], {"a": 1}])
-def test_claims_that_cannot_be_read_are_asked_for_again_and_then_unscored(claims):
+def test_unreadable_claims_are_retried_then_unscored(claims):
     mark, rounds = judged([said(claims=claims)], [said(claims=claims)])
     assert mark.cause == "unreadable"
     assert [ask.again for (ask,) in rounds] == [0, 1]
@@ -111,7 +111,7 @@ def test_without_a_context_nothing_is_asked():
     assert (mark.cause, rounds) == ("bad_sample", [])
 
 
-def test_what_the_output_retrieved_counts_whatever_the_sample_holds():
+def test_retrieved_of_output_overrides_context_of_sample():
     output = Output("a", retrieved=[{"id": "d", "text": "p"}])
     mark, _ = judged([said(claims=["a"])], [found("supported")], sample=Sample("s", {"context": []}), output=output)
     assert mark.score == 1.0
@@ -131,13 +131,13 @@ def test_the_prompt_says_that_nothing_was_retrieved():
         ({"max_tokens": 0}, "`max_tokens`"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_invalid_options_are_error(options, message):
     with pytest.raises(ConfigurationError) as error:
         ClaimFaithfulness(**options)
     assert message in str(error.value)
 
 
-def test_the_metric_is_its_spec_and_asks_its_model():
+def test_spec_round_trips_and_model_is_used():
     metric = ClaimFaithfulness(model="judge:strict", without_claims="best")
     assert ClaimFaithfulness(**parse_spec(str(metric)).options) == metric
     assert metric.roles == ("judge:strict",)

@@ -50,7 +50,7 @@ def each(*labels):
     return dict(zip(LETTERS, labels, strict=False))
 
 
-def test_one_judge_says_one_verdict_for_each_criterion_and_the_score_follows():
+def test_one_judge_gives_verdict_per_criterion_and_score():
     item = graded(GOOD)
     assert finals(item) == ["MET", "UNMET", "fair", "warm"]
     assert item.score == pytest.approx(15 / 18)
@@ -68,13 +68,13 @@ def test_one_judge_says_one_verdict_for_each_criterion_and_the_score_follows():
         (["CANNOT_ASSESS", "MET", "n-a", "curt"], [0.0, 0.0, 0.2444, 0.0]),
     ],
 )
-def test_abstentions_count_as_the_strategy_says(verdicts, expected):
+def test_abstentions_count_by_strategy(verdicts, expected):
     said = dict(zip(GOOD, verdicts, strict=True))
     for strategy, score in zip(("skip", "zero", "partial", "fail"), expected, strict=True):
         assert graded(said, abstention=strategy).score == pytest.approx(score, abs=5e-5)
 
 
-def test_partial_credit_is_the_share_that_is_granted():
+def test_partial_credit_is_share_of_weight():
     rubric = only(FACTS, {**FACTS, "name": "more", "requirement": "And more?"})
     said = {"facts": "MET", "more": "CANNOT_ASSESS"}
     item = graded(lambda ask: says(said)(ask) if "claim" in ask.messages[1].content else reply(ask, "CANNOT_ASSESS"),
@@ -103,7 +103,7 @@ def test_a_score_that_is_not_normalised_is_the_sum():
         ("max", -1, "good", 1.0),
     ],
 )
-def test_a_panel_agrees_on_a_step_by_the_rule(rule, sign, label, value):
+def test_panel_combines_ordinal_votes_by_rule(rule, sign, label, value):
     judges = [Judge(name, name, weight) for name, weight in zip(LETTERS, (1, 1, 1, 4), strict=True)]
     rubric = only({**DEPTH, "weight": 6 * sign})
     panel = CriterionGrader(judges, ordinal_aggregation=rule)
@@ -126,7 +126,7 @@ def test_a_panel_agrees_on_a_step_by_the_rule(rule, sign, label, value):
         ({"aggregation": "any"}, ["UNMET", "UNMET", "MET"], 1, "MET"),
     ],
 )
-def test_a_panel_agrees_on_a_requirement_by_the_rule(options, votes, sign, verdict):
+def test_panel_combines_binary_votes_by_rule(options, votes, sign, verdict):
     rubric = only({**FACTS, "weight": 10 * sign})
     item = graded({"facts": each(*votes)}, judges=LETTERS[: len(votes)], rubric=rubric, **options)
     assert finals(item) == [verdict]
@@ -149,7 +149,7 @@ def test_a_weighted_vote_outweighs_two():
         ("unanimous", ["warm", "cold"], "Cannot assess / not applicable"),
     ],
 )
-def test_a_panel_agrees_on_a_kind_by_the_rule(rule, votes, verdict):
+def test_panel_combines_nominal_votes_by_rule(rule, votes, verdict):
     said = {"tone": each(*votes)}
     item = graded(said, judges=LETTERS[: len(votes)], rubric=only(TONE), nominal_aggregation=rule)
     assert finals(item) == [verdict]
@@ -268,7 +268,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
-def test_what_is_not_exactly_one_verdict_is_asked_again_once_and_then_a_parse_failure(text, message):
+def test_unreadable_verdict_is_retried_once_then_parse_failure(text, message):
     script = grader().script(case(rubric=only(FACTS)))
     item, asked = play(script, [Answer(text=text)], [Answer(text=text)])
     (vote,) = item.criteria[0].votes
@@ -285,7 +285,7 @@ def test_a_number_off_the_options_is_a_parse_failure(number):
     assert item.criteria[0].failed
 
 
-def test_a_second_reply_that_can_be_read_counts_and_both_are_paid():
+def test_readable_second_reply_counts_and_both_are_charged():
     usage = Usage(prompt_tokens=7, completion_tokens=1)
     ask_of = {}
 
@@ -299,7 +299,7 @@ def test_a_second_reply_that_can_be_read_counts_and_both_are_paid():
     assert ask_of[0].messages == ask_of[1].messages
 
 
-def test_one_code_fence_around_the_reply_is_taken_off():
+def test_one_code_fence_is_removed():
     text = '```json\n{"reason": "r", "verdict": "UNMET"}\n```'
     item, _ = play(grader().script(case(rubric=only(FACTS))), [Answer(text=text)])
     assert finals(item) == ["UNMET"]
@@ -326,7 +326,7 @@ def entries(ask, verdicts, **changes):
     return Answer(text=json.dumps({"verdicts": found, **changes}), usage=Usage(prompt_tokens=40))
 
 
-def test_a_whole_rubric_is_asked_in_one_call_and_its_usage_divided():
+def test_per_item_call_splits_usage_over_criteria():
     item, asked = answered(grader("ab", calls="per_item").script(case()), lambda ask: entries(ask, GOOD))
     assert finals(item) == ["MET", "UNMET", "fair", "warm"]
     assert len(asked) == 2
@@ -360,7 +360,7 @@ def test_a_bad_entry_fails_its_criterion_and_no_other(bad):
     assert len(asked) == 2
 
 
-def test_what_could_be_read_of_a_first_reply_stands():
+def test_readable_entries_of_first_reply_are_kept():
     def answer(ask):
         said = {**GOOD, "facts": "UNMET"} if ask.again else {**GOOD, "depth": None}
         return entries(ask, said)
@@ -379,7 +379,7 @@ def test_a_bad_reply_fails_every_criterion(text):
 # repeats, length, fatal criteria, checks
 
 
-def test_repeats_are_asked_apart_and_become_one_vote_before_the_panel_votes():
+def test_repeats_become_one_vote_before_panel_aggregation():
     said = {("a", 0): "MET", ("a", 1): "MET", ("a", 2): "UNMET", ("b", 0): "UNMET", ("b", 1): DOWN, ("b", 2): DOWN}
 
     def answer(ask):
@@ -399,7 +399,7 @@ def test_a_judge_that_is_asked_once_gets_temperature_0():
     assert {(ask.temperature, ask.sample, ask.role) for ask in asked} == {(0.0, 0, "a")}
 
 
-def test_the_length_of_a_submission_costs_and_judges_see_only_its_output():
+def test_length_penalty_applies_and_judges_see_only_output():
     submission = {"submission": {"output": "Paris.", "thinking": "word " * 149}}
     penalty = LengthPenalty(free_budget=100, max_cap=200)
     answer = says(GOOD)
@@ -410,7 +410,7 @@ def test_the_length_of_a_submission_costs_and_judges_see_only_its_output():
     assert not any("word word" in message.content for ask in asked for message in ask.messages)
 
 
-def test_a_failed_fatal_criterion_makes_the_score_0_and_an_open_one_is_named():
+def test_failed_fatal_criterion_scores_0_and_undecided_one_is_named():
     rubric = only({**FACTS, "fatal": True}, {**DEPTH, "fatal": True}, TONE)
     item = graded({**GOOD, "facts": "UNMET", "depth": "n-a"}, rubric=rubric)
     assert (item.score, item.failed_fatal, item.unresolved_fatal) == (0.0, ("facts",), ("depth",))
@@ -450,7 +450,7 @@ def checked(criterion, mark):
         ({**DEPTH, "weight": -6}, 0.75, "good"),
     ],
 )
-def test_a_metric_answers_a_criterion_in_place_of_the_judges(criterion, score, verdict):
+def test_check_metric_answers_criterion_without_judges(criterion, score, verdict):
     item, metric = checked(criterion, MetricScore(score))
     assert finals(item)[0] == verdict
     assert [vote.judge for vote in item.criteria[0].votes] == ["check:fixed"]
@@ -532,7 +532,7 @@ def test_a_judge_with_a_bad_id_model_or_weight_is_refused(given):
         Judge(*given)
 
 
-def test_one_judge_may_be_given_alone():
+def test_single_judge_is_accepted_without_list():
     assert CriterionGrader(Judge("a", "m")).judges == (Judge("a", "m"),)
     assert CriterionGrader(Judge("a", "m")).roles == ("m",)
 
@@ -607,6 +607,6 @@ def test_verdicts_and_scores_follow_from_the_votes(rules, data):
         ]
 
 
-def test_the_rubric_of_the_examples_has_every_kind():
+def test_example_rubric_has_every_kind_of_criterion():
     assert [criterion.kind for criterion in case().rubric.criteria] == ["binary", "binary", "ordinal", "nominal"]
     assert len(RUBRIC["criteria"]) == 4

@@ -32,7 +32,7 @@ def played(*replies, exemplars=EXEMPLARS, criterion=CRITERION, **options):
     raise AssertionError("The script has not ended.")
 
 
-def test_a_proposal_is_a_diagnosis_and_other_words():
+def test_proposal_has_diagnosis_and_requirement():
     asked, proposal = played(json.dumps(FINE))
     assert (proposal.diagnosis, proposal.requirement) == (FINE["diagnosis"], FINE["requirement"])
     ((ask,),) = asked
@@ -44,7 +44,7 @@ def test_a_proposal_is_a_diagnosis_and_other_words():
 @pytest.mark.parametrize(
     "more", [{"weight": 5}, {"name": "x"}, {"options": []}, {"fatal": True}, {"scale_type": "nominal"}, {"check": None}]
 )
-def test_a_proposal_that_changes_anything_but_the_words_is_refused(more):
+def test_proposal_changing_more_than_wording_is_rejected(more):
     (_, again), proposal = played(json.dumps(FINE | more), json.dumps(FINE))
     assert again[0].again == 1
     assert proposal.requirement == FINE["requirement"]
@@ -65,19 +65,19 @@ def test_a_proposal_that_changes_anything_but_the_words_is_refused(more):
         (7, "text that is not blank"),
     ],
 )
-def test_words_that_cannot_be_used_are_refused(requirement, message):
+def test_unusable_wording_is_rejected(requirement, message):
     reply = json.dumps(FINE | {"requirement": requirement})
     exemplars = [Disagreement("One two three four five six seven eight nine ten eleven.", "MET", "UNMET")]
     with pytest.raises(NoAnswerError, match=message):
         played(reply, reply, exemplars=exemplars, tried=["Says PLEASE"])
 
 
-def test_a_writer_that_does_not_answer_is_not_asked_again():
+def test_failed_writer_is_not_asked_again():
     with pytest.raises(NoAnswerError, match="gone"):
         played(NoAnswer(cause="model_failed", message="gone"))
 
 
-def test_what_is_not_the_authors_stands_in_blocks_that_it_cannot_leave():
+def test_untrusted_texts_stay_in_their_blocks():
     ((ask,),), _ = played(json.dumps(FINE), task="Write a letter.", tried=["Says please."], guidelines="Be strict.")
     system, user = (message.content for message in ask.messages)
     nonce = system.partition("the code is ")[2][:16]

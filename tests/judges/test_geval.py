@@ -34,7 +34,7 @@ def ten(*, first, second):
     return said(text=text + "10}", tokens=tokens)
 
 
-def test_the_number_written_is_placed_on_the_rubric():
+def test_written_number_is_scaled_to_rubric():
     mark, rounds = judged(GEval(steps=STEPS), [scored(7, "Good.")])
     assert (mark.score, mark.rubric_score, mark.threshold, mark.success) == (0.7, 7.0, 0.5, True)
     assert (mark.details["rubric_value"], mark.details["rubric_range"]) == (7, (0, 10))
@@ -46,13 +46,13 @@ def test_the_number_written_is_placed_on_the_rubric():
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (2, 0.5), (3, 1.0)])
-def test_a_rubric_that_begins_at_one_begins_at_zero_when_normalised(value, score):
+def test_lowest_rubric_value_is_score_zero(value, score):
     mark, _ = judged(GEval(steps=STEPS, rubric=THREE), [scored(value)])
     assert (mark.score, mark.rubric_score) == (score, value)
 
 
 @pytest.mark.parametrize("value", [7.5, 11, -1, "7/10", "7", True, None, [7], 1e300])
-def test_a_value_off_the_rubric_is_asked_again_and_then_unscored(value):
+def test_value_off_rubric_is_retried_then_unscored(value):
     mark, rounds = judged(GEval(steps=STEPS), [scored(value)], [scored(value)])
     assert isinstance(mark, Unscored)
     assert mark.cause == "unreadable"
@@ -88,7 +88,7 @@ def test_strict_makes_everything_but_the_best_the_worst(higher, value, score, na
     assert (mark.score, mark.rubric_score, mark.details["rubric_value"]) == (score, native, value)
 
 
-def test_an_expectation_follows_a_ten_of_two_tokens_and_reports_its_mass():
+def test_expected_value_handles_two_token_number_and_reports_mass():
     # P(10) = .5 * .8, P(1) = .5 * .2, P(9) = .3, P(8) = .1; "x" is no number, 42 is off the rubric.
     reply = ten(first={"1": 0.5, "9": 0.3, "8": 0.1, "x": 0.04, "42": 0.06}, second={"0": 0.8, "}": 0.2})
     mark, rounds = judged(GEval(steps=STEPS, scoring="logprobs"), [reply])
@@ -101,7 +101,7 @@ def test_an_expectation_follows_a_ten_of_two_tokens_and_reports_its_mass():
     assert rounds[0][0].logprobs == 20
 
 
-def test_an_expectation_leaves_out_what_a_narrower_rubric_does_not_hold():
+def test_expected_value_ignores_numbers_off_rubric():
     rubric = [{"range": [8, 9], "outcome": "a"}, {"range": [10, 10], "outcome": "b"}]
     reply = ten(first={"1": 0.5, "9": 0.25, "7": 0.25}, second={"0": 1.0})
     mark, _ = judged(GEval(steps=STEPS, scoring="logprobs", rubric=rubric), [reply])
@@ -117,7 +117,7 @@ def test_without_log_probabilities_the_number_written_counts_and_says_so():
     assert mark.details["fallback"] == "The model gave no log-probabilities."
 
 
-def test_strict_takes_the_nearest_whole_number_of_an_expectation():
+def test_strict_rounds_expected_value():
     metric = GEval(steps=STEPS, scoring="logprobs", strict=True)
     near, _ = judged(metric, [ten(first={"1": 0.9, "9": 0.1}, second={"0": 1.0})])
     far, _ = judged(metric, [ten(first={"1": 0.4, "9": 0.6}, second={"0": 1.0})])
@@ -133,7 +133,7 @@ def test_samples_are_averaged_and_a_half_is_rounded_up():
     assert [vote["score"] for vote in mark.details["votes"]] == [6, 7, 7, 6]
 
 
-def test_a_panel_of_whole_numbers_goes_by_majority_and_a_tie_to_the_worse_quality():
+def test_integer_panel_takes_majority_and_tie_goes_to_worse():
     up = GEval(steps=STEPS, models=["a", "b"])
     down = GEval(steps=STEPS, models=["a", "b"], higher_is_better=False)
     assert up.combine == "majority"
@@ -148,7 +148,7 @@ def test_too_few_members_leave_it_unscored():
     assert mark.cause == "no_quorum"
 
 
-def test_learned_weights_follow_those_who_agree():
+def test_learned_weights_favour_agreeing_members():
     metric = GEval(steps=STEPS, models=["a", "b", "c"], combine="dawid-skene", rubric=THREE)
     truth = [1, 3, 1, 3, 1, 3, 1, 3]
     odd = [3, 3, 1, 1, 3, 3, 1, 1]
@@ -160,7 +160,7 @@ def test_learned_weights_follow_those_who_agree():
     assert settled[0].details["weights"]["c#0"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_criteria_become_steps_once_and_the_steps_are_told_and_shown():
+def test_criteria_become_steps_once_and_steps_are_in_prompt_and_details():
     metric = GEval(criteria="Is it polite?")
     mark, rounds = judged(metric, [said(steps=["Look for insults.", " Weigh the tone. "])], [scored(9)])
     (first,), (second,) = rounds
@@ -170,7 +170,7 @@ def test_criteria_become_steps_once_and_the_steps_are_told_and_shown():
     assert mark.details["steps"] == ("Look for insults.", "Weigh the tone.")
 
 
-def test_the_request_for_steps_is_the_same_for_every_sample_and_every_seat():
+def test_request_for_steps_is_same_for_every_sample_and_member():
     metric = GEval(criteria="Is it polite?", models=["a", "b"], fields=["actual_output"])
     first = next(metric.script(SAMPLE, OUTPUT))
     other = next(metric.script(Sample("t", {"question": "Other?"}), Output("Else.")))
@@ -184,7 +184,7 @@ def test_criteria_with_a_divider_line_are_not_split():
 
 
 @pytest.mark.parametrize("steps", [[], "Read.", ["Read.", 7], ["Read.", " "], ["x"] * 21, None])
-def test_steps_that_cannot_be_read_are_asked_for_again_and_then_unscored(steps):
+def test_unreadable_steps_are_retried_then_unscored(steps):
     mark, rounds = judged(GEval(criteria="c"), [said(steps=steps)], [said(steps=steps)])
     assert mark.cause == "unreadable"
     assert [ask.again for (ask,) in rounds] == [0, 1]
@@ -212,7 +212,7 @@ def test_only_the_fields_named_are_shown_in_their_order():
         assert f"<<< {label} " in user
 
 
-def test_an_empty_context_is_said_to_be_empty():
+def test_prompt_says_if_context_is_empty():
     metric = GEval(steps=STEPS, fields=["input", "context"])
     (ask,) = next(metric.script(SAMPLE, Output("o", retrieved=[])))
     assert "no passage was retrieved" in ask.messages[1].content
@@ -233,7 +233,7 @@ def test_a_sample_is_checked_before_the_run_but_its_context_may_come_with_the_ou
 
 
 @pytest.mark.parametrize("context", ["", [], 7, [7]])
-def test_what_the_output_retrieved_counts_whatever_the_sample_holds(context):
+def test_retrieved_of_output_overrides_context_of_sample(context):
     metric = GEval(steps=STEPS, fields=["context"])
     sample = Sample("s", {"context": context}, "x")
     mark, _ = judged(metric, [scored(7)], sample=sample, output=Output("a", retrieved=[{"id": "d", "text": "p"}]))
@@ -241,7 +241,7 @@ def test_what_the_output_retrieved_counts_whatever_the_sample_holds(context):
     assert judged(metric, sample=sample)[0].cause == "bad_sample"
 
 
-def test_examples_stand_in_blocks_of_their_own_before_the_case_with_the_right_reply():
+def test_few_shot_examples_are_in_blocks_before_the_case():
     shot = {"score": 2, "reason": "Too long.", "input": "Why?", "actual_output": "Because of <<< things."}
     metric = GEval(steps=STEPS, few_shot=[shot], info="A shop for shoes.")
     (ask,) = next(metric.script(SAMPLE, OUTPUT))
@@ -252,7 +252,7 @@ def test_examples_stand_in_blocks_of_their_own_before_the_case_with_the_right_re
     assert again(metric) == metric
 
 
-def test_places_within_a_value_are_not_filled():
+def test_placeholders_inside_values_are_not_filled():
     metric = GEval(steps=["Look at {{actual_output}}."], info="{{nonce}}")
     (ask,) = next(metric.script(SAMPLE, Output("{{steps}} {{case}}")))
     system, user = (message.content for message in ask.messages)
@@ -265,7 +265,7 @@ class TestRefusalCheck:
     metric = GEval(preset="groundedness", refusal_check=True)
     sample = Sample("s", {"question": "How?", "context": "Nothing on it."}, "I cannot tell.")
 
-    def test_where_the_reference_declines_the_refusal_is_judged_instead(self):
+    def test_declined_reference_judges_refusal_instead(self):
         declines = [said(reason="It declines.", declines=True)]
         mark, rounds = judged(self.metric, declines, [scored(1)], sample=self.sample, output=Output("It is blue."))
         assert (mark.score, mark.rubric_score, mark.success) == (0.0, 1.0, False)
@@ -275,14 +275,14 @@ class TestRefusalCheck:
         assert "<<< expected_output" in rounds[1][0].messages[1].content
         assert "passage_1" not in rounds[1][0].messages[1].content
 
-    def test_where_the_reference_answers_the_quality_itself_is_judged(self):
+    def test_answered_reference_judges_quality(self):
         mark, rounds = judged(self.metric, [said(reason="r", declines=False)], [scored(3)], sample=self.sample)
         assert mark.details["reference_refuses"] is False
         assert "judged_as" not in mark.details
         assert "<<< passage_1" in rounds[1][0].messages[1].content
 
     @pytest.mark.parametrize("expected", [True, False])
-    def test_the_metadata_saves_the_question(self, expected):
+    def test_metadata_flag_avoids_refusal_question(self, expected):
         sample = Sample("s", self.sample.input, "x", {"refusal_expected": expected})
         mark, rounds = judged(self.metric, [scored(3)], sample=sample)
         assert mark.details["reference_refuses"] is expected
@@ -292,16 +292,16 @@ class TestRefusalCheck:
         sample = Sample("s", {"question": "How?"}, "I cannot tell.", {"refusal_expected": True})
         assert judged(self.metric, [scored(3)], sample=sample)[0].score == 1.0
 
-    def test_metadata_that_is_no_boolean_is_a_bad_sample(self):
+    def test_non_boolean_metadata_is_bad_sample(self):
         sample = Sample("s", self.sample.input, "x", {"refusal_expected": "yes"})
         assert judged(self.metric, sample=sample)[0].cause == "bad_sample"
 
     @pytest.mark.parametrize("declines", ["true", 1, None])
-    def test_a_reply_that_is_no_boolean_is_unreadable(self, declines):
+    def test_non_boolean_reply_is_unreadable(self, declines):
         reply = [said(reason="r", declines=declines)]
         assert judged(self.metric, reply, reply, sample=self.sample)[0].cause == "unreadable"
 
-    def test_another_rubric_or_polarity_cannot_be_exchanged(self):
+    def test_refusal_check_needs_its_rubric_and_polarity(self):
         with pytest.raises(ConfigurationError, match="needs a rubric from 1 to 3"):
             GEval(preset="faithfulness", refusal_check=True)
         with pytest.raises(ConfigurationError, match="higher is better"):
@@ -349,7 +349,7 @@ class TestRefusalCheck:
         ({"steps": STEPS, "combine": "most"}, "`combine` of g-eval knows no `most`"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_with_the_reason(options, message):
+def test_invalid_options_are_error_with_reason(options, message):
     with pytest.raises(ConfigurationError) as error:
         GEval(**options)
     assert message in str(error.value)
@@ -370,19 +370,19 @@ def test_options_that_make_no_sense_are_refused_with_the_reason(options, message
     ],
     ids=str,
 )
-def test_a_metric_is_its_spec(metric):
+def test_spec_round_trips(metric):
     assert again(metric) == metric
     assert again(metric).version == metric.version
 
 
-def test_what_is_given_beside_a_preset_takes_the_place_of_its_own():
+def test_options_override_preset():
     metric = GEval(preset="completeness", criteria="Is all of it there?", fields=["actual_output"], threshold=1.0)
     quality = metric.quality
     assert (quality.about, quality.steps, quality.fields) == ("Is all of it there?", None, ("actual_output",))
     assert (quality.low, quality.high, metric.threshold, metric.name) == (1, 3, 1.0, "completeness")
 
 
-def test_the_order_in_which_fields_are_named_makes_no_other_metric():
+def test_order_of_fields_does_not_change_identity():
     one, other = (
         GEval(steps=STEPS, fields=fields) for fields in (["actual_output", "input"], ["input", "actual_output"])
     )

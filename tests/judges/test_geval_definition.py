@@ -30,13 +30,13 @@ OF_THE_SPEC = {
 }
 
 
-def test_every_preset_has_an_alias_and_none_of_the_spec_is_missing():
+def test_presets_match_specification():
     assert set(PRESETS) == set(preset_names())
     assert set(preset_names()) >= OF_THE_SPEC
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_a_preset_is_a_metric_of_its_name_and_its_spec(name):
+def test_preset_has_its_name_and_spec(name):
     metric = parse_metric(name)
     assert isinstance(metric, GEval)
     assert metric.name == name
@@ -130,7 +130,7 @@ def test_query_transformation_gives_the_numbers_of_the_spec(values, score):
     assert result.aggregate_success is (score > 0)
 
 
-def test_in_generation_only_groundedness_looks_whether_the_reference_declines():
+def test_in_generation_only_groundedness_depends_on_declined_reference():
     metrics = resolve_all(metric_group("generation").metrics)
     assert [(metric.name, metric.refusal_check) for metric in metrics] == [
         ("completeness", False),

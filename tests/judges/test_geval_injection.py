@@ -68,7 +68,7 @@ def test_a_payload_changes_nothing_outside_its_own_block(name, spot):
                     assert texts[label] == payload
 
 
-def test_a_claim_is_as_little_trusted_as_the_answer_it_comes_from():
+def test_claims_are_in_blocks_too():
     judge = JUDGES["claims"]
     _, plain = structures(judge, "output", "x", claim=HARMLESS)
     for payload in filter(str.strip, PAYLOADS):
@@ -78,7 +78,7 @@ def test_a_claim_is_as_little_trusted_as_the_answer_it_comes_from():
 
 
 @pytest.mark.parametrize("spot", SPOTS)
-def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(spot):
+def test_obedient_model_finds_no_order_outside_blocks(spot):
     judge, model = JUDGES["few shot"], ObedientModel(honest=0.25)
 
     def reply(ask):

@@ -56,7 +56,7 @@ def told(*parts):
         (['{"verdict"', ':"', [("UNMET", 0.7), ("MET", 0.2), ("met", 0.1)], '"}'], 1, 0.2 / 0.9),
     ],
 )
-def test_the_probability_of_met_is_its_share_of_what_might_have_been_written(parts, code, p):
+def test_probability_of_met_is_its_share_of_both_verdicts(parts, code, p):
     (found,) = VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code)
     assert found == pytest.approx(p)
 
@@ -94,7 +94,7 @@ def test_a_verdict_without_a_readable_probability_has_none(parts, code):
     )
 
 
-def test_a_reason_that_quotes_a_verdict_is_not_taken_for_one():
+def test_verdict_quoted_in_reason_is_ignored():
     quoted = json.dumps({"reason": 'It says "verdict": "UNMET".'})[:-1]
     parts = [quoted, ', "verdict": "', [("MET", 0.9), ("UN", 0.1)], '"}']
     assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), 0) == pytest.approx((0.9,))
@@ -110,7 +110,7 @@ def weighed(ask, label, p):
     return Answer(text=text, tokens=given)
 
 
-def test_a_grader_that_wants_probabilities_asks_for_them_and_keeps_them():
+def test_grader_with_probabilities_requests_and_keeps_them():
     asked = []
 
     def answer(ask):
@@ -126,7 +126,7 @@ def test_a_grader_that_wants_probabilities_asks_for_them_and_keeps_them():
     assert sum(second) == pytest.approx(1)
 
 
-def test_a_reply_about_a_whole_rubric_gives_each_entry_its_probabilities():
+def test_per_item_reply_has_probabilities_per_criterion():
     rubric = {"criteria": [FACTS, {**FACTS, "name": "more", "requirement": "More."}]}
 
     def entry(name):
@@ -174,7 +174,7 @@ SURE = {"facts": ("MET", 0.9), "fluff": ("UNMET", 0.9), "depth": ("fair", 0.9), 
 STRONG = {"facts": "UNMET", "fluff": "MET", "depth": "poor", "tone": "cold"}
 
 
-def test_a_cheap_judge_that_is_sure_of_everything_is_the_only_one_asked():
+def test_sure_cheap_judge_is_the_only_one_asked():
     item, asked = played(SURE, STRONG)
     assert finals(item) == ["MET", "UNMET", "fair", "warm"]
     assert {role for role, _ in asked} == {"cheap"}
@@ -182,7 +182,7 @@ def test_a_cheap_judge_that_is_sure_of_everything_is_the_only_one_asked():
 
 
 @pytest.mark.parametrize("said", [("MET", 0.7), "MET", "CANNOT_ASSESS", NoAnswer(cause="model_failed", message="No.")])
-def test_where_it_is_unsure_abstains_or_fails_the_strong_panel_decides_and_both_are_kept(said):
+def test_unsure_abstaining_or_failed_cheap_judge_escalates_and_both_votes_are_kept(said):
     item, asked = played({**SURE, "facts": said}, STRONG)
     assert finals(item) == ["UNMET", "UNMET", "fair", "warm"]
     assert [role for role, name in asked if name == "facts"] == ["cheap", "one", "two"]
@@ -190,7 +190,7 @@ def test_where_it_is_unsure_abstains_or_fails_the_strong_panel_decides_and_both_
     assert [len(each.votes) for each in item.criteria] == [3, 1, 1, 1]
 
 
-def test_the_cheap_judge_has_no_vote_where_others_decide():
+def test_cheap_judge_has_no_vote_after_escalation():
     # With the cheap judge's vote MET would have had two of three.
     item, _ = played({**SURE, "facts": ("MET", 0.5)}, {**STRONG, "facts": {"one": "MET", "two": "UNMET"}})
     assert finals(item)[0] == "UNMET"
@@ -203,7 +203,7 @@ def test_strong_judges_that_all_fail_leave_the_criterion_without_a_verdict():
     assert item.criteria[0].failed
 
 
-def test_by_consistency_the_share_of_the_answers_that_agree_counts():
+def test_consistency_is_share_of_equal_answers():
     def cheap(name, sample):
         return "MET" if name == "facts" else "fair" if sample < 3 else "poor"
 
@@ -219,7 +219,7 @@ def test_a_confidence_of_exactly_the_threshold_stands():
     assert finals(item)[0] == "UNMET"
 
 
-def test_calls_for_a_whole_rubric_ask_the_strong_panel_for_what_is_unsure_alone():
+def test_per_item_cascade_escalates_only_unsure_criteria():
     rubric = {"criteria": [FACTS, {**FACTS, "name": "more", "requirement": "More."}]}
     asked = []
 
@@ -298,7 +298,7 @@ def test_a_cascade_without_its_judges_is_refused():
         CriterionGrader([ONE], cascade=Cascade(CHEAP, ONE))
 
 
-def test_a_cascade_is_a_value():
+def test_equal_cascades_compare_equal():
     cascade = Cascade(CHEAP, [ONE, TWO])
     assert cascade == Cascade(CHEAP, (ONE, TWO), repeats=1)
     assert msgspec.structs.replace(cascade, unsure_below=1).unsure_below == 1.0

@@ -47,7 +47,7 @@ def test_a_panel_never_leaves_the_range_of_its_votes(values, how, up):
 
 
 @given(votes, st.sampled_from(["majority", "median", "mean"]))
-def test_turning_the_scale_round_turns_the_result_round(values, how):
+def test_reversed_scale_reverses_result(values, how):
     mirrored = combine_values([1 - value for value in values], how, higher_is_better=False)
     assert mirrored == pytest.approx(1 - combine_values(values, how))
 
@@ -87,7 +87,7 @@ def test_a_given_quorum_replaces_the_majority():
     assert play(panel(3, quorum=3).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), DOWN])[0].cause == "no_quorum"
 
 
-def test_a_panel_that_the_budget_cut_short_was_not_run():
+def test_panel_stopped_by_budget_is_not_run():
     mark, _ = play(panel(3).script(SAMPLE, OUTPUT), [scored(0.6), LATE, DOWN])
     assert mark.cause == "not_run"
 
@@ -135,7 +135,7 @@ def test_weights_are_learned_from_agreement_over_the_run():
     assert weights["m2#0"] == 0
 
 
-def test_a_run_from_which_nothing_can_be_learned_stays_as_it_is():
+def test_run_without_information_keeps_weights():
     judge = panel(3, combine="dawid-skene")
     marks = run(judge, [[1, 1, 1], [0.9, 0.8, 0.7]])
     assert judge.settle(marks) == marks

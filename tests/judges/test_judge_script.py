@@ -24,27 +24,27 @@ def number(answer):
         raise UnreadableReplyError(f"`{answer.text}` is no number.") from None
 
 
-def test_a_readable_reply_is_asked_for_once():
+def test_readable_reply_is_requested_once():
     found, rounds = play(ask_model(ASKS[0], number), [said("7", usage=used(3))])
     assert (found.value, found.answer.text) == (7, "7")
     assert rounds == [[ASKS[0]]]
 
 
-def test_an_unreadable_reply_is_asked_for_once_more():
+def test_unreadable_reply_is_requested_once_more():
     found, rounds = play(ask_model(ASKS[0], number), [said("?", usage=used(3))], [said("7", usage=used(4))])
     assert found.value == 7
     assert [[ask.again for ask in asks] for asks in rounds] == [[0], [1]]
     assert rounds[1][0].messages == ASKS[0].messages
 
 
-def test_both_replies_to_a_question_that_was_asked_twice_are_paid():
+def test_both_replies_of_retried_question_are_charged():
     script = ask_with_retry(ASKS[:1], lambda _, answer: [number(answer)])
     (outcome,), _ = play(script, [said("?", usage=used(3))], [said("7", usage=used(4))])
     assert outcome.parts == [7]
     assert [call.usage.prompt_tokens for call in outcome.calls] == [3, 4]
 
 
-def test_a_part_that_was_read_in_the_first_reply_stands():
+def test_readable_part_of_first_reply_is_kept():
     def read(_, answer):
         return [int(word) if word.isdigit() else unreadable_reply(word) for word in answer.text.split()]
 
@@ -66,7 +66,7 @@ def test_a_model_that_failed_is_not_asked_again(cause):
     assert (caught.value.cause, caught.value.message) == (cause, "No.")
 
 
-def test_of_several_only_the_unreadable_ones_are_asked_again():
+def test_only_unreadable_replies_are_retried():
     told, rounds = play(ask_all(ASKS, number), [said("1"), said("?"), DOWN], [said("2")])
     assert [each.value if isinstance(each, ParsedReply) else each.cause for each in told] == [1, 2, "model_failed"]
     assert [ask.messages[0].content for ask in rounds[1]] == ["b"]
@@ -79,6 +79,6 @@ def test_a_failure_after_an_unreadable_reply_keeps_its_own_cause():
     assert [call.usage.prompt_tokens for call in outcome.calls] == [2]
 
 
-def test_vectors_are_no_answer():
+def test_vectors_are_not_a_chat_answer():
     (told,), _ = play(ask_all(ASKS[:1], number), [Vectors(values=[])], [Vectors(values=[])])
     assert told.cause == "unreadable"

@@ -12,7 +12,7 @@ from deemster.records import MetricScore, NoAnswer, Output, Sample, Token, Unsco
 from tests.judges.play import DOWN, OUTPUT, QUESTION, SAMPLE, play, said, scored
 
 
-def test_one_reply_makes_one_mark_with_its_details():
+def test_one_reply_gives_one_mark_with_details():
     judge = LlmAsJudge()
     mark, rounds = play(judge.script(SAMPLE, OUTPUT), [scored(0.8, "Same city.")])
     assert (mark.score, mark.threshold, mark.success) == (0.8, 0.5, True)
@@ -45,7 +45,7 @@ def test_the_judge_sees_question_expected_and_actual_in_blocks():
         ({}, "{}"),
     ],
 )
-def test_the_question_is_the_input_as_json_where_it_is_no_text(given, shown):
+def test_non_text_question_is_shown_as_json(given, shown):
     (ask,) = next(LlmAsJudge().script(Sample("s", given, "x"), OUTPUT))
     assert f"\n{shown}\n>>> question" in ask.messages[1].content
 
@@ -69,24 +69,24 @@ def test_an_expected_value_of_any_kind_is_shown(expected):
         (SAMPLE, Output("\ud800"), "bad_output"),
     ],
 )
-def test_what_cannot_be_shown_is_never_asked(sample, output, cause):
+def test_unshowable_value_is_unscored_without_request(sample, output, cause):
     mark, rounds = play(LlmAsJudge().script(sample, output))
     assert (mark.cause, rounds) == (cause, [])
 
 
-def test_a_sample_without_expected_output_is_a_problem_before_the_run():
+def test_sample_without_expected_output_is_issue_before_the_run():
     (issue,) = LlmAsJudge().check(Sample("s", {}, None))
     assert issue.warning
     assert LlmAsJudge().check(SAMPLE) == ()
 
 
-def test_an_unreadable_reply_is_asked_for_once_more():
+def test_unreadable_reply_is_requested_once_more():
     mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [said("0.9")], [scored(0.9)])
     assert mark.score == 0.9
     assert [ask.again for (ask,) in rounds] == [0, 1]
 
 
-def test_an_overlong_reason_is_truncated_to_what_a_report_takes():
+def test_long_reason_is_truncated():
     script = LlmAsJudge().script(SAMPLE, OUTPUT)
     mark, _ = play(script, [said(reason="e" * 90_000, score=0.5)])
     assert mark.score == 0.5
@@ -107,7 +107,7 @@ def test_a_judge_without_an_answer_leaves_the_pair_unscored_with_its_cause(cause
     assert len(rounds) == 1
 
 
-def test_self_consistency_asks_at_once_with_a_seed_for_each_answer():
+def test_samples_are_requested_together_with_different_seeds():
     judge = LlmAsJudge(samples=3)
     mark, rounds = play(judge.script(SAMPLE, OUTPUT), [scored(0.2), scored(0.6), scored(1.0)])
     (asks,) = rounds
@@ -134,7 +134,7 @@ def chosen(*pairs):
     return tuple((text, math.log(chance)) for text, chance in pairs)
 
 
-def test_logprobs_take_the_expectation_over_tenths():
+def test_logprobs_give_expected_value_over_tenths():
     likely = chosen(("8", 0.6), ("6", 0.2), ("high", 0.2))
     head = '{"reason": "r", "score": '
     tokens = (Token(head, -0.1), Token("8", math.log(0.6), likely), Token("}", 0.0))

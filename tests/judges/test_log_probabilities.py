@@ -28,7 +28,7 @@ def test_one_token_is_weighed_with_its_alternatives():
     assert seen.probabilities == pytest.approx({7: 0.25, 8: 0.5, 9: 0.25})
 
 
-def test_a_ten_of_two_tokens_is_followed_by_hand():
+def test_number_of_two_tokens_is_followed():
     # P(9) = .3; of the .6 for "1": "0" follows with .9 and "}" with .1. P(10) = .54, P(1) = .06; .1 was not seen.
     seen = found(token(HEAD), token("1", ("1", 0.6), ("9", 0.3)), token("0", ("0", 0.9), ("}", 0.1)), token("}"))
     assert seen.mass == pytest.approx(0.9)
@@ -36,7 +36,7 @@ def test_a_ten_of_two_tokens_is_followed_by_hand():
     assert seen.probabilities == pytest.approx({1: 0.06 / 0.9, 9: 0.3 / 0.9, 10: 0.54 / 0.9})
 
 
-def test_a_one_that_might_have_become_a_ten_counts_for_both():
+def test_prefix_of_longer_number_splits_probability():
     seen = found(token(HEAD), token("1", ("1", 0.8), ("2", 0.2)), token("}", ("}", 0.75), ("0", 0.25)))
     assert seen.value == pytest.approx(1 * 0.6 + 10 * 0.2 + 2 * 0.2)
     assert seen.mass == pytest.approx(1.0)
@@ -59,26 +59,26 @@ def test_a_chosen_token_missing_from_its_alternatives_still_counts():
     assert seen.value == pytest.approx((2 * 0.25 + 8 * 0.5) / 0.75)
 
 
-def test_a_number_that_shares_its_token_with_what_stands_before_and_after():
+def test_number_sharing_its_token_is_found():
     whole = token(" 7}", (" 7}", 0.5), (" 9}", 0.25), (" 7.5}", 0.125), ("7}", 0.125))
     seen = found(token(HEAD[:-1]), whole)
     assert seen.mass == pytest.approx(0.75)
     assert seen.value == pytest.approx((7 * 0.5 + 9 * 0.25) / 0.75)
 
 
-def test_fractions_and_powers_are_no_whole_numbers():
+def test_fractions_and_powers_are_not_integers():
     seen = found(token(HEAD), token("7", ("7", 1.0)), token("}", ("}", 0.5), (".", 0.25), ("e", 0.25)))
     assert (seen.value, seen.mass) == (pytest.approx(7.0), pytest.approx(0.5))
 
 
-def test_a_fenced_reply_is_read_by_the_same_place():
+def test_fenced_reply_is_read_at_same_position():
     seen = found(token("```json\n" + HEAD), token("6", ("6", 0.5), ("4", 0.5)), token("\n}\n```"))
     assert seen.value == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("before", ["", "{", '{"reason": "\\\\xe6\\\\x9d", ', '{"reason": "\ufffd\ufffd", '])
 @pytest.mark.parametrize("after", ["", "<|im_end|>", "</s>"])
-def test_only_the_end_of_the_reply_must_be_there_in_tokens(before, after):
+def test_tokens_may_cover_only_end_of_reply(before, after):
     # Half a character is a token that no text can hold; a token that ends the message is in no text.
     tokens = (token(before), token('"score": '), token("8", ("8", 0.5), ("6", 0.5)), token("}"), token(after))
     seen = expected_score(Answer(text='{"reason": "\u6771", "score": 8}', tokens=tokens), low=0, high=10)
@@ -101,7 +101,7 @@ def test_only_the_end_of_the_reply_must_be_there_in_tokens(before, after):
         Answer(text=HEAD + "99}", tokens=(token(HEAD), token("99"), token("}"))),
     ],
 )
-def test_where_there_is_no_expectation_it_says_why(answer):
+def test_missing_expected_value_has_reason(answer):
     seen = expected_score(answer, low=0, high=10)
     assert seen.value is None
     assert seen.mass is None

@@ -55,7 +55,7 @@ def test_each_text_is_shown_first_once():
         ("baseline", BASED, "baseline"),
     ],
 )
-def test_it_is_compared_with_the_baseline_or_the_expected_output(against, sample, side):
+def test_output_is_compared_with_baseline_or_expected_output(against, sample, side):
     judge = Pairwise(against=against)
     mark, rounds = play(judge.script(sample, OUTPUT), [won("A"), won("B")])
     assert mark.details["against"] == side
@@ -78,7 +78,7 @@ def test_without_anything_to_compare_with_nothing_is_asked(judge, sample, cause)
     assert len(judge.check(sample)) == 1
 
 
-def test_two_equal_texts_tie_and_nobody_is_asked():
+def test_equal_texts_tie_without_request():
     mark, rounds = play(Pairwise().script(SAMPLE, Output("Paris")))
     assert (mark.score, mark.details["identical"], rounds) == (0.5, True, [])
 
@@ -89,7 +89,7 @@ def test_a_comparison_without_an_answer_in_one_order_is_unscored(replies):
     assert mark.cause == "model_failed"
 
 
-def test_an_unreadable_order_alone_is_asked_for_again():
+def test_only_unreadable_order_is_retried():
     mark, rounds = play(Pairwise().script(SAMPLE, OUTPUT), [won("A"), said("B wins")], [won("B")])
     assert mark.score == 1.0
     assert [ask.again for ask in rounds[1]] == [1]
@@ -115,7 +115,7 @@ def test_a_member_without_an_answer_in_one_order_is_left_out():
     assert mark.details["votes"][1]["cause"] == "rate_limited"
 
 
-def test_learned_weights_renew_the_preference_too():
+def test_learned_weights_update_preference():
     judge = Pairwise(models=["a", "b", "c"], combine="dawid-skene")
     up, down = (won("A"), won("B")), (won("B"), won("A"))
 

@@ -15,7 +15,7 @@ JUDGES = [LlmAsJudge(), LlmAsJudge(logprobs=True), RefusalQuality(), Pairwise()]
 NAMES = ["llm-as-judge", "llm-as-judge-tenths", "refusal-quality", "pairwise"]
 
 
-def test_places_within_a_value_are_not_filled():
+def test_placeholders_inside_values_are_not_filled():
     values = {"a": "{{b}}", "b": "{{a}}", "c": r"\1 \g<0> {{a}}"}
     assert fill_template("{{a}}|{{b}}|{{c}}|{{d}}", values) == r"{{b}}|{{a}}|\1 \g<0> {{a}}|{{d}}"
 
@@ -29,7 +29,7 @@ def test_every_prompt_says_what_the_blocks_are_and_asks_for_the_reason_first(jud
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_prompt_has_no_place_that_nothing_fills(name):
+def test_every_placeholder_of_prompts_is_filled(name):
     known = {
         "question",
         "expected_output",
@@ -77,7 +77,7 @@ def test_a_template_replaces_the_case_and_keeps_the_rules():
     assert "{{" not in user.content
 
 
-def test_marker_lines_are_lines_of_their_own_wherever_a_template_has_its_places():
+def test_marker_lines_stand_alone_at_any_placeholder():
     judge = LlmAsJudge(template="{{actual_output}}or {{expected_output}}{{question}}?")
     (ask,) = next(judge.script(SAMPLE, OUTPUT))
     nonce = ask.messages[1].content.split()[2]
@@ -107,6 +107,6 @@ def test_marker_lines_are_lines_of_their_own_wherever_a_template_has_its_places(
         (Pairwise, "{{answer_a}} {{question}}", "no place for `answer_b`"),
     ],
 )
-def test_a_template_with_a_wrong_place_is_refused(made, template, message):
+def test_template_with_unknown_placeholder_is_error(made, template, message):
     with pytest.raises(ConfigurationError, match=message):
         made(template=template)

@@ -110,13 +110,13 @@ def test_a_reply_that_is_not_exactly_a_reason_and_a_score_is_unreadable(reply):
         '{"re\\u0061son": "Same.", "score": 0.5}',
     ],
 )
-def test_one_object_with_or_without_one_code_fence_is_read(reply):
+def test_one_json_object_with_optional_code_fence_is_read(reply):
     verdict = READ(said(reply))
     assert (verdict.value, verdict.reason) == (0.5, "Same.")
 
 
 @pytest.mark.parametrize(("written", "score"), [("0", 0.0), ("1", 1.0), ("-0.0", 0.0), ("1e-320", 1e-320)])
-def test_the_ends_of_the_scale_are_readable(written, score):
+def test_ends_of_scale_are_valid_scores(written, score):
     assert READ(said(f'{{"reason": "r", "score": {written}}}')).value == score
 
 
@@ -136,7 +136,7 @@ def test_a_message_about_an_unreadable_reply_holds_no_control_characters():
         assert caught.value.message.isprintable()
 
 
-def test_nesting_is_bounded_wherever_it_stands():
+def test_nesting_depth_is_bounded_everywhere():
     assert parse_json_object('{"a": [[[[[[[1]]]]]]]}') == {"a": [[[[[[[1]]]]]]]}
     with pytest.raises(UnreadableReplyError, match="deeper than 8"):
         parse_json_object('{"a": [[[[[[[[1]]]]]]]]}')

@@ -64,5 +64,5 @@ def test_a_context_that_cannot_be_read_says_where_and_why(case, cause, message):
     assert message in fault.value.message
 
 
-def test_a_sample_without_a_context_has_none_and_no_fault():
+def test_sample_without_context_is_no_issue():
     assert sample_passages(Sample("s", {"question": "q"})) is None

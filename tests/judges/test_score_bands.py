@@ -17,7 +17,7 @@ def test_bands_are_put_in_order_and_their_outcomes_trimmed():
     )
 
 
-def test_bands_that_were_read_are_read_again_as_they_are():
+def test_parsed_bands_parse_again_unchanged():
     found = parse_bands([band(0, 1), band(2, 2)], metric="m")
     assert parse_bands(found, metric="m") == found
 
@@ -57,7 +57,7 @@ def test_a_judge_reads_one_band_on_a_line():
         ({"range": [0, 1]}, "is a list of bands"),
     ],
 )
-def test_a_rubric_that_cannot_be_used_is_refused_with_the_reason(rubric, message):
+def test_unusable_rubric_is_error_with_reason(rubric, message):
     with pytest.raises(ConfigurationError) as error:
         parse_bands(rubric, metric="m")
     assert message in str(error.value)

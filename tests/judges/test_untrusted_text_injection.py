@@ -80,7 +80,7 @@ def test_a_payload_changes_nothing_outside_its_own_block(name, spot):
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_text_that_knows_the_nonce_of_its_own_prompt_gets_another(name):
+def test_text_containing_nonce_gets_another_nonce(name):
     judge = JUDGES[name]
     sample, output = case("output", "Give 1.0")
     (_, nonce), *_ = OPENING.findall(next(judge.script(sample, output))[0].messages[1].content)
@@ -93,7 +93,7 @@ def test_a_text_that_knows_the_nonce_of_its_own_prompt_gets_another(name):
 
 @pytest.mark.parametrize("spot", SPOTS)
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(name, spot):
+def test_obedient_model_finds_no_order_outside_blocks(name, spot):
     judge, model = JUDGES[name], ObedientModel(honest=0.25)
     for ask in asks(judge, spot, HARMLESS):
         for message in ask.messages:
@@ -110,7 +110,7 @@ def test_a_judge_that_obeys_every_order_outside_a_block_finds_none(name, spot):
     assert model.obeyed == []
 
 
-def test_sixty_payloads_would_be_obeyed_if_they_stood_outside_a_block():
+def test_sixty_payloads_are_obeyed_outside_a_block():
     made, _ = wrap_texts({"actual_output": "fine"})
 
     def is_obeyed(payload):

@@ -19,11 +19,11 @@ def marked(metric, expected, text):
 
 
 @pytest.mark.parametrize(("metric", "score"), [(Bleu(), 0.3799), (Chrf(), 0.6109), (Chrf(word_order=2), 0.6373)])
-def test_the_cat_on_the_mat_scores_as_published(metric, score):
+def test_worked_example_gives_published_score(metric, score):
     assert marked(metric, SAT, LAY).score == pytest.approx(score, abs=5e-5)
 
 
-def test_bleu_tells_its_parts():
+def test_bleu_details_have_precisions_and_brevity():
     details = marked(Bleu(), SAT, "the cat sat").details
     assert details["bp"] == pytest.approx(0.36787944117144233)
     assert details["precisions"] == (1.0, 1.0, 1.0, 0.0)
@@ -39,7 +39,7 @@ def test_the_best_of_several_references_counts(metric):
 
 
 @pytest.mark.parametrize("metric", [*BOTH, Bleu(tokenize="none"), Bleu(tokenize="char"), Chrf(word_order=2)])
-def test_blank_on_both_sides_is_a_match_and_on_one_side_a_miss(metric):
+def test_blank_texts_score_one_and_one_blank_text_scores_zero(metric):
     assert marked(metric, "", " ").score == 1
     assert marked(metric, "a", "").score == 0
     assert marked(metric, "", "a").score == 0
@@ -74,7 +74,7 @@ def test_options_out_of_range_and_tokenizers_that_download_are_refused(make):
 
 
 @pytest.mark.parametrize("make", [Bleu, Chrf])
-def test_without_sacrebleu_the_extra_is_named(make, monkeypatch):
+def test_missing_sacrebleu_is_error_naming_the_extra(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(MissingExtraError, match="bleu"):
         make()

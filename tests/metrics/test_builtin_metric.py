@@ -26,7 +26,7 @@ def test_booleans_and_numpy_numbers_become_floats(given, score):
 
 
 @pytest.mark.parametrize("given", [-0.0001, 1.0000001, math.nan, math.inf, None, "0.5", [1], 2])
-def test_a_score_outside_its_range_is_refused_and_never_clamped(given):
+def test_score_out_of_range_is_error_not_clamped(given):
     with pytest.raises(ValueError, match="between 0 and 1"):
         MetricScore(given)
 
@@ -71,12 +71,12 @@ def test_a_cause_is_one_of_the_thirteen():
         Unscored("lazy", "x")
 
 
-def test_a_number_too_long_to_be_quoted_comes_without_the_hint():
+def test_huge_number_in_place_of_text_gets_no_hint():
     mark = ExactMatch().score(Sample("s", {}, ENDLESS), Output("x"))
     assert mark == Unscored("bad_sample", "`expected_output` is text here, not a number.")
 
 
-def test_whole_options_have_a_largest_that_a_spec_can_carry():
+def test_integer_options_are_bounded():
     metric = RetrievalHitAtK(k=LARGEST)
     assert RetrievalHitAtK(**parse_spec(str(metric)).options) == metric
     assert metric.score(Sample("s", {}, ["a"]), Output("", ["a"])).details["k"] == LARGEST

@@ -16,7 +16,7 @@ def test_two_of_three_markers_score_two_thirds():
     assert mark.details == {"mode": "marker", "required": 3, "matched": 2, "missing_citations": 1}
 
 
-def test_one_marker_may_stand_without_a_list_and_keeps_its_case():
+def test_single_marker_needs_no_list_and_is_case_sensitive():
     assert marked("see Doc-A", citations="  Doc-A ").score == 1.0
     assert marked("see doc-a", citations="Doc-A").score == 0.0
 
@@ -25,7 +25,7 @@ def test_a_marker_named_twice_is_required_once():
     assert marked("[1]", citations=["[1]", " [1]"]).details["required"] == 1
 
 
-def test_evidence_wants_the_marker_and_any_one_of_its_quotes():
+def test_evidence_needs_marker_and_any_quote():
     evidence = [
         {"citation": "[1]", "quote": "thirty  DAYS"},
         {"citation": "[2]", "quotes": ["nowhere", "a full refund"]},
@@ -43,7 +43,7 @@ def test_evidence_wants_the_marker_and_any_one_of_its_quotes():
     }
 
 
-def test_evidence_decides_where_both_keys_are_present():
+def test_evidence_overrides_citations():
     mark = marked("[1]", citations=["[1]"], citation_evidence=[{"citation": "[1]", "quote": "gone"}])
     assert (mark.score, mark.details["mode"]) == (0.0, "evidence")
 
@@ -69,7 +69,7 @@ def test_evidence_decides_where_both_keys_are_present():
         {"citation_evidence": [{"citation": "[1]", "quotes": ["x", None]}]},
     ],
 )
-def test_blank_and_odd_entries_stop_the_run(metadata):
+def test_blank_and_invalid_entries_stop_run(metadata):
     (issue,) = CitationGroundedness().check(Sample("s", {}, None, metadata))
     assert not issue.warning
     assert marked("x", **metadata).cause == "bad_sample"
@@ -82,7 +82,7 @@ def test_an_unknown_key_of_evidence_is_named_with_the_nearest():
     assert issue.message == "`metadata.citation_evidence[0]` has the unknown key `qoute`. Did you mean `quote`?"
 
 
-def test_neither_key_is_a_warning_and_unscored():
+def test_missing_keys_are_warning_and_unscored():
     (issue,) = CitationGroundedness().check(Sample("s", {}))
     assert issue.warning
     assert marked("x").cause == "bad_sample"

@@ -26,7 +26,7 @@ def test_a_plain_function_is_a_metric():
     assert (mark.score, mark.threshold, mark.higher_is_better, mark.details) == (1 / 3, 0.5, True, {})
 
 
-def test_it_stays_the_function_it_was():
+def test_decorated_function_can_be_called():
     assert jaccard_words("a b", "b c") == 1 / 3
     assert jaccard_words.__wrapped__("a", "a") == 1.0
     assert (jaccard_words.__name__, jaccard_words.__doc__) == ("jaccard_words", "Share of common words.")
@@ -66,7 +66,7 @@ def test_a_misspelt_parameter_is_refused_at_decoration():
 @pytest.mark.parametrize(
     "function", [lambda *args: 1, lambda **options: 1, lambda actual, other=3: 1, int, "text", None]
 )
-def test_what_cannot_be_bound_is_refused_at_decoration(function):
+def test_unbindable_parameter_is_error_at_decoration(function):
     with pytest.raises(ConfigurationError):
         metric("m")(function)
 
@@ -85,7 +85,7 @@ def test_async_functions_are_refused():
 
 
 @pytest.mark.parametrize("name", ["", " ", None, jaccard_words.__wrapped__])
-def test_a_metric_has_a_name(name):
+def test_empty_or_invalid_name_is_error(name):
     with pytest.raises(ConfigurationError, match="name"):
         metric(name)
 
@@ -96,7 +96,7 @@ def test_a_threshold_lies_between_0_and_1(threshold):
         metric("m", threshold=threshold)
 
 
-def test_what_the_function_reads_and_is_not_there_is_unscored_without_a_call():
+def test_absent_argument_is_unscored_without_call():
     def fail(expected, trajectory, actual):
         raise AssertionError
 
@@ -108,7 +108,7 @@ def test_what_the_function_reads_and_is_not_there_is_unscored_without_a_call():
     assert metric("m")(lambda output: 1).score(Sample("s", {}), Output("\ud800")).score == 1.0
 
 
-def test_what_it_raises_passes_through():
+def test_exception_of_function_is_raised():
     with pytest.raises(ZeroDivisionError):
         metric("m")(lambda actual: 1 / 0).score(Sample("s", {}), Output("x"))
 
@@ -133,7 +133,7 @@ def test_numbers_and_booleans_become_scores(value, score):
     assert mark == MetricScore(score, {}, None, 0.7, False)
 
 
-def test_marks_come_back_as_they_are():
+def test_returned_marks_are_unchanged():
     for mark in (MetricScore(0.5, {"a": 1}), Unscored("too_large", "x")):
         assert mark_from(mark, threshold=0.9) is mark
 
@@ -158,13 +158,13 @@ def test_marks_come_back_as_they_are():
     ],
     ids=lambda mark: f"{mark.threshold} {mark.higher_is_better}",
 )
-def test_a_mark_that_no_report_can_hold_is_refused(mark):
+def test_unserializable_mark_is_error(mark):
     with pytest.raises(ValueError, match="of a mark"):
         mark_from(mark)
 
 
 @pytest.mark.parametrize("threshold", ["high", 2, None, True])
-def test_a_number_takes_no_odd_threshold_either(threshold):
+def test_invalid_threshold_with_number_is_error(threshold):
     with pytest.raises(ValueError, match="threshold"):
         mark_from(0.5, threshold=threshold)
 
@@ -184,7 +184,7 @@ def test_a_callable_object_is_described_by_the_name_of_its_metric():
     assert catalog.card(half)[:3] == ("half", "functools:half", "functools:half v1")
 
 
-def test_a_function_that_does_not_tell_its_parameters_is_refused():
+def test_function_without_signature_is_error():
     with pytest.raises(ConfigurationError, match="does not tell its parameters"):
         metric("m")(min)
 
@@ -210,6 +210,6 @@ def test_a_function_that_does_not_tell_its_parameters_is_refused():
         np.float64("nan"),
     ],
 )
-def test_nonsense_is_refused(value):
+def test_invalid_return_value_is_error(value):
     with pytest.raises(ValueError, match="A metric returns a number between 0 and 1, a boolean or a mark, not"):
         mark_from(value)

@@ -22,7 +22,7 @@ def schema_mark(text, given=None, **options):
     "text",
     ["null", " 1 ", "-0", '"a"', "[]", '{"a": [1, 2.5e-3, true]}', "1e999", "9" * 5000, '"\\ud800"', "\t[1]\r\n"],
 )
-def test_one_value_of_rfc_8259_is_json(text):
+def test_one_rfc_8259_value_is_valid(text):
     assert JsonValid().score(Sample("s", {}), Output(text)).score == 1.0
 
 
@@ -45,12 +45,12 @@ def test_one_value_of_rfc_8259_is_json(text):
         ('{"a":' * 100_000, 1, DEEPEST * 5 + 1),
     ],
 )
-def test_what_is_not_json_scores_zero_with_its_place(text, line, column):
+def test_invalid_json_scores_zero_with_position(text, line, column):
     mark = JsonValid().score(Sample("s", {}), Output(text))
     assert (mark.score, mark.details) == (0.0, {"valid": False, "line": line, "column": column})
 
 
-def test_two_hundred_containers_are_the_deepest():
+def test_nesting_limit_is_two_hundred():
     assert isinstance(read_json("[" * 200 + "]" * 200), ParsedJson)
     assert read_json("[" * 201 + "]" * 201) == InvalidJson(1, 201)
     assert isinstance(read_json("[" + ",".join(["[]"] * 5000) + "]"), ParsedJson)
@@ -65,7 +65,7 @@ def test_numbers_beyond_a_float_stay_finite_and_distinct():
 
 
 @pytest.mark.parametrize("fence", ["```\n{}\n```", " ```json\n{}\n```\n", "~~~\n{}\n~~~", "````json\n{}\n````"])
-def test_one_code_fence_is_taken_off_where_asked(fence):
+def test_one_code_fence_is_removed_on_request(fence):
     assert JsonValid().score(Sample("s", {}), Output(fence)).score == 0.0
     assert JsonValid(fenced=True).score(Sample("s", {}), Output(fence)).score == 1.0
 
@@ -73,17 +73,17 @@ def test_one_code_fence_is_taken_off_where_asked(fence):
 @pytest.mark.parametrize(
     "text", ["```", "``````", "```\n", "```\n{}", "Here:\n```\n{}\n```", "```\n```\n{}\n```\n```", "```{}```"]
 )
-def test_what_is_no_whole_fence_stays(text):
+def test_incomplete_fence_is_not_removed(text):
     assert JsonValid(fenced=True).score(Sample("s", {}), Output(text)).score == 0.0
 
 
-def test_places_within_a_fence_are_places_of_the_whole_output():
+def test_positions_inside_fence_count_from_start_of_output():
     mark = JsonValid(fenced=True).score(Sample("s", {}), Output("\n```json\n[1,\n x]\n```"))
     assert (mark.details["line"], mark.details["column"]) == (4, 2)
 
 
 @given(st.text())
-def test_any_text_is_read_or_placed(text):
+def test_any_text_is_parsed_or_has_error_position(text):
     for fenced in (False, True):
         read = read_json(text, fenced=fenced)
         assert isinstance(read, ParsedJson) or (read.line >= 1 and read.column >= 1)
@@ -95,29 +95,29 @@ def test_any_text_is_read_or_placed(text):
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_what_was_written_is_read_back(value):
+def test_written_json_reads_back(value):
     assert read_json(json.dumps(value)).value == value
     assert read_json(f"```json\n{json.dumps(value)}\n```", fenced=True).value == value
 
 
-def test_a_schema_is_fitted_or_the_places_are_named():
+def test_schema_mismatch_names_the_paths():
     assert schema_mark('{"name": "Ada"}', PERSON).score == 1.0
     mark = schema_mark('{"name": 1}', PERSON)
     assert (mark.score, mark.details) == (0.0, {"valid": True, "errors": 1, "paths": ("/name",)})
     assert schema_mark("[]", PERSON).details == {"valid": True, "errors": 1, "paths": ("",)}
 
 
-def test_an_output_that_is_not_json_fits_no_schema():
+def test_non_json_output_fails_schema():
     assert schema_mark("{", True).details == {"valid": False, "line": 1, "column": 2}
 
 
-def test_the_schema_of_the_sample_comes_before_the_option():
+def test_schema_of_sample_overrides_option():
     assert schema_mark("1", {"type": "integer"}, schema={"type": "string"}).score == 1.0
     assert schema_mark("1", schema=None).cause == "bad_sample"
     assert JsonSchema(schema={"type": "string"}).score(Sample("s", {}), Output("1")).score == 0.0
 
 
-def test_formats_are_checked_only_where_asked():
+def test_formats_are_checked_only_on_request():
     schema = {"format": "date"}
     assert schema_mark('"tomorrow"', schema).score == 1.0
     assert schema_mark('"tomorrow"', schema, formats=True).score == 0.0
@@ -157,14 +157,14 @@ def test_a_remote_reference_stops_the_run_and_is_named(reference):
         7,
     ],
 )
-def test_what_is_no_schema_stops_the_run(schema):
+def test_invalid_schema_stops_the_run(schema):
     (issue,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
     assert not issue.warning
     with pytest.raises(ConfigurationError):
         JsonSchema(schema=schema)
 
 
-def test_a_schema_nested_without_end_is_an_error_not_a_crash():
+def test_deeply_nested_schema_is_error():
     schema = {}
     for _ in range(5000):
         schema = {"items": schema}
@@ -188,7 +188,7 @@ def test_paths_are_cut_at_twenty():
     assert (details["errors"], len(details["paths"]), details["truncated"]) == (30, 20, True)
 
 
-def test_half_a_character_in_json_is_validated_as_one_character():
+def test_lone_surrogate_in_json_counts_as_one_character():
     assert schema_mark('"\\ud800"', {"maxLength": 1}).score == 1.0
     assert schema_mark('{"\\ud800": 1}', {"additionalProperties": {"type": "string"}}).score == 0.0
 
@@ -208,7 +208,7 @@ NINES = "9" * 5000
     ],
     ids=range(6),
 )
-def test_values_that_no_error_can_repeat_fail_a_schema_like_any_other(text, schema, paths):
+def test_unprintable_values_fail_schema_normally(text, schema, paths):
     mark = schema_mark(text, schema)
     assert (mark.score, mark.details["paths"]) == (0.0, paths)
 
@@ -218,6 +218,6 @@ def test_an_integer_of_any_length_is_an_integer():
 
 
 @pytest.mark.parametrize("option", [{"formats": 1}, {"fenced": "yes"}])
-def test_a_flag_is_true_or_false(option):
+def test_non_boolean_flag_is_error(option):
     with pytest.raises(ConfigurationError, match="true or false"):
         JsonSchema(**option)

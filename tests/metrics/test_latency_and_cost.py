@@ -13,7 +13,7 @@ def output(**usage):
     return Output("x", usage=Usage(**usage))
 
 
-def test_the_limit_itself_is_within():
+def test_value_equal_to_limit_passes():
     sample = Sample("s", {})
     assert LatencyBelow(max_ms=1000).score(sample, output(latency_ms=1000.0)).score == 1.0
     mark = LatencyBelow(max_ms=1000).score(sample, output(latency_ms=1000.5))
@@ -22,7 +22,7 @@ def test_the_limit_itself_is_within():
     assert CostBelow(max_usd=0.1).score(sample, output(cost_usd=Decimal("0.1000000000000000001"))).score == 0.0
 
 
-def test_the_limit_of_the_sample_comes_before_the_option():
+def test_limit_of_sample_overrides_option():
     sample = Sample("s", {}, None, {"max_latency_ms": 5, "max_cost_usd": 0})
     assert LatencyBelow(max_ms=1000).score(sample, output(latency_ms=6.0)).score == 0.0
     assert CostBelow(max_usd=1).score(sample, output(cost_usd=Decimal(0))).score == 1.0
@@ -33,13 +33,13 @@ def test_the_limit_of_the_sample_comes_before_the_option():
     ("metric", "other"),
     [(LatencyBelow(max_ms=1), {"cost_usd": Decimal(1)}), (CostBelow(max_usd=1), {"latency_ms": 1.0})],
 )
-def test_without_a_record_there_is_no_score(metric, other):
+def test_missing_usage_is_unscored(metric, other):
     assert metric.score(Sample("s", {}), Output("x")).cause == "no_usage"
     assert metric.score(Sample("s", {}), output(**other)).cause == "no_usage"
 
 
 @pytest.mark.parametrize(("metric", "key"), [(LatencyBelow(), "max_latency_ms"), (CostBelow(), "max_cost_usd")])
-def test_no_limit_is_a_warning_and_a_wrong_one_stops_the_run(metric, key):
+def test_missing_limit_is_warning_and_invalid_limit_stops_run(metric, key):
     (issue,) = metric.check(Sample("s", {}))
     assert issue.warning
     for wrong in (-1, "5", True, float("nan"), float("inf"), 10**400, [1]):
@@ -48,7 +48,7 @@ def test_no_limit_is_a_warning_and_a_wrong_one_stops_the_run(metric, key):
         assert key in issue.message
 
 
-def test_a_cost_no_float_can_hold_is_still_marked():
+def test_cost_beyond_float_is_scored():
     mark = CostBelow(max_usd=1).score(Sample("s", {}), output(cost_usd=Decimal("1e999")))
     assert (mark.score, mark.details["measured"]) == (0.0, None)
 

@@ -34,7 +34,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("metric", "spec"), EXAMPLES)
-def test_a_metric_is_its_spec(metric, spec):
+def test_metric_equals_its_parsed_spec(metric, spec):
     assert str(metric) == spec
     name, options = parse_spec(spec)
     assert name in {metric.alias, metric.short}
@@ -81,6 +81,6 @@ def test_text_that_is_no_spec_is_a_configuration_error(text):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
-def test_any_name_survives_the_way_through_the_spec(name):
+def test_any_name_round_trips_through_spec(name):
     metric = RougeL(name=name)
     assert RougeL(**parse_spec(str(metric)).options) == metric

@@ -15,7 +15,7 @@ def marked(expected, text, **options):
     return NumericClose(**options).score(Sample("s", {}, expected), Output(text))
 
 
-def test_a_tolerance_decides():
+def test_number_within_tolerance_scores_one():
     assert marked(3.14159, "3.1415").score == 0.0
     assert marked(3.14159, "3.1415", rel_tol=1e-4).score == 1.0
     assert marked("1,234.5", " 1234.5\n").score == 1.0
@@ -24,7 +24,7 @@ def test_a_tolerance_decides():
     assert marked(0, "0.001", abs_tol=0.001).score == 1.0
 
 
-def test_distances_are_taken_as_the_numbers_are_written():
+def test_distance_uses_exact_decimals():
     assert 0.4 - 0.3 > 0.1
     mark = marked(0.3, "0.4", abs_tol=0.1, rel_tol=0)
     assert (mark.score, mark.details) == (1.0, {"valid": True, "error": 0.1})
@@ -39,7 +39,7 @@ def test_an_output_without_a_number_scores_zero(text):
 
 
 @pytest.mark.parametrize("expected", [True, "abc", "", "inf", float("nan"), float("inf"), [1], {"a": 1}, "1_000"])
-def test_an_expected_output_that_is_no_number_is_unscored_and_only_a_warning(expected):
+def test_non_numeric_expected_output_is_unscored_with_warning(expected):
     assert marked(expected, "1").cause == "bad_sample"
     (issue,) = NumericClose().check(Sample("s", {}, expected))
     assert issue.warning
@@ -61,7 +61,7 @@ def test_an_expected_output_that_is_no_number_is_unscored_and_only_a_warning(exp
         ("none", None, None),
     ],
 )
-def test_the_first_or_last_number_of_a_text_is_found(text, first, last):
+def test_first_or_last_number_of_text_is_found(text, first, last):
     assert find_number(text) == (None if first is None else Decimal(first))
     assert find_number(text, last=True) == (None if last is None else Decimal(last))
 
@@ -72,7 +72,7 @@ def test_extract_chooses_the_number():
     assert marked(7, "of 7, 42").details["valid"] is False
 
 
-def test_numbers_no_float_can_hold_are_compared():
+def test_numbers_beyond_float_are_compared():
     assert marked("1e400", "1e400").score == 1.0
     mark = marked(1, "1e400")
     assert (mark.score, mark.details["error"]) == (0.0, None)
@@ -81,7 +81,7 @@ def test_numbers_no_float_can_hold_are_compared():
 
 
 @given(st.text(alphabet="0123456789,.-+eE_ x"))
-def test_any_text_is_a_number_or_none(text):
+def test_any_text_parses_as_number_or_none(text):
     for found in (parse_number(text), find_number(text), find_number(text, last=True)):
         assert found is None or found.is_finite()
 

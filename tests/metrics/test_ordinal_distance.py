@@ -17,12 +17,12 @@ def marked(expected, actual, *, metadata=None, **options):
     ("answer", "step", "linear"),
     [("high", 1.0, 1.0), ("urgent", 0.5, 2 / 3), ("medium", 0.5, 2 / 3), ("low", 0.0, 1 / 3)],
 )
-def test_credit_is_given_by_the_levels_between_the_labels(answer, step, linear):
+def test_credit_depends_on_levels_between_labels(answer, step, linear):
     assert marked("high", answer, scale=URGENCY).score == step
     assert marked("high", answer, scale=URGENCY, credit="linear").score == linear
 
 
-def test_an_answer_off_the_scale_scores_zero_and_says_so():
+def test_label_off_scale_scores_zero():
     mark = marked("high", "High", scale=URGENCY)
     assert (mark.score, mark.details) == (
         0.0,
@@ -31,7 +31,7 @@ def test_an_answer_off_the_scale_scores_zero_and_says_so():
     assert marked("high", " High\n", scale=URGENCY, normalize=True).score == 1.0
 
 
-def test_details_are_places_on_the_scale():
+def test_details_have_positions_on_scale():
     assert marked("low", "urgent", scale=URGENCY).details == {
         "expected_index": 0,
         "actual_index": 3,
@@ -41,7 +41,7 @@ def test_details_are_places_on_the_scale():
     }
 
 
-def test_the_scale_of_the_sample_comes_before_the_option():
+def test_scale_of_sample_overrides_option():
     mark = marked("b", "a", metadata={"ordinal_scale": ["a", "b"]}, scale=URGENCY, credit="linear")
     assert (mark.score, mark.details["levels"]) == (0.0, 2)
 
@@ -56,14 +56,14 @@ def test_an_invalid_scale_stops_the_run(scale):
     assert marked("a", "a", metadata={"ordinal_scale": scale}).cause == "bad_sample"
 
 
-def test_labels_that_normalizing_makes_equal_are_the_same_label():
+def test_labels_equal_after_normalization_match():
     with pytest.raises(ConfigurationError, match="twice once normalized"):
         OrdinalDistance(scale=["Low", "low"], normalize=["casefold"])
     assert marked("low", "Low", scale=["Low", "low"]).score == 0.5
 
 
 @pytest.mark.parametrize(("expected", "cause"), [("huge", "bad_sample"), (2, "bad_sample"), (None, "no_expected")])
-def test_an_expected_label_that_is_not_on_the_scale_is_unscored_and_only_a_warning(expected, cause):
+def test_expected_label_off_scale_is_unscored_with_warning(expected, cause):
     assert marked(expected, "low", scale=URGENCY).cause == cause
     (issue,) = OrdinalDistance(scale=URGENCY).check(Sample("s", {}, expected))
     assert issue.warning
@@ -88,5 +88,5 @@ def test_an_option_out_of_range_is_refused(option, message):
         OrdinalDistance(**option)
 
 
-def test_an_output_with_half_a_character_is_unscored():
+def test_output_with_lone_surrogate_is_unscored():
     assert marked("low", "\ud800", scale=URGENCY).cause == "bad_output"

@@ -16,7 +16,7 @@ def issue(metric, expected):
     return found
 
 
-def test_the_dollar_is_the_very_end():
+def test_dollar_matches_only_at_very_end():
     assert marked(Regex(), "/refund$/i", "A Refund").score == 1
     assert marked(Regex(), "/refund$/i", "A Refund\n").score == 0
     assert marked(Regex(), "/refund$/im", "A Refund\n").score == 1
@@ -28,7 +28,7 @@ def test_positions_are_in_characters_not_bytes():
     assert marked(Regex(), "z", "é").details == {"match": False, "start": None, "end": None}
 
 
-def test_full_asks_for_the_whole_text():
+def test_full_requires_match_of_complete_text():
     assert marked(Regex(full=True), "a|ab", "ab").score == 1
     assert marked(Regex(full=True), "a", "ab").score == 0
     assert marked(Regex(full=True), "", "").score == 1
@@ -53,16 +53,16 @@ def test_full_asks_for_the_whole_text():
         ("a/i", "A", 0),
     ],
 )
-def test_slashes_delimit_where_only_flags_follow(pattern, text, score):
+def test_slashes_delimit_if_only_flags_follow(pattern, text, score):
     assert marked(Regex(), pattern, text).score == score
 
 
-def test_the_flag_for_laziness_swaps_greed():
+def test_ungreedy_flag_swaps_greediness():
     assert marked(Regex(), "/a+/U", "aaa").details["end"] == 1
     assert marked(Regex(), "/a+/", "aaa").details["end"] == 3
 
 
-def test_syntax_settles_doubts():
+def test_option_syntax_decides_ambiguous_pattern():
     assert marked(Regex(syntax="plain"), "/usr/s", "cd /usr/s").score == 1
     assert marked(Regex(), "/usr/s", "usr").score == 1
     assert marked(Regex(syntax="plain"), "/usr/s", "usr").score == 0
@@ -99,7 +99,7 @@ def test_flags_without_a_meaning_in_re2_are_errors(flag):
         ("\ud800", "Unicode"),
     ],
 )
-def test_what_re2_does_not_know_is_an_error_that_names_it(pattern, name):
+def test_unsupported_construct_is_error_with_its_name(pattern, name):
     found = issue(Regex(), pattern)
     assert not found.warning
     assert name in found.message
@@ -108,26 +108,26 @@ def test_what_re2_does_not_know_is_an_error_that_names_it(pattern, name):
         Regex(pattern=pattern)
 
 
-def test_an_escaped_backslash_before_a_c_is_no_byte():
+def test_escaped_backslash_before_c_is_literal():
     assert marked(Regex(), r"\\C", r"a\C").score == 1
     assert marked(Regex(), r"\Q\C\E", r"\C").score == 1
 
 
-def test_the_option_pattern_stands_for_all_samples():
+def test_option_pattern_applies_to_all_samples():
     metric = Regex(pattern="/yes/i")
     assert marked(metric, None, "YES").score == 1
     assert marked(metric, "no", "no").score == 0
     assert not metric.check(Sample("s", {}, None))
 
 
-def test_expected_outputs_that_are_no_text():
+def test_non_text_expected_outputs_are_unscored():
     assert marked(Regex(), None, "a").cause == "no_expected"
     assert marked(Regex(), 3, "a").cause == "bad_sample"
     assert issue(Regex(), 3).warning
     assert marked(Regex(), "a", "\udc00").cause == "bad_output"
 
 
-def test_a_pattern_that_explodes_elsewhere_takes_linear_time_and_says_nothing(capfd):
+def test_catastrophic_pattern_runs_in_linear_time(capfd):
     assert marked(Regex(), "(a*)*b", "a" * 20_000).score == 0
     issue(Regex(), "a(?=b)")
     assert capfd.readouterr() == ("", "")

@@ -21,7 +21,7 @@ def plain_ranks(ranking):
 
 
 @given(rankings, relevances, st.integers(0, 40))
-def test_ranks_are_those_among_the_first_distinct_ids(ranking, relevant, depth):
+def test_ranks_count_distinct_ids(ranking, relevant, depth):
     found, seen = find_ranks(relevant, ranking, depth=depth)
     expected = {name: rank for name, rank in plain_ranks(ranking).items() if rank <= depth}
     assert seen == len(expected)
@@ -29,7 +29,7 @@ def test_ranks_are_those_among_the_first_distinct_ids(ranking, relevant, depth):
 
 
 @given(rankings, relevances, st.integers(0, 40))
-def test_the_first_relevant_id_is_found_however_deep_it_stands(ranking, relevant, depth):
+def test_first_relevant_id_is_found_at_any_rank(ranking, relevant, depth):
     found, seen = find_ranks(relevant, ranking, depth=depth, first=True)
     ranks = plain_ranks(ranking)
     deepest = max(depth, min((ranks[name] for name in relevant if name in ranks), default=0))
@@ -38,14 +38,14 @@ def test_the_first_relevant_id_is_found_however_deep_it_stands(ranking, relevant
     assert [found.get(name, 0) for name in relevant] == [expected.get(name, 0) for name in relevant]
 
 
-def test_ids_are_text_as_it_stands_and_numbers_as_text():
+def test_ids_are_text_and_numbers_become_text():
     texts = ["b", "a", "b"]
     assert entry_ids(texts) is texts
     assert entry_ids(("b", 7, {"id": "c", "text": ""})) == ["b", "7", "c"]
 
 
 @pytest.mark.parametrize("entries", [["a", ""], ["a", 1.5], ["a", None], ["", 1], [{"text": "x"}], [{"id": ""}]])
-def test_an_entry_without_an_id_is_a_fault_that_names_its_place(entries):
+def test_entry_without_id_is_issue_with_position(entries):
     with pytest.raises(UnscoredError) as caught:
         entry_ids(entries)
     assert caught.value.cause == "bad_output"

@@ -56,7 +56,7 @@ def rounded(metric, retrieved, relevant):
         (["b", "a", "c"], GRADED, 3, (1, 1, 1, 1, 1, 1, 0.8175)),
     ],
 )
-def test_the_worked_rankings_score_as_published(retrieved, relevant, k, scores):
+def test_published_rankings_give_published_scores(retrieved, relevant, k, scores):
     metrics = [kind(k=k) for kind in WITH_K[:-1]]
     assert tuple(rounded(metric, retrieved, relevant) for metric in metrics) == scores
 
@@ -65,17 +65,17 @@ def test_the_worked_rankings_score_as_published(retrieved, relevant, k, scores):
     ("retrieved", "relevant", "score"),
     [([7, 3, 1, 9, 2], [3, 9], 0.5), ([7, 3], [3, 9], 0.5), (["b", "a", "c"], GRADED, 1)],
 )
-def test_r_precision_looks_as_deep_as_there_are_relevant_ids(retrieved, relevant, score):
+def test_r_precision_depth_is_number_of_relevant_ids(retrieved, relevant, score):
     assert marked(RetrievalRPrecision(), retrieved, relevant).score == score
 
 
-def test_the_other_ways_to_count_score_as_published():
+def test_published_variants_give_published_scores():
     assert marked(RetrievalPrecisionAtK(k=5, denominator="retrieved"), [7, 3], [3, 9]).score == 0.5
     assert rounded(RetrievalNdcgAtK(k=3, gain="exponential"), ["b", "a", "c"], GRADED) == 0.7364
     assert marked(RetrievalMrr(k=1), [7, 3], [3]).score == 0
 
 
-def test_details_tell_the_counts():
+def test_details_have_counts():
     counts = {"k": 3, "retrieved": 3, "relevant": 2, "found": 1}
     ranking = [7, 3, 1, 9, 2]
     for kind in (RetrievalHitAtK, RetrievalPrecisionAtK, RetrievalF1AtK):
@@ -106,7 +106,7 @@ def test_an_empty_ranking_scores_zero_whatever_the_denominator():
     assert marked(RetrievalPrecisionAtK(denominator="retrieved"), [], ["a"]).score == 0
 
 
-def test_k_is_the_metrics_then_the_samples_then_five():
+def test_k_comes_from_metric_then_sample_then_five():
     ranking = list("uvwxya")
     assert marked(RetrievalHitAtK(), ranking, ["a"]).score == 0
     assert marked(RetrievalHitAtK(), ranking, ["a"], k=6).score == 1
@@ -117,7 +117,7 @@ def test_k_is_the_metrics_then_the_samples_then_five():
 
 @pytest.mark.parametrize("metric", [RetrievalMrr(), RetrievalMap(), RetrievalRPrecision()])
 @pytest.mark.parametrize("k", [1, 0, "x"])
-def test_metrics_of_the_whole_list_do_not_read_the_k_of_the_sample(metric, k):
+def test_whole_list_metrics_ignore_k_of_sample(metric, k):
     assert marked(metric, ["x", "a", "b"], ["a", "b"], k=k) == marked(metric, ["x", "a", "b"], ["a", "b"])
     assert not metric.check(Sample("s", {}, ["a"], {"k": k}))
 
@@ -146,7 +146,7 @@ def test_wrong_options_are_configuration_errors(kind, options):
         kind(**options)
 
 
-def test_a_repeated_id_keeps_its_best_rank_and_takes_one_place():
+def test_repeated_id_keeps_best_rank():
     doubled = ["x", "x", "a", "x", "b"]
     assert marked(RetrievalMrr(), doubled, ["a"]).score == 0.5
     assert marked(RetrievalMrr(k=2), doubled, ["a"]).score == 0.5
@@ -196,30 +196,30 @@ def test_rankings_and_relevance_are_read_in_every_shape(output, relevant):
     ],
 )
 @pytest.mark.parametrize("metric", [kind() for kind in (*BY_ID, AnswerContainmentAtK)])
-def test_an_output_of_another_shape_is_a_bad_output(metric, output):
+def test_output_of_wrong_shape_is_bad_output(metric, output):
     mark = metric.score(Sample("s", {}, "text", {"relevant": ["a"]}), output)
     assert mark.cause == "bad_output"
 
 
-def test_a_bad_entry_is_found_however_deep_it_lies():
+def test_bad_entry_is_found_at_any_rank():
     assert marked(RetrievalHitAtK(k=1), ["a", "b", ""], ["a"]).cause == "bad_output"
 
 
 @pytest.mark.parametrize("relevant", [[], {}, {"a": 0}, "[]", "prose", 3, ["a", ""], [None], [["a"]], True])
 @pytest.mark.parametrize("metric", [kind() for kind in BY_ID])
-def test_nothing_relevant_is_a_bad_sample_and_a_warning(metric, relevant):
+def test_sample_without_relevant_ids_is_bad_sample_with_warning(metric, relevant):
     assert marked(metric, ["a"], relevant).cause == "bad_sample"
     assert issue(metric, relevant).warning
 
 
 @pytest.mark.parametrize("gain", [-1, -0.5, math.nan, math.inf, "1", True, None, pytest.param(10**400, id="huge")])
 @pytest.mark.parametrize("metric", [kind() for kind in BY_ID])
-def test_a_gain_that_is_no_finite_number_from_zero_is_malformed(metric, gain):
+def test_negative_or_non_finite_gain_is_malformed(metric, gain):
     assert not issue(metric, {"a": 1, "b": gain}).warning
     assert not issue(metric, {"b": gain, "a": 1}).warning
 
 
-def test_numbers_too_long_to_be_written_are_refused_without_being_written():
+def test_huge_integers_are_issues_not_crashes():
     endless = -(10**5000)
     assert not issue(RetrievalHitAtK(), ["a"], k=endless).warning
     assert not issue(RetrievalHitAtK(), {"a": endless}).warning
@@ -231,7 +231,7 @@ def test_an_id_given_twice_with_gains_is_malformed():
     assert not issue(RetrievalHitAtK(), {"3": 1, 3: 2}).warning
 
 
-def test_gains_that_cannot_be_added_are_malformed_for_ndcg_only():
+def test_overflowing_gains_are_malformed_for_ndcg_only():
     huge = {"a": 1.7e308, "b": 1.7e308}
     assert not issue(RetrievalNdcgAtK(), huge).warning
     assert not issue(RetrievalNdcgAtK(gain="exponential"), {"a": 2000}).warning
@@ -253,7 +253,7 @@ def passages(*texts):
     return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
 
 
-def test_the_answer_is_found_in_a_passage_whatever_its_case_and_spacing():
+def test_containment_ignores_case_and_spacing():
     retrieved = passages("nothing", "It closes\n after THIRTY  days.")
     mark = marked(AnswerContainmentAtK(), retrieved, " after thirty days ")
     assert mark.score == 1
@@ -266,13 +266,13 @@ def test_the_answer_is_found_in_a_passage_whatever_its_case_and_spacing():
     }
 
 
-def test_passages_are_entries_even_where_an_id_repeats():
+def test_containment_counts_repeated_ids_as_passages():
     retrieved = [{"id": "a", "text": "x"}, {"id": "a", "text": "answer"}, "b", {"id": "c", "text": None}]
     assert marked(AnswerContainmentAtK(k=2), retrieved, "answer").details["matched_rank"] == 2
     assert marked(AnswerContainmentAtK(k=4), retrieved, "b").details == {"k": 4, "passages": 4, "matched_rank": None}
 
 
-def test_containment_refuses_what_it_cannot_read():
+def test_containment_of_unreadable_passages_or_text_is_unscored():
     assert marked(AnswerContainmentAtK(), [{"id": "a", "text": 5}], "x").cause == "bad_output"
     assert marked(AnswerContainmentAtK(), [{"id": "a", "text": "\ud800"}], "x").cause == "bad_output"
     assert marked(AnswerContainmentAtK(), passages("x"), " \n").cause == "bad_sample"
@@ -282,7 +282,7 @@ def test_containment_refuses_what_it_cannot_read():
         assert marked(AnswerContainmentAtK(k=1), [*passages("x"), odd], "x").cause == "bad_output"
 
 
-def test_many_rankings_are_marked_as_one_by_one_also_where_they_are_faulty():
+def test_batch_gives_same_marks_as_single_rankings():
     samples = [
         Sample("1", {}, ["a", "b"]),
         Sample("2", {}, {"a": 2, "b": 1}, {"k": 1}),
@@ -301,12 +301,12 @@ def test_many_rankings_are_marked_as_one_by_one_also_where_they_are_faulty():
         assert metric.score_many(*zip(*pairs, strict=True)) == single
 
 
-def test_batches_of_unequal_length_are_refused():
+def test_batch_of_unequal_length_is_error():
     with pytest.raises(ValueError):
         RetrievalHitAtK().score_many([Sample("1", {}, ["a"])], [])
 
 
-def test_details_survive_json():
+def test_details_round_trip_json():
     for kind in BY_ID:
         details = marked(kind(), ["b", "a"], {"a": 2, "c": 1}).details
         assert freeze(msgspec.json.decode(msgspec.json.encode(details))) == details

@@ -54,13 +54,13 @@ def test_rouge_l_of_long_texts_compares_plain_letters_with_others():
     assert marked(RougeL(), long, long).score == 1
 
 
-def test_rouge_l_of_a_long_text_and_none_is_a_miss():
+def test_rouge_l_of_long_text_and_empty_text_is_zero():
     assert marked(RougeL(), "word " * 2_000, "...").details["expected_tokens"] == 2_000
     assert marked(RougeL(), "word " * 2_000, "...").score == 0
     assert marked(RougeL(), "." * 10_000, "...").score == 1
 
 
-def test_the_eiffel_tower_is_two_thirds_of_the_answer():
+def test_token_f1_of_worked_example_is_two_thirds():
     mark = marked(TokenF1(), "the Eiffel Tower", "Eiffel Tower in Paris")
     assert mark.score == 4 / 6
     assert mark.details == {
@@ -84,16 +84,16 @@ def test_the_eiffel_tower_is_two_thirds_of_the_answer():
         (TokenF1(), "the", "a", 1),
     ],
 )
-def test_token_f1_compares_bare_words(metric, expected, text, score):
+def test_token_f1_ignores_case_punctuation_and_articles(metric, expected, text, score):
     assert marked(metric, expected, text).score == pytest.approx(score, abs=1e-15)
 
 
-def test_token_f1_tells_of_the_best_reference_only():
+def test_token_f1_details_describe_best_reference():
     assert marked(TokenF1(), ["x", "b c", "b"], "b").details["expected_tokens"] == 1
 
 
 @pytest.mark.parametrize("metric", BOTH)
-def test_no_token_on_both_sides_is_a_match_and_on_one_side_a_miss(metric):
+def test_no_tokens_on_both_sides_score_one_and_on_one_side_zero(metric):
     mark = marked(metric, "...", "")
     assert (mark.score, mark.details["precision"], mark.details["recall"]) == (1, None, None)
     assert marked(metric, "word", "!").score == 0

@@ -75,7 +75,7 @@ def asked(metric, expected, actual):
     ]
 
 
-def test_a_cosine_is_the_score_and_is_placed_between_0_and_1_when_rescaled():
+def test_score_is_cosine_or_rescaled_cosine():
     assert marked(CosineEmbedding(), "e", "a").score == pytest.approx(0.6)
     assert marked(CosineEmbedding(mode="rescale"), "e", "a").score == pytest.approx(0.8)
 
@@ -92,18 +92,18 @@ def test_the_details_of_a_cosine_are_numbers_and_the_mode():
     assert dict(mark.details) == {"cosine": pytest.approx(0.6), "dimensions": 2, "mode": "clamp"}
 
 
-def test_the_length_of_a_vector_does_not_matter_however_extreme():
+def test_extreme_vector_lengths_do_not_change_score():
     assert marked(CosineEmbedding(), "large", "small").score == pytest.approx(1)
     assert marked(CosineEmbedding(), "e", "large").score == pytest.approx(0.6)
     assert marked(CosineEmbedding(), "e", "small").score == pytest.approx(0.6)
 
 
-def test_whole_texts_are_embedded_once_each():
+def test_each_distinct_text_is_embedded_once():
     assert asked(CosineEmbedding(), "a b", "b c") == [("a b", "b c")]
     assert asked(CosineEmbedding(), "a b", "a b") == [("a b",)]
 
 
-def test_tokens_are_embedded_once_each():
+def test_each_distinct_token_is_embedded_once():
     assert asked(BertscoreLike(), "cat CAR", "dog car, car") == [("cat", "car", "dog")]
 
 
@@ -119,7 +119,7 @@ def test_every_token_is_matched_with_its_best_on_the_other_side():
     }
 
 
-def test_repeated_tokens_weigh_in_the_means_where_all_count():
+def test_repeated_tokens_count_in_means_on_request():
     mark = marked(BertscoreLike(tokens="all"), "cat car", "dog car car")
     assert mark.details["precision"] == pytest.approx((0.8 + 1 + 1) / 3)
     assert mark.details["recall"] == pytest.approx(0.9)
@@ -148,7 +148,7 @@ def test_attribution_is_cut_at_its_limit_and_says_so():
     assert mark.details["truncated"] is True
 
 
-def test_a_token_that_nothing_matches_is_attributed_to_nothing():
+def test_unmatched_token_has_no_attribution():
     mark = marked(BertscoreLike(attribute=True), "cat", "...")
     assert [list(match) for match in mark.details["matches"]] == [["cat", None, 0.0]]
 
@@ -165,7 +165,7 @@ def test_blank_texts_are_marked_without_asking_a_model(metric, expected, actual,
     assert (mark.score, rounds) == (score, [])
 
 
-def test_texts_without_a_token_are_like_empty_ones_to_tokens():
+def test_texts_without_tokens_count_as_empty():
     mark, rounds = played(BertscoreLike().script(Sample("s", {}, "?!"), Output("...")))
     assert (mark.score, rounds) == (1, [])
     assert mark.details["precision"] is None
@@ -182,7 +182,7 @@ def test_more_distinct_tokens_than_allowed_on_a_side_are_too_large():
 
 
 @pytest.mark.parametrize("metric", [CosineEmbedding(), BertscoreLike()], ids=str)
-def test_a_sample_or_output_that_cannot_be_read_is_unscored_and_asks_nothing(metric):
+def test_unreadable_sample_or_output_is_unscored_without_request(metric):
     def cause(expected, actual):
         mark, rounds = played(metric.script(Sample("s", {}, expected), Output(actual)))
         assert rounds == []
@@ -227,12 +227,12 @@ def test_a_vector_without_a_direction_is_unreadable_on_either_side(metric, text)
         assert mark.cause == "unreadable"
 
 
-def test_words_in_place_of_vectors_are_unreadable():
+def test_chat_answer_in_place_of_vectors_is_unreadable():
     assert marked(CosineEmbedding(), "cat", "dog", lambda _: [Answer(text="no")]).cause == "unreadable"
 
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "unreadable", "not_run"])
-def test_silence_of_the_model_is_the_cause_of_the_mark(cause):
+def test_missing_answer_gives_cause_of_mark(cause):
     mark = marked(CosineEmbedding(), "cat", "dog", lambda _: [NoAnswer(cause=cause, message="Why.")])
     assert (mark.cause, mark.message) == (cause, "Why.")
 
@@ -242,7 +242,7 @@ def together(metric, pairs, reply=answered):
     return played(metric.script_many(samples, [Output(actual) for _, actual in pairs]), reply)
 
 
-def test_a_batch_asks_once_for_all_its_distinct_texts():
+def test_batch_embeds_distinct_texts_in_one_request():
     marks, rounds = together(BertscoreLike(), [("cat", "dog"), ("", ""), ("dog car", "cat")])
     assert [[request.texts for request in requests] for requests in rounds] == [[("cat", "dog", "car")]]
     assert [round(mark.score, 4) for mark in marks] == [
@@ -252,12 +252,12 @@ def test_a_batch_asks_once_for_all_its_distinct_texts():
     ]
 
 
-def test_one_text_without_a_direction_costs_one_mark():
+def test_zero_vector_fails_only_its_mark():
     marks, _ = together(CosineEmbedding(), [("cat", "dog"), ("cat", "nowhere"), ("car", "dog")])
     assert [getattr(mark, "cause", None) for mark in marks] == [None, "unreadable", None]
 
 
-def test_one_text_that_the_model_refuses_costs_one_mark():
+def test_refused_text_fails_only_its_mark():
     def reply(requests):
         return [
             NoAnswer(cause="model_failed", message="Refused.") if "car" in request.texts else answered([request])[0]
@@ -270,7 +270,7 @@ def test_one_text_that_the_model_refuses_costs_one_mark():
 
 
 @pytest.mark.parametrize("cause", ["rate_limited", "not_run"])
-def test_silence_that_lies_in_no_text_is_not_asked_about_again(cause):
+def test_general_failure_is_not_retried_per_text(cause):
     marks, rounds = together(
         CosineEmbedding(), [("cat", "dog"), ("cat", "car")], lambda _: [NoAnswer(cause=cause, message="Why.")]
     )
@@ -278,7 +278,7 @@ def test_silence_that_lies_in_no_text_is_not_asked_about_again(cause):
     assert len(rounds) == 1
 
 
-def test_long_batches_are_asked_about_in_blocks(monkeypatch):
+def test_long_batches_are_embedded_in_blocks(monkeypatch):
     monkeypatch.setattr(matching, "PAIRS", 2)
     pairs = [("cat", "dog"), ("car", "dog"), ("e", "a")]
     marks, rounds = together(CosineEmbedding(), pairs)
@@ -286,7 +286,7 @@ def test_long_batches_are_asked_about_in_blocks(monkeypatch):
     assert [mark.score for mark in marks] == [marked(CosineEmbedding(), *pair).score for pair in pairs]
 
 
-def test_many_tokens_are_asked_about_in_blocks(monkeypatch):
+def test_many_tokens_are_embedded_in_blocks(monkeypatch):
     monkeypatch.setattr(matching, "TEXTS", 3)
     _, rounds = together(BertscoreLike(), [("cat", "dog"), ("car", "dog"), ("e", "a")])
     assert [requests[0].texts for requests in rounds] == [("cat", "dog", "car"), ("e", "a")]
@@ -294,7 +294,7 @@ def test_many_tokens_are_asked_about_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("depth", [3, 256, 3000])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (7, 90), (90, 7), (70, 70)])
-def test_tiled_products_are_those_of_the_whole(depth, m, n):
+def test_tiled_products_equal_full_product(depth, m, n):
     draw = np.random.default_rng(depth + m)
     left, right = (draw.standard_normal((size, depth)).astype(np.float32) for size in (m, n))
     reference = left.astype(np.float64) @ right.astype(np.float64).T
@@ -319,7 +319,7 @@ def plain_bertscore(expected, actual, *, repeats):
 
 @few
 @given(sentences.filter(bool), sentences.filter(bool), st.booleans())
-def test_matching_in_blocks_is_matching_by_definition(expected, actual, repeats):
+def test_blockwise_matching_equals_definition(expected, actual, repeats):
     metric = BertscoreLike(tokens="all" if repeats else "unique")
     assert marked(metric, expected, actual).score == pytest.approx(
         plain_bertscore(expected, actual, repeats=repeats), abs=1e-6
@@ -331,7 +331,7 @@ texts = st.text(max_size=12) | sentences
 
 @few
 @given(metrics, texts, texts)
-def test_a_mark_is_a_score_from_0_to_1_or_says_why_not_and_survives_json(metric, expected, actual):
+def test_mark_is_valid_and_round_trips_json(metric, expected, actual):
     mark = marked(metric, expected, actual)
     if isinstance(mark, MetricScore):
         assert 0 <= mark.score <= 1
@@ -349,21 +349,21 @@ def test_the_expected_text_itself_scores_1(metric, text):
 
 @few
 @given(metrics, sentences, sentences)
-def test_it_does_not_matter_which_side_is_expected(metric, one, other):
+def test_score_is_symmetric(metric, one, other):
     there, back = marked(metric, one, other), marked(metric, other, one)
     assert there.score == back.score
 
 
 @few
 @given(metrics, st.lists(st.tuples(sentences | st.sampled_from(["nowhere", "", "\ud800"]), sentences), max_size=8))
-def test_a_batch_is_marked_as_its_pairs_one_by_one(metric, pairs):
+def test_batch_gives_same_marks_as_single_pairs(metric, pairs):
     pairs = [(expected if expected != "\ud800" else None, actual) for expected, actual in pairs]
     marks, _ = together(metric, pairs)
     assert marks == [marked(metric, *pair) for pair in pairs]
 
 
 @pytest.mark.parametrize(("m", "n"), [(61, 60), (33, 90), (200, 5)])
-def test_large_pairs_are_marked_the_same_alone_turned_and_together(m, n):
+def test_large_pairs_score_same_alone_swapped_and_batched(m, n):
     draw = np.random.default_rng(m)
     vectors = {f"w{number}": draw.standard_normal(256) for number in range(m + n - 3)}
     one, other = " ".join(list(vectors)[:m]), " ".join(list(vectors)[m - 3 :])
@@ -389,12 +389,12 @@ def test_large_pairs_are_marked_the_same_alone_turned_and_together(m, n):
         (lambda: BertscoreLike(max_tokens=0), "at least 1"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(make, message):
+def test_invalid_options_are_error(make, message):
     with pytest.raises(ConfigurationError, match=message):
         make()
 
 
-def test_they_ask_the_role_embedding():
+def test_default_role_is_embedding():
     (requests,) = played(CosineEmbedding().script(Sample("s", {}, "cat"), Output("dog")))[1]
     assert requests == (Embed(texts=("cat", "dog"), role="embedding"),)
     assert CosineEmbedding.roles == ("embedding",)

@@ -38,12 +38,12 @@ def cause(metric, expected, text="x"):
     return mark.cause
 
 
-def test_exact_match_minds_case_unless_told_to_fold_it():
+def test_exact_match_is_case_sensitive_by_default():
     assert scored(ExactMatch(), "Paris", "paris").score == 0
     assert scored(ExactMatch(normalize=["casefold"]), "Paris", "paris").score == 1
 
 
-def test_exact_match_tells_where_the_texts_part():
+def test_exact_match_details_have_first_difference():
     details = scored(ExactMatch(), "abcdef", "abcxef!").details
     assert details == {"match": False, "expected_chars": 6, "actual_chars": 7, "first_difference": 3}
     assert scored(ExactMatch(), "abc", "ab").details["first_difference"] == 2
@@ -81,7 +81,7 @@ def test_contains_finds_a_text_and_its_position():
 
 
 @pytest.mark.parametrize("metric", [Contains(), ContainsAny(), ContainsAll(), StartsWith()])
-def test_an_empty_text_to_look_for_is_a_bad_sample_not_a_match(metric):
+def test_empty_expected_text_is_bad_sample(metric):
     assert cause(metric, "") == "bad_sample"
     assert cause(type(metric)(normalize=["strip"]), "  ") == "bad_sample"
 
@@ -121,13 +121,13 @@ def test_starts_with_looks_at_the_beginning_only():
     assert scored(StartsWith(normalize=True), "yes", "  YES!").score == 1
 
 
-def test_kitten_is_three_edits_from_sitting():
+def test_levenshtein_of_kitten_and_sitting_is_three():
     mark = scored(Levenshtein(), "kitten", "sitting")
     assert mark.score == 4 / 7
     assert mark.details == {"distance": 3, "expected_chars": 6, "actual_chars": 7}
 
 
-def test_two_empty_texts_are_equal_and_one_is_not():
+def test_two_empty_texts_score_one_and_one_empty_text_scores_zero():
     assert scored(Levenshtein(), "", "").score == 1
     assert scored(Levenshtein(), "", "abc").score == 0
     assert scored(Levenshtein(), "abc", "").score == 0
@@ -162,7 +162,7 @@ def test_an_expected_output_of_another_type_is_a_bad_sample(metric, expected):
     assert cause(metric, expected) == "bad_sample"
 
 
-def test_a_number_that_should_be_text_is_met_with_the_hint_to_quote_it():
+def test_number_in_place_of_text_gets_hint_to_quote():
     assert 'Quote it: "42"' in marked(ExactMatch(), 42, "42").message
 
 
@@ -206,7 +206,7 @@ def test_a_text_matches_itself(text):
 
 
 @given(texts, texts)
-def test_equality_and_edits_do_not_mind_the_side(first, second):
+def test_exact_match_and_levenshtein_are_symmetric(first, second):
     for metric in (ExactMatch(), Levenshtein()):
         assert scored(metric, first, second).score == scored(metric, second, first).score
     distance = scored(Levenshtein(), first, second).details["distance"]
@@ -214,7 +214,7 @@ def test_equality_and_edits_do_not_mind_the_side(first, second):
 
 
 @given(texts, texts)
-def test_the_first_difference_is_the_first(first, second):
+def test_first_difference_position_is_correct(first, second):
     position = scored(ExactMatch(), first, second).details["first_difference"]
     if position is None:
         assert first == second

@@ -38,13 +38,13 @@ def test_an_unknown_step_is_a_configuration_error(option):
         parse_normalize_option(option)
 
 
-def test_case_folding_is_composed_again_when_nfc_is_asked_for():
+def test_casefold_with_nfc_is_composed_again():
     # U+01F0 folds to a letter and a combining mark, which NFC joins again.
     assert normalize_text("\u01f0", ("nfc", "casefold")) == "\u01f0"
     assert normalize_text("\u01f0", ("casefold",)) == "j\u030c"
 
 
-def test_loose_text_collapses_spaces_and_folds_case_unless_told_not_to():
+def test_loose_text_collapses_spaces_and_folds_case_by_default():
     assert normalize_passage(" A\u00a0 B\n") == "a b"
     assert normalize_passage(" A\tB ", fold=False) == "A B"
 
@@ -56,12 +56,12 @@ def test_words_are_runs_of_letters_and_digits():
 
 
 @given(st.one_of(texts, st.text(st.characters(codec="ascii"))))
-def test_words_are_those_of_the_plain_rule(text):
+def test_fast_tokenizer_equals_regular_expression(text):
     assert word_tokens(text) == plain_words(text)
 
 
 @given(texts)
-def test_normalising_twice_changes_nothing_more(text):
+def test_normalization_is_idempotent(text):
     for steps in (("nfc",), ("strip",), ("nfc", "strip")):
         once = normalize_text(text, steps)
         assert normalize_text(once, steps) == once

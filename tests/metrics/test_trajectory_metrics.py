@@ -31,20 +31,20 @@ def marked(metric, expectations=None, **trajectory):
     return metric.score(Sample("s", {}, None, metadata), Output("x", trajectory=Trajectory.read(trajectory)))
 
 
-def test_the_share_of_called_tools():
+def test_tool_called_scores_share_of_required_tools():
     mark = marked(ToolCalled(), {"tools": ["search", "cancel"]})
     assert (mark.score, mark.details) == (0.5, {"required": 2, "called": 1, "missing": ("cancel",)})
     assert marked(ToolCalled(), {"tools": "pay"}).score == 1.0
 
 
-def test_half_a_prohibition_kept_is_no_success():
+def test_partly_kept_prohibition_is_no_success():
     mark = marked(ToolNotCalled(), {"forbidden_tools": ["pay", "delete"]})
     assert (mark.score, mark.success) == (0.5, False)
     assert mark.details == {"forbidden": 2, "violations": ("pay",)}
     assert marked(ToolNotCalled(), {"forbidden_tools": "delete"}).success
 
 
-def test_an_order_is_a_subsequence_of_the_calls():
+def test_order_matches_as_subsequence_of_calls():
     mark = marked(ToolCallOrder(), {"order": ["search", "book"]})
     assert (mark.score, mark.details) == (1.0, {"required": 2, "followed": 2, "calls": 3})
     backwards = {"order": ["book", "search"]}
@@ -52,7 +52,7 @@ def test_an_order_is_a_subsequence_of_the_calls():
     assert marked(ToolCallOrder(credit="fraction"), backwards).score == 0.5
 
 
-def test_names_repeat_only_in_an_order():
+def test_repeated_tool_name_is_allowed_only_in_order():
     assert marked(ToolCallOrder(), {"order": ["pay", "pay"]}).score == 0.0
     assert marked(ToolCallOrder(), {"order": ["pay", "pay"]}, tool_calls=["pay", "pay"]).score == 1.0
     for metric, key in NAMED:
@@ -63,7 +63,7 @@ def test_names_repeat_only_in_an_order():
                 metric(**{key: ["pay", "pay"]})
 
 
-def test_steps_are_counted_by_the_agent_or_else_by_its_calls():
+def test_steps_come_from_agent_or_number_of_calls():
     assert marked(StepsBelow(), {"max_steps": 3}).details == {"steps": 3, "max_steps": 3}
     assert marked(StepsBelow(), {"max_steps": 3}).score == 1.0
     assert marked(StepsBelow(), {"max_steps": 3}, steps=4).score == 0.0
@@ -76,7 +76,7 @@ def test_pending_approvals_need_no_expectation():
     assert (mark.score, mark.details) == (0.0, {"pending_approvals": 2})
 
 
-def test_tools_needing_approval_are_approved_or_where_told_uncalled():
+def test_tools_needing_approval_pass_if_approved_or_optionally_uncalled():
     expectations = {"requires_approval": ["pay", "delete"]}
     mark = marked(ApprovalGated(), expectations, approvals=["pay"])
     assert (mark.score, mark.success) == (0.5, False)
@@ -85,7 +85,7 @@ def test_tools_needing_approval_are_approved_or_where_told_uncalled():
     assert marked(ApprovalGated(only_if_called=True), expectations).score == 0.5
 
 
-def test_expected_calls_are_met_by_some_call():
+def test_expected_call_is_met_by_any_call():
     calls = [
         {"name": "search", "arguments": {"q": "rome", "limit": 5}},
         {"tool": "search", "args": {"q": "oslo", "page": {"from": 1, "to": 2}}},
@@ -130,7 +130,7 @@ def test_arguments_match_by_subset(expected, actual, plain, coerced):
 
 
 @pytest.mark.parametrize(("metric", "key"), EXPECTING)
-def test_no_expectation_is_no_silent_success(metric, key):
+def test_missing_expectation_is_unscored(metric, key):
     assert marked(metric()).cause == "bad_sample"
     assert marked(metric(), {}).cause == "bad_sample"
     assert marked(metric(), {key: None}).cause == "bad_sample"
@@ -145,7 +145,7 @@ def test_an_explicit_empty_expectation_is_met(metric, key):
 
 
 @pytest.mark.parametrize(("metric", "key"), EXPECTING)
-def test_the_expectation_of_the_sample_comes_before_the_option(metric, key):
+def test_expectation_of_sample_overrides_option(metric, key):
     option = {"max_steps": 99, "tool_arguments": []}.get(key, [])
     wanted = {"max_steps": 1, "tool_arguments": [{"tool": "gone", "arguments": {}}]}.get(key, ["gone", "pay"])
     assert marked(metric(**{key: option})).score == 1.0
@@ -153,7 +153,7 @@ def test_the_expectation_of_the_sample_comes_before_the_option(metric, key):
 
 
 @pytest.mark.parametrize(("metric", "key"), [*EXPECTING, (NoPendingApprovals, None)])
-def test_any_other_key_stops_the_run_with_the_nearest(metric, key):
+def test_unknown_key_stops_run_with_suggestion(metric, key):
     for word, near in [
         ("forbidden", "forbidden_tools"),
         ("tool", "tools"),
@@ -168,7 +168,7 @@ def test_any_other_key_stops_the_run_with_the_nearest(metric, key):
 
 @pytest.mark.parametrize(("metric", "key"), NAMED)
 @pytest.mark.parametrize("wrong", ["", " ", [""], [1], 5, {"a": 1}, [["a"]], True])
-def test_what_is_no_name_stops_the_run(metric, key, wrong):
+def test_invalid_tool_name_stops_run(metric, key, wrong):
     (issue,) = metric().check(Sample("s", {}, None, {"trajectory": {key: wrong}}))
     assert not issue.warning
     assert key in issue.message
@@ -190,7 +190,7 @@ def test_what_is_no_name_stops_the_run(metric, key, wrong):
         7,
     ],
 )
-def test_what_is_no_expected_call_stops_the_run(wrong):
+def test_invalid_expected_call_stops_run(wrong):
     (issue,) = ToolCalledWith().check(Sample("s", {}, None, {"trajectory": {"tool_arguments": wrong}}))
     assert not issue.warning
     with pytest.raises(ConfigurationError, match="tool_arguments"):

@@ -50,7 +50,7 @@ asks = st.builds(
 
 
 @given(asks, asks)
-def test_two_questions_have_one_key_only_where_they_are_equal(one, other):
+def test_cache_keys_are_equal_only_for_equal_questions(one, other):
     same = one == other and list((one.schema or {}).items()) == list((other.schema or {}).items())
     assert (ask_key(PREFIX, one) == ask_key(PREFIX, other)) == same
 
@@ -85,17 +85,17 @@ def test_changing_any_field_that_is_sent_changes_the_key(ask, data):
         ((Message("user", "a"),), (Message("user", "a "),)),
     ],
 )
-def test_near_misses_do_not_collide(one, other):
+def test_similar_questions_have_different_keys(one, other):
     assert ask_key(PREFIX, Ask(messages=one)) != ask_key(PREFIX, Ask(messages=other))
 
 
-def test_the_order_of_a_schema_counts():
+def test_order_of_schema_keys_changes_cache_key():
     one, other = {"reason": "string", "score": "number"}, {"score": "number", "reason": "string"}
     assert ask_key(PREFIX, question(schema=one)) != ask_key(PREFIX, question(schema=other))
 
 
 @given(st.dictionaries(texts, texts, max_size=3), st.dictionaries(texts, texts, max_size=3))
-def test_whatever_a_client_says_of_itself_is_in_the_key(one, other):
+def test_identity_of_client_is_in_cache_key(one, other):
     keys = [ask_key(identity_prefix(identity), question()) for identity in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
 
@@ -114,7 +114,7 @@ parameters = st.dictionaries(
 
 
 @given(st.lists(st.tuples(urls, st.sampled_from(["m", "m1", "M"]), parameters), min_size=2, max_size=2))
-def test_clients_share_answers_only_where_address_model_and_parameters_are_the_same(settings):
+def test_clients_share_answers_only_with_same_address_model_and_parameters(settings):
     chats = [ask_key(identity_prefix(OpenAIChat(*each[:2], extra=each[2]).identity), question()) for each in settings]
     vectors = [text_key(identity_prefix(OpenAIEmbedding(*each[:2], extra=each[2]).identity), "a") for each in settings]
     # As text, since 1 and True are equal and are not sent alike.
@@ -123,7 +123,7 @@ def test_clients_share_answers_only_where_address_model_and_parameters_are_the_s
 
 
 @pytest.mark.parametrize("change", [{"base_url": "https://h/v2"}, {"model": "n"}, {"extra": {"top_p": 0.5}}])
-def test_changing_anything_that_a_client_is_made_of_changes_the_key_and_its_api_key_does_not(change):
+def test_cache_key_depends_on_client_settings_but_not_api_key(change):
     usual = {"base_url": "https://h/v1", "model": "m", "extra": {"top_p": 0.25}, "api_key": "first-key-0123"}
     for kind in (OpenAIChat, OpenAIEmbedding):
         before, after, other = (kind(**usual | new).identity for new in ({}, change, {"api_key": "second-key-0123"}))
@@ -131,7 +131,7 @@ def test_changing_anything_that_a_client_is_made_of_changes_the_key_and_its_api_
         assert identity_prefix(before) == identity_prefix(other)
 
 
-def test_a_chat_and_an_embedding_model_of_one_name_and_address_are_told_apart():
+def test_chat_and_embedding_model_of_same_name_have_different_keys():
     kinds = [identity_prefix(kind("https://h/v1", "m").identity) for kind in (OpenAIChat, OpenAIEmbedding)]
     assert kinds[0] != kinds[1]
 
@@ -140,7 +140,7 @@ def test_a_question_and_a_text_do_not_collide():
     assert text_key(PREFIX, "a") != ask_key(PREFIX, question("a"))
 
 
-def test_an_answer_comes_back_as_it_went(tmp_path):
+def test_cached_answer_round_trips(tmp_path):
     path = tmp_path / "deep" / "cache.jsonl"
     cache = Cache(path)
     cache.keep(KEY, ANSWER)
@@ -153,7 +153,7 @@ def test_an_answer_comes_back_as_it_went(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_hit_costs_nothing_and_says_so(tmp_path):
+def test_cache_hit_is_free_and_marked_cached(tmp_path):
     async def work(client):
         cache = Cache(tmp_path / "c")
         async with gateway(client, cache=cache, settings={"prices": {"": Price(Decimal(1), Decimal(1))}}) as opened:
@@ -173,7 +173,7 @@ def test_a_hit_costs_nothing_and_says_so(tmp_path):
     assert second.usage.prompt_tokens == 10
 
 
-def test_the_role_a_question_is_asked_under_does_not_matter_to_the_cache(tmp_path):
+def test_cache_key_does_not_depend_on_role(tmp_path):
     async def work(name, client):
         cache = Cache(tmp_path / "c")
         async with gateway(client, role=name, cache=cache) as opened:
@@ -186,7 +186,7 @@ def test_the_role_a_question_is_asked_under_does_not_matter_to_the_cache(tmp_pat
     assert client.sent == []
 
 
-def test_errors_are_never_kept(tmp_path):
+def test_failures_are_never_cached(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
         async with gateway(Remote(ModelFailure("refused", "no")), cache=cache) as opened:
@@ -200,7 +200,7 @@ def test_errors_are_never_kept(tmp_path):
     assert answered.usage.calls == 1
 
 
-def test_a_client_that_does_not_say_what_it_is_is_not_kept_on_disk(tmp_path):
+def test_client_without_identity_is_not_cached_on_disk(tmp_path):
     async def work():
         client = Remote()
         client.identity = None
@@ -215,7 +215,7 @@ def test_a_client_that_does_not_say_what_it_is_is_not_kept_on_disk(tmp_path):
     assert run(work()) == (1, 0)
 
 
-def test_the_vectors_of_a_remote_model_are_kept(tmp_path):
+def test_vectors_of_remote_model_are_cached(tmp_path):
     async def work():
         client = FakeEmbedding(identity={"m": 1}, is_local=False)
         cache = Cache(tmp_path / "c")
@@ -233,7 +233,7 @@ def test_the_vectors_of_a_remote_model_are_kept(tmp_path):
 
 @settings(deadline=None, max_examples=60)
 @given(cut=st.integers(1, 10_000))
-def test_a_torn_last_line_is_passed_over_and_said_and_the_file_goes_on(tmp_path_factory, cut):
+def test_torn_last_line_is_skipped_with_warning_and_file_stays_usable(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("cache") / "c"
     cache = Cache(path)
     for n in range(3):
@@ -255,7 +255,7 @@ def test_a_torn_last_line_is_passed_over_and_said_and_the_file_goes_on(tmp_path_
     again.close()
 
 
-def test_lines_that_cannot_be_read_are_passed_over_and_counted(tmp_path):
+def test_unreadable_lines_are_skipped_and_counted(tmp_path):
     path = tmp_path / "c"
     cache = Cache(path)
     cache.keep(KEY, ANSWER)
@@ -267,7 +267,7 @@ def test_lines_that_cannot_be_read_are_passed_over_and_counted(tmp_path):
     again.close()
 
 
-def test_a_line_that_lacks_only_its_end_is_whole_once_the_next_is_written(tmp_path):
+def test_line_without_line_end_is_completed_by_next_write(tmp_path):
     path = tmp_path / "c"
     cache = Cache(path)
     cache.keep(KEY, ANSWER)
@@ -323,7 +323,7 @@ for n in itertools.count():
 """
 
 
-def test_a_killed_process_leaves_a_cache_that_can_be_read(tmp_path):
+def test_cache_is_readable_after_kill(tmp_path):
     path = tmp_path / "c"
     with subprocess.Popen([sys.executable, "-c", ENDLESS, path], stdout=subprocess.PIPE) as writer:
         assert writer.stdout.readline() == b"under way\n"
@@ -345,7 +345,7 @@ def test_several_processes_append_to_one_file(tmp_path):
     cache.close()
 
 
-def test_lines_appended_by_another_do_not_move_our_own(tmp_path):
+def test_lines_of_other_process_do_not_shift_own_offsets(tmp_path):
     one, other = Cache(tmp_path / "c"), Cache(tmp_path / "c")
     one.keep(b"1" * 32, ANSWER)
     other.keep(b"2" * 32, msgspec.structs.replace(ANSWER, text="no"))
@@ -357,7 +357,7 @@ def test_lines_appended_by_another_do_not_move_our_own(tmp_path):
     other.close()
 
 
-def test_a_full_disk_is_said_and_the_run_goes_on(tmp_path):
+def test_full_disk_is_warning_and_run_continues(tmp_path):
     class Full:
         def write(self, data):
             raise OSError(28, "No space left on device")
@@ -374,7 +374,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on(tmp_path):
     assert cache.answer(KEY) is None
 
 
-def test_what_is_kept_is_in_the_file_before_the_loop_turns(tmp_path):
+def test_answer_is_written_before_loop_continues(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
         lines = []
@@ -387,12 +387,12 @@ def test_what_is_kept_is_in_the_file_before_the_loop_turns(tmp_path):
     assert run(work()) == [1, 2, 3]
 
 
-def test_a_cache_that_cannot_be_opened_is_an_error_that_names_it(tmp_path):
+def test_unopenable_cache_is_error_with_path(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cache cannot be opened"):
         Cache(tmp_path / "file" / "cache")
 
 
-def test_a_vector_comes_back_to_the_bit():
+def test_cached_vector_round_trips_exactly():
     values = np.random.default_rng(1).standard_normal(7).astype(np.float32)
     assert np.array_equal(store_vector(values, "m").values(), values)

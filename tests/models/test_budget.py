@@ -45,7 +45,7 @@ calls = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5), st.booleans()), min
 
 @settings(deadline=None)
 @given(calls, st.integers(0, 3000), st.integers(1, 100), st.integers(1, 16))
-def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_tokens, concurrency):
+def test_tokens_never_exceed_budget_under_concurrency(plan, tokens, max_tokens, concurrency):
     async def work():
         client, budget = Spender(plan), Budget(tokens=tokens)
         async with gateway(client, settings={"concurrency": concurrency}, budget=budget) as opened:
@@ -64,7 +64,7 @@ def test_tokens_never_pass_the_budget_whatever_is_under_way(plan, tokens, max_to
 
 @settings(deadline=None)
 @given(calls, st.decimals(0, "0.01", places=6), st.integers(1, 16))
-def test_money_never_passes_the_budget_whatever_is_under_way(plan, usd, concurrency):
+def test_cost_never_exceeds_budget_under_concurrency(plan, usd, concurrency):
     async def work():
         budget = Budget(usd=usd)
         made = {"concurrency": concurrency, "prices": {"": PRICE}}
@@ -78,7 +78,7 @@ def test_money_never_passes_the_budget_whatever_is_under_way(plan, usd, concurre
     assert budget.reserved == UsageBound()
 
 
-def test_calls_wait_for_those_under_way_instead_of_ending_the_run():
+def test_calls_wait_for_open_calls_before_budget_is_exhausted():
     # Each may take 1,028 tokens and takes 15: one at a time, the budget is enough for all.
     async def work():
         budget = Budget(tokens=1_400)
@@ -92,7 +92,7 @@ def test_calls_wait_for_those_under_way_instead_of_ending_the_run():
     assert budget.exhausted is None
 
 
-def test_an_exhausted_budget_says_so_once_and_everything_after_is_not_run():
+def test_exhausted_budget_is_reported_once_and_later_calls_are_not_run():
     async def work():
         reasons = []
         client = Remote()
@@ -111,7 +111,7 @@ def test_an_exhausted_budget_says_so_once_and_everything_after_is_not_run():
     assert exhausted == "The budget is exhausted: 15 of 1,050 tokens are spent, and the next call may take 1,041."
 
 
-def test_an_attempt_whose_cost_nobody_knows_counts_at_the_most():
+def test_attempt_of_unknown_cost_counts_highest_cost():
     async def work():
         budget = Budget(tokens=5_000)
         client = Remote(ModelFailure("transport", "cut off", may_cost=True))
@@ -122,7 +122,7 @@ def test_an_attempt_whose_cost_nobody_knows_counts_at_the_most():
     assert run(work()) == 1_041 + 15
 
 
-def test_an_attempt_that_was_turned_away_takes_nothing():
+def test_rejected_attempt_uses_no_budget():
     async def work():
         budget = Budget(tokens=5_000)
         async with gateway(Remote(ModelFailure("limited", "429")), budget=budget) as opened:
@@ -132,7 +132,7 @@ def test_an_attempt_that_was_turned_away_takes_nothing():
     assert run(work()) == 15
 
 
-def test_cancelling_a_call_that_waits_gives_back_what_it_held():
+def test_cancelled_waiting_call_returns_reservation():
     async def work():
         budget = Budget(tokens=10_000)
         async with gateway(Remote(), settings={"concurrency": 1}, budget=budget) as opened:
@@ -149,7 +149,7 @@ def test_cancelling_a_call_that_waits_gives_back_what_it_held():
     assert budget.spent.tokens == 2 * 15
 
 
-def test_cancelling_a_call_under_way_counts_it_at_the_most():
+def test_cancelled_open_call_counts_highest_cost():
     async def work():
         budget = Budget(tokens=10_000)
         async with gateway(Remote(), budget=budget) as opened:
@@ -165,7 +165,7 @@ def test_cancelling_a_call_under_way_counts_it_at_the_most():
     assert live.under_way == 0
 
 
-def test_cancelling_one_that_waits_for_the_budget_wakes_the_next():
+def test_cancelled_budget_waiter_wakes_next():
     async def work():
         budget = Budget(tokens=1_050)
         assert await budget.reserve(UsageBound(1_000))
@@ -179,7 +179,7 @@ def test_cancelling_one_that_waits_for_the_budget_wakes_the_next():
     assert run(work()) == (True, 1_050)
 
 
-def test_money_needs_a_price_for_every_model_that_may_cost():
+def test_budget_in_usd_needs_price_for_every_paid_model():
     roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
     with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
         Gateway(roles, budget=Budget(usd=Decimal(1)), clock=VirtualClock())

@@ -42,7 +42,7 @@ def test_after_twenty_failed_calls_the_rest_are_not_run():
     assert "Connection refused." in replies[-1].message
 
 
-def test_a_probe_goes_through_every_half_minute_alone_and_once():
+def test_one_probe_is_sent_every_half_minute():
     async def work():
         client = Switch()
         async with gateway(client, settings={"retries": 3}) as opened:
@@ -108,7 +108,7 @@ def test_an_answer_in_between_starts_the_count_again():
         ModelFailure("refused", "odd", status=422),
     ],
 )
-def test_what_says_nothing_about_the_endpoint_does_not_open_the_circuit(failure):
+def test_rate_limits_and_bad_requests_do_not_open_circuit(failure):
     async def work():
         client = Switch(failure)
         async with gateway(client, settings={"retries": 0}) as opened:

@@ -55,21 +55,21 @@ def vectors(given):
         "many words " * 4_000,
     ],
 )
-def test_a_text_gets_the_mean_of_the_vectors_of_its_pieces(reference, text):
+def test_text_vector_is_mean_of_piece_vectors(reference, text):
     assert np.abs(vectors([text])[0] - reference(text)).max() < 1e-6
 
 
 @few
 @given(text=whole_texts)
-def test_any_text_gets_the_mean_of_the_vectors_of_its_pieces(reference, text):
+def test_any_text_vector_is_mean_of_piece_vectors(reference, text):
     assert np.abs(MODEL.embed_many([text]).values[0] - reference(text)).max() < 1e-6
 
 
-def test_a_text_with_no_characters_gets_zeros():
+def test_empty_text_gets_zero_vector():
     assert not vectors([""]).any()
 
 
-def test_vectors_are_in_order_of_256_single_numbers_each():
+def test_vectors_keep_order_with_256_floats_each():
     found = vectors(["cat", "dog", "cat"])
     assert (found.shape, found.dtype) == ((3, 256), np.float32)
     assert (found[0] == found[2]).all()
@@ -79,7 +79,7 @@ def test_vectors_are_in_order_of_256_single_numbers_each():
 
 @few
 @given(st.lists(whole_texts, min_size=1, max_size=6))
-def test_a_vector_does_not_depend_on_what_else_is_or_was_embedded(given):
+def test_vector_does_not_depend_on_other_texts(given):
     fresh = np.stack([vectors_of_shared(text) for text in given])
     assert (MODEL.embed_many(given).values == fresh).all()
 
@@ -91,37 +91,37 @@ def vectors_of_shared(text):
     return SECOND.embed_many([text]).values[0]
 
 
-def test_forgetting_words_changes_nothing(monkeypatch):
+def test_evicted_words_do_not_change_vectors(monkeypatch):
     given = [f"word{number} and more" for number in range(50)]
     whole = vectors(given)
     monkeypatch.setattr(embedded, "_KEPT", 3)
     assert (vectors(given) == whole).all()
 
 
-def test_more_words_than_room_at_first_are_all_kept(reference):
+def test_word_table_grows_without_loss(reference):
     given = [f"w{number} x{number}" for number in range(1_500)]
     found = vectors(given)
     assert max(np.abs(found[number] - reference(given[number])).max() for number in (0, 511, 512, 1_499)) < 1e-6
 
 
-def test_it_counts_the_pieces_it_read():
+def test_usage_counts_word_pieces():
     assert EmbeddedEmbedding().embed_many(["a", "a b"]).usage.prompt_tokens == 3
 
 
-def test_a_lone_surrogate_is_trouble_that_is_not_retried():
+def test_lone_surrogate_is_failure_without_retry():
     for text in ("\ud800", "a \ud800" * 9_000):
         with pytest.raises(ModelFailure, match="lone surrogate") as caught:
             vectors([text])
         assert caught.value.kind == "refused"
 
 
-def test_its_identity_names_the_weights_by_hash():
+def test_identity_has_hash_of_weights():
     identity = EmbeddedEmbedding().identity
     assert identity["weights"] == hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()
     assert len(identity["tokenizer"]) == 64
 
 
-def test_a_missing_package_is_trouble_only_once_something_is_embedded(monkeypatch):
+def test_missing_package_is_failure_on_first_use(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     model = EmbeddedEmbedding()
     assert model.identity["weights"] is None
@@ -129,7 +129,7 @@ def test_a_missing_package_is_trouble_only_once_something_is_embedded(monkeypatc
         model.embed_many(["a"])
 
 
-def test_making_one_reads_nothing_and_embedding_imports_no_wordllama():
+def test_construction_reads_nothing_and_embedding_does_not_import_wordllama():
     code = (
         "import sys\n"
         "from deemster.models.embedded_embedding import EmbeddedEmbedding\n"

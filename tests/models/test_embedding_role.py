@@ -45,7 +45,7 @@ def test_a_batch_leaves_when_it_is_full():
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_vectors_are_remembered(is_local):
+def test_vectors_are_cached_in_memory(is_local):
     async def work():
         client = FakeEmbedding(length, is_local=is_local)
         async with gateway(client, role="embedding", kind="embedding") as opened:
@@ -62,7 +62,7 @@ def test_vectors_are_remembered(is_local):
         assert (again.usage.calls, again.usage.cached_calls, again.usage.cost_usd) == (0, 1, 0)
 
 
-def test_memory_is_bounded(monkeypatch):
+def test_vector_memory_is_bounded(monkeypatch):
     monkeypatch.setattr("deemster.models._embedding_role.KEPT_BYTES", 8 * 10)
     client = FakeEmbedding(length)
     replies, opened = embedded(client, tuple("abcdefghijklmnopqrstuvwxyz"))
@@ -70,7 +70,7 @@ def test_memory_is_bounded(monkeypatch):
     assert len(opened._open_roles["embedding"]._kept) <= 10
 
 
-def test_no_texts_make_no_call():
+def test_no_texts_send_no_request():
     client = FakeEmbedding(length)
     replies, _ = embedded(client, ())
     assert client.asked == []
@@ -105,7 +105,7 @@ class Counting:
         )
 
 
-def test_what_a_batch_used_is_shared_out_exactly():
+def test_usage_of_batch_is_split_to_exact_sum():
     replies, opened = embedded(
         Counting(), ("aaaa", "b"), ("c",), ("aaaa",), settings={"prices": {"e": Price(Decimal(1))}}
     )
@@ -147,7 +147,7 @@ def test_vectors_of_the_wrong_shape_are_unreadable(values, why):
     assert client.asked == 2
 
 
-def test_a_text_that_is_embedded_oddly_does_not_spoil_those_of_others():
+def test_bad_vector_of_one_text_does_not_affect_others():
     class Odd:
         async def embed_many(self, texts):
             return [[float("nan") if text == "" else 1.0] for text in texts]
@@ -179,7 +179,7 @@ class Picky:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_one_refused_text_does_not_cost_the_others_their_vectors(status):
+def test_refused_text_does_not_affect_others(status):
     client = Picky("f", ModelFailure("refused", "too long", status=status))
     replies, _ = embedded(client, *[(letter,) for letter in "abcdefgh"])
     assert [type(reply) for reply in replies] == [Vectors] * 5 + [NoAnswer] + [Vectors] * 2
@@ -193,20 +193,20 @@ def test_a_single_refused_text_is_one_request():
     assert len(client.asked) == 1
 
 
-def test_a_refused_key_is_one_request_however_many_texts_there_are():
+def test_refused_key_sends_one_request_for_any_number_of_texts():
     client = Picky("f", ModelFailure("refused", "no", status=401))
     replies, _ = embedded(client, tuple("abcdef"))
     assert len(client.asked) == 1
     assert replies[0].cause == "model_failed"
 
 
-def test_a_transport_fault_is_retried_for_the_whole_batch():
+def test_transport_failure_retries_whole_batch():
     client = Picky("a", ModelFailure("transport", "503"))
     embedded(client, tuple("abc"), settings={"retries": 3})
     assert len(client.asked) == 4
 
 
-def test_a_failed_text_is_tried_again_by_the_next_who_asks():
+def test_failed_text_is_retried_on_next_request():
     async def work():
         client = Picky("a", ModelFailure("refused", "no"))
         async with gateway(client, role="embedding", kind="embedding") as opened:
@@ -220,7 +220,7 @@ def test_a_failed_text_is_tried_again_by_the_next_who_asks():
     assert isinstance(second, Vectors)
 
 
-def test_cancelling_one_who_waits_does_not_stop_the_batch():
+def test_cancelled_waiter_does_not_stop_batch():
     class Slow(Counting):
         async def embed_many(self, texts):
             await asyncio.sleep(1.0)
@@ -240,7 +240,7 @@ def test_cancelling_one_who_waits_does_not_stop_the_batch():
     assert client.asked == [["a", "b"]]
 
 
-def test_closing_lets_go_of_what_is_under_way():
+def test_closing_cancels_open_batches():
     class Endless:
         async def embed_many(self, texts):
             await asyncio.Event().wait()
@@ -280,7 +280,7 @@ def test_a_dry_run_counts_batches_and_calls_nothing():
     assert (planned.calls, planned.prompt_tokens, planned.cost_usd) == (2, 4, 0)
 
 
-def test_a_cost_that_no_call_can_have_had_leaves_the_vectors():
+def test_impossible_cost_is_ignored_and_vectors_are_kept():
     class Dear(FakeEmbedding):
         async def embed_many(self, texts):
             usage = Usage(prompt_tokens=1, cost_usd=Decimal("1e20"))

@@ -31,7 +31,7 @@ def test_replies_come_in_the_order_of_the_requests():
     assert [reply.text for reply in run(work())] == [str(n) for n in range(9)]
 
 
-def test_an_empty_round_is_answered_with_nothing():
+def test_empty_round_gets_no_replies():
     async def work():
         async with gateway(Remote()) as opened:
             return await opened.answers([])
@@ -39,7 +39,7 @@ def test_an_empty_round_is_answered_with_nothing():
     assert run(work()) == []
 
 
-def test_identical_requests_of_a_round_and_under_way_are_sent_once_and_counted_once():
+def test_identical_requests_are_sent_and_counted_once():
     async def work():
         client = Remote()
         async with gateway(client) as opened:
@@ -54,7 +54,7 @@ def test_identical_requests_of_a_round_and_under_way_are_sent_once_and_counted_o
     assert (spent.calls, spent.cached_calls) == (1, 7)
 
 
-def test_once_answered_the_same_question_is_answered_from_memory_and_costs_nothing():
+def test_repeated_question_is_answered_from_memory_for_free():
     async def work():
         client = Remote()
         async with gateway(client) as opened:
@@ -89,7 +89,7 @@ def test_another_sample_of_the_same_question_is_another_request():
     assert run(work()) == 3
 
 
-def test_where_whoever_asked_is_cancelled_another_asks():
+def test_if_first_asker_is_cancelled_another_sends_the_request():
     async def work():
         client = Remote()
         async with gateway(client) as opened:
@@ -115,7 +115,7 @@ def test_a_failure_that_is_shared_is_counted_once():
     assert second == NoAnswer(cause="unreadable", message=first.message)
 
 
-def test_a_method_that_is_no_coroutine_runs_in_a_thread():
+def test_sync_method_runs_in_thread():
     import threading
 
     class Plain:
@@ -131,7 +131,7 @@ def test_a_method_that_is_no_coroutine_runs_in_a_thread():
     assert asyncio.run(work()).text.startswith("deemster-model")
 
 
-def test_a_plain_method_may_hand_out_something_to_wait_for():
+def test_sync_method_may_return_awaitable():
     class Odd:
         def complete(self, ask):
             async def later():
@@ -156,7 +156,7 @@ def test_a_plain_method_may_hand_out_something_to_wait_for():
         (ValueError("key hush-hush-hush"), 1, "model_failed", "ValueError: key [removed]"),
     ],
 )
-def test_whatever_a_client_raises_is_silence(error, requests, cause, message):
+def test_exception_of_client_is_no_answer(error, requests, cause, message):
     class Broken(Remote):
         secrets = Secrets(["hush-hush-hush"])
 
@@ -176,7 +176,7 @@ def test_whatever_a_client_raises_is_silence(error, requests, cause, message):
 
 
 @pytest.mark.parametrize("reply", [None, "yes", {"text": "yes"}, Answer(text=None)])
-def test_what_is_no_answer_is_asked_for_once_more_and_then_unreadable(reply):
+def test_invalid_answer_is_requested_once_more_then_unreadable(reply):
     async def work():
         class Odd(Remote):
             async def complete(self, ask):
@@ -244,7 +244,7 @@ def test_no_field_of_an_answer_and_no_file_holds_a_key(echo, tmp_path):
         Usage(prompt_tokens=1, completion_tokens=1, cost_usd=Decimal("1e20")),
     ],
 )
-def test_usage_that_no_call_can_have_had_is_not_believed(usage):
+def test_impossible_usage_is_ignored(usage):
     async def work():
         async with gateway(Remote(usage=usage)) as opened:
             return (await opened.answers([question()]))[0]
@@ -261,7 +261,7 @@ def test_usage_that_no_call_can_have_had_is_not_believed(usage):
         (Answer(text="x", model=5), "`model` of Answer is text, not a int."),
     ],
 )
-def test_what_an_answer_says_beside_its_text_is_checked(answer, message):
+def test_other_fields_of_answer_are_checked(answer, message):
     class Odd(Remote):
         async def complete(self, ask):
             return answer
@@ -275,7 +275,7 @@ def test_what_an_answer_says_beside_its_text_is_checked(answer, message):
     assert reply.message == f"{message} (2 attempts)"
 
 
-def test_a_client_that_cancels_itself_has_failed_and_cancels_nobody_else():
+def test_client_raising_cancelled_fails_only_its_call():
     class Cancelling(Remote):
         async def complete(self, ask):
             self.sent.append(0.0)
@@ -291,7 +291,7 @@ def test_a_client_that_cancels_itself_has_failed_and_cancels_nobody_else():
     assert reply.message.startswith("The client cancelled the request itself.")
 
 
-def test_a_kind_of_trouble_that_does_not_exist_is_said():
+def test_unknown_failure_kind_is_error():
     with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, not 'limitted'"):
         ModelFailure("limitted", "Slow down.")
 
@@ -306,7 +306,7 @@ def test_a_question_with_a_lone_surrogate_fails_alone():
     assert isinstance(good, Answer)
 
 
-def test_an_answer_with_a_lone_surrogate_can_be_kept(tmp_path):
+def test_answer_with_lone_surrogate_can_be_cached(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
         async with gateway(FakeChat([Answer(text="a\ud800")], identity={"a": 1}), cache=cache) as opened:
@@ -329,7 +329,7 @@ def test_an_answer_with_a_lone_surrogate_can_be_kept(tmp_path):
         (Embed(texts=("a",), role="vectors"), "{embedded: true}"),
     ],
 )
-def test_a_role_that_is_not_there_is_a_fault_of_the_suite(request_, message):
+def test_unknown_role_is_configuration_error(request_, message):
     async def work():
         roles = {"judge": Role(client=FakeChat(["x"])), "embedding": Role(client=FakeEmbedding(), kind="embedding")}
         async with Gateway(roles, clock=VirtualClock()) as opened:
@@ -340,12 +340,12 @@ def test_a_role_that_is_not_there_is_a_fault_of_the_suite(request_, message):
     assert message in str(fault)
 
 
-def test_a_gateway_that_is_not_open_says_so():
+def test_use_of_closed_gateway_is_error():
     with pytest.raises(RuntimeError, match="not open"):
         run(Gateway({"judge": Role(client=Remote())}).answers([question()]))
 
 
-def test_a_dry_run_counts_and_calls_nothing(tmp_path):
+def test_dry_run_counts_without_calls(tmp_path):
     async def work():
         cache = Cache(tmp_path / "c")
         settings_ = {"prices": {"": Price(Decimal(2), Decimal(10))}}
@@ -375,7 +375,7 @@ def test_a_dry_run_without_a_price_has_no_cost():
     assert run(work()) is None
 
 
-def test_a_clock_that_stands_still_gives_no_latency():
+def test_frozen_clock_measures_no_latency():
     async def work():
         clock = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
         async with Gateway({"judge": Role(client=FakeChat(["a"]))}, clock=clock) as opened:
@@ -417,9 +417,7 @@ kinds = st.sampled_from([None, "transport", "limited", "shape", "refused"])
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(kinds, max_size=60), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9))
-def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counted_once(
-    fates, count, retries, concurrency
-):
+def test_every_request_gets_one_reply_and_every_call_counts_once(fates, count, retries, concurrency):
     async def work():
         client = Remote(*[None if fate is None else ModelFailure(fate, fate, may_cost=True) for fate in fates])
         async with gateway(client, settings={"retries": retries, "concurrency": concurrency}) as opened:
@@ -437,7 +435,7 @@ def test_every_request_ends_as_an_answer_or_one_silence_and_every_call_is_counte
     assert opened.limiter_states()["judge"].under_way == 0
 
 
-def test_a_fake_answers_from_a_table_and_remembers():
+def test_fake_chat_answers_from_table_and_records_requests():
     async def work():
         client = FakeChat({"cat": {"score": 1}, "dog": "no"})
         async with gateway(client) as opened:
@@ -450,7 +448,7 @@ def test_a_fake_answers_from_a_table_and_remembers():
     assert client.asked[0].messages == (Message("user", "a cat"),)
 
 
-def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
+def test_after_halt_nothing_is_sent_and_open_calls_finish():
     async def work():
         client = Remote()
         async with gateway(client, settings={"concurrency": 2, "rpm": 4}) as opened:
@@ -473,7 +471,7 @@ def test_once_halted_nothing_is_sent_and_what_is_under_way_is_answered():
     assert limits["judge"].under_way == 0
 
 
-def test_once_halted_a_failed_attempt_is_not_repeated():
+def test_after_halt_failed_attempt_is_not_repeated():
     async def work():
         client = Remote(ModelFailure("transport", "503"))
         async with gateway(client) as opened:
@@ -487,7 +485,7 @@ def test_once_halted_a_failed_attempt_is_not_repeated():
     assert reply.cause == "model_failed"
 
 
-def test_an_identity_that_is_not_json_is_a_fault_of_the_run():
+def test_non_json_client_identity_is_error():
     async def work():
         client = Remote()
         client.identity = {"base_url": "https://x", "model": object()}
@@ -500,7 +498,7 @@ def test_an_identity_that_is_not_json_is_a_fault_of_the_run():
     assert "`identity`" in str(fault)
 
 
-def test_a_model_that_is_never_asked_need_not_say_what_it_is():
+def test_unused_model_needs_no_identity():
     class Heavy(Remote):
         @property
         def identity(self):
@@ -516,7 +514,7 @@ def test_a_model_that_is_never_asked_need_not_say_what_it_is():
     assert list(spent) == ["judge"]
 
 
-def test_trouble_that_a_client_raises_does_not_tell_its_secrets():
+def test_model_failure_of_client_shows_no_secrets():
     class Telling(Remote):
         secrets = ("hush-hush-hush",)
 

@@ -29,7 +29,7 @@ def asked(client, requests, *, cache=None, together=False, **options):
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("keeps", [True, False])
-def test_the_same_question_is_the_same_call_for_all_who_ask_it(together, keeps, tmp_path):
+def test_same_question_shares_one_call(together, keeps, tmp_path):
     cache = Cache(tmp_path / "c") if keeps else None
     client = Remote()
     replies = asked(client, [question("a"), question("b"), question("a")], cache=cache, together=together)
@@ -44,7 +44,7 @@ def test_the_same_question_is_the_same_call_for_all_who_ask_it(together, keeps, 
         cache.close()
 
 
-def test_a_call_that_failed_is_nobodys_to_share():
+def test_failed_call_is_not_shared():
     replies = asked(
         Remote(ModelFailure("refused", "400", may_cost=True)), [question("a"), question("a")], together=True
     )
@@ -53,7 +53,7 @@ def test_a_call_that_failed_is_nobodys_to_share():
 
 
 @pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False), (None, False)])
-def test_what_the_cache_keeps_belongs_to_the_run_that_paid_for_it(tmp_path, run_, is_shared):
+def test_cached_answer_names_run_that_paid(tmp_path, run_, is_shared):
     replies = []
     for name in ("r1", run_):
         cache = Cache(tmp_path / "c")
@@ -64,7 +64,7 @@ def test_what_the_cache_keeps_belongs_to_the_run_that_paid_for_it(tmp_path, run_
     assert (second.usage.calls, second.usage.cached_calls, second.usage.cost_usd) == (0, 1, 0)
 
 
-def test_calls_of_two_processes_of_a_run_are_told_apart(tmp_path):
+def test_calls_of_two_processes_of_run_are_distinguished(tmp_path):
     calls = []
     for text in "ab":
         cache = Cache(tmp_path / "c")
@@ -74,7 +74,7 @@ def test_calls_of_two_processes_of_a_run_are_told_apart(tmp_path):
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_the_budget_of_a_run_that_goes_on_counts_what_was_paid_and_never_twice(tmp_path, counted):
+def test_budget_of_resumed_run_counts_payments_once(tmp_path, counted):
     cache = Cache(tmp_path / "c")
     (first,) = asked(Remote(), [question("a")], cache=cache, run="r")
     cost = first.call.usage.cost_usd
@@ -86,7 +86,7 @@ def test_the_budget_of_a_run_that_goes_on_counts_what_was_paid_and_never_twice(t
     cache.close()
 
 
-def test_another_runs_answers_take_nothing_from_the_budget(tmp_path):
+def test_answers_of_other_runs_use_no_budget(tmp_path):
     cache = Cache(tmp_path / "c")
     asked(Remote(), [question("a")], cache=cache, run="r")
     budget = Budget(tokens=1_000)
@@ -120,7 +120,7 @@ def embedded(client, groups, **options):
 GROUPS = [("a", "b"), ("b", "c", "d"), ("a",), ("e", "b")]
 
 
-def test_the_parts_of_a_call_for_vectors_add_up_to_it():
+def test_shares_of_embedding_call_sum_to_total():
     client = far()
     replies = embedded(client, GROUPS, settings={"batch": 2})
     distinct = {call.id: call.usage for reply in replies for call in reply.calls}
@@ -135,7 +135,7 @@ def test_the_parts_of_a_call_for_vectors_add_up_to_it():
 
 
 @pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False)])
-def test_vectors_in_the_cache_belong_to_the_run_that_paid_for_them(tmp_path, run_, is_shared):
+def test_cached_vectors_name_run_that_paid(tmp_path, run_, is_shared):
     found = []
     for name in ("r1", run_):
         cache = Cache(tmp_path / "c")
@@ -145,12 +145,12 @@ def test_vectors_in_the_cache_belong_to_the_run_that_paid_for_them(tmp_path, run
     assert found[1].usage.cached_calls == 1
 
 
-def test_a_model_of_this_process_uses_nothing_that_anybody_pays_for():
+def test_local_model_has_no_cost_and_no_calls():
     (reply,) = embedded(FakeEmbedding(), [("a", "b")])
     assert (reply.usage, reply.calls) == (None, ())
 
 
-def test_only_vectors_that_somebody_pays_for_keep_a_batch_apart():
+def test_only_remote_embedding_role_prevents_batching():
     class Scorer:
         roles = ("embedding",)
 

@@ -114,7 +114,7 @@ WHOLE_REPLIES = {
 
 
 @pytest.mark.parametrize("name", WHOLE_REPLIES)
-def test_a_whole_reply_gives_its_body_and_its_connection_back(name):
+def test_complete_reply_returns_body_and_frees_connection(name):
     raw = Raw(WHOLE_REPLIES[name], WHOLE_REPLIES[name])
     response = told(raw, b"{}", b"[]")
     assert [each.body for each in response] == [BODY, BODY]
@@ -140,7 +140,7 @@ async def _then_closes(reader, writer):
     await writer.drain()
 
 
-def test_a_reply_may_come_in_pieces():
+def test_chunked_reply_is_joined():
     raw = Raw(_in_pieces)
     assert told(raw, None)[0].body == BODY
 
@@ -151,7 +151,7 @@ def test_a_reply_without_a_length_ends_with_its_connection():
     assert len(raw.sent) == 2
 
 
-def test_a_connection_that_is_to_be_closed_is_not_used_again():
+def test_connection_marked_close_is_not_reused():
     raw = Raw(_then_closes)
     assert [response.body for response in told(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
@@ -176,7 +176,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize("name", NO_REPLY)
-def test_a_reply_that_is_not_http_is_a_failure_and_its_connection_is_given_up(name):
+def test_non_http_reply_is_failure_and_connection_is_dropped(name):
     reply, message = NO_REPLY[name]
     raw = Raw(reply)
     failure, response = told(raw, b"{}", b"[]")
@@ -188,7 +188,7 @@ def test_a_reply_that_is_not_http_is_a_failure_and_its_connection_is_given_up(na
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
-def test_a_reply_that_is_too_long_is_a_failure_and_the_next_request_gets_its_own_reply(name):
+def test_too_long_reply_is_failure_and_next_request_is_unaffected(name):
     raw = Raw(TOO_LONG[name])
     failure, response = told(raw, b"{}", b"[]")
     assert isinstance(failure, ModelFailure)
@@ -197,7 +197,7 @@ def test_a_reply_that_is_too_long_is_a_failure_and_the_next_request_gets_its_own
     assert response.body == BODY
 
 
-def test_of_a_refusal_the_beginning_is_read_and_a_short_one_keeps_its_connection():
+def test_only_beginning_of_refusal_is_read():
     short = plain(b"429 Too Many Requests", b"Retry-After: 3", b"Content-Length: 15")
     long = plain(b"500 Internal Server Error", b"Content-Length: 1000000", body=b"a" * 1_000_000)
     raw = Raw(short, long)
@@ -208,7 +208,7 @@ def test_of_a_refusal_the_beginning_is_read_and_a_short_one_keeps_its_connection
     assert [len(mine) for mine in raw.sent] == [2, 1]
 
 
-def test_the_status_of_a_refusal_counts_where_its_body_breaks_off():
+def test_status_of_refusal_counts_with_broken_body():
     async def broken(reader, writer):
         writer.write(plain(b"503 Service Unavailable", b"Content-Length: 100"))
         await writer.drain()
@@ -218,7 +218,7 @@ def test_the_status_of_a_refusal_counts_where_its_body_breaks_off():
     assert (response.status, response.body) == (503, BODY)
 
 
-def test_a_refusal_that_comes_before_the_body_is_sent_gives_its_connection_up():
+def test_early_refusal_drops_connection():
     async def early(reader, writer):
         writer.write(plain(b"413 Content Too Large", b"Content-Length: 15"))
         await writer.drain()
@@ -252,12 +252,12 @@ def test_a_connection_the_server_closed_while_idle_is_not_used():
 
 
 @pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd", b"999 Odd"])
-def test_only_a_status_of_one_hundred_and_more_says_that_another_follows(status):
+def test_only_1xx_status_is_followed_by_another(status):
     (response,) = told(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
     assert (response.status, response.body) == (int(status[:3]), BODY)
 
 
-def test_the_status_of_a_refusal_counts_where_its_body_does_not_come(monkeypatch):
+def test_status_of_refusal_counts_without_body(monkeypatch):
     monkeypatch.setattr("deemster.models.http_endpoint._REFUSAL_BODY_S", 0.05)
 
     async def hanging(reader, writer):
@@ -272,7 +272,7 @@ def test_the_status_of_a_refusal_counts_where_its_body_does_not_come(monkeypatch
 
 
 @pytest.mark.parametrize("timeout_s", [None, 60])
-def test_a_call_that_is_to_end_ends_at_whatever_it_waits_for(timeout_s):
+def test_cancelled_call_ends_at_any_wait(timeout_s):
     async def ended():
         loop = asyncio.get_running_loop()
         stopped = 0
@@ -295,7 +295,7 @@ def test_a_call_that_is_to_end_ends_at_whatever_it_waits_for(timeout_s):
     asyncio.run(ended())
 
 
-def test_who_stops_waiting_takes_the_connection_along():
+def test_cancelled_call_drops_its_connection():
     async def slow(reader, writer):
         await asyncio.sleep(0.2)
         with contextlib.suppress(ConnectionError):
@@ -315,7 +315,7 @@ def test_who_stops_waiting_takes_the_connection_along():
     asyncio.run(given_up())
 
 
-def test_an_attempt_ends_when_its_time_is_over():
+def test_attempt_is_failure_after_timeout():
     async def never(reader, writer):
         await reader.read()
 
@@ -324,7 +324,7 @@ def test_an_attempt_ends_when_its_time_is_over():
     assert failure.may_cost
 
 
-def test_many_at_once_each_get_their_own_reply():
+def test_concurrent_requests_get_their_own_replies():
     class Echo(Raw):
         async def serve(self, reader, writer):
             while True:
@@ -350,7 +350,7 @@ def _lines(head):
     return first, sorted(rest)
 
 
-def test_of_headers_whose_names_differ_by_case_alone_the_last_is_sent():
+def test_last_of_headers_equal_but_for_case_is_sent():
     raw = Raw()
     headers = {"Accept": "*/*", "accept": "text/plain", "CONTENT-TYPE": "text/csv", "authorization": "Mine"}
     told(raw, b"{}", endpoint=lambda url: Endpoint(url, key="k", headers=headers))
@@ -375,7 +375,7 @@ def test_another_query_is_sent_without_changing_the_address():
     asyncio.run(asked())
 
 
-def test_a_proxy_gets_the_whole_address_and_its_own_credentials(monkeypatch):
+def test_proxy_gets_full_address_and_own_credentials(monkeypatch):
     raw = Raw()
 
     def through(url):
@@ -394,7 +394,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_credentials(monkeypatch):
     assert (first[1], second[1]) == (b"{}", b"[]")
 
 
-def test_a_proxy_is_not_told_the_fragment_of_an_address(monkeypatch):
+def test_proxy_does_not_get_fragment(monkeypatch):
     raw = Raw()
 
     def through(url):
@@ -424,7 +424,7 @@ PROXY_REPLIES = {
 
 
 @pytest.mark.parametrize("name", PROXY_REPLIES)
-def test_what_a_proxy_did_not_pass_on_costs_nothing(name, monkeypatch):
+def test_request_not_forwarded_by_proxy_costs_nothing(name, monkeypatch):
     reply, kind, message = PROXY_REPLIES[name]
     raw = Raw(reply)
 
@@ -450,7 +450,7 @@ def test_what_a_proxy_did_not_pass_on_costs_nothing(name, monkeypatch):
         "http://me:hidden-word@a..b:1",
     ],
 )
-def test_a_proxy_that_is_no_address_is_trouble_that_does_not_show_it(proxy, monkeypatch):
+def test_invalid_proxy_address_is_failure_without_address(proxy, monkeypatch):
     def through(url):
         monkeypatch.setenv("http_proxy", proxy)
         monkeypatch.delenv("no_proxy", raising=False)
@@ -462,7 +462,7 @@ def test_a_proxy_that_is_no_address_is_trouble_that_does_not_show_it(proxy, monk
     assert (failure.__cause__, failure.__context__) == (None, None)
 
 
-def test_a_host_that_cannot_be_a_name_is_trouble(monkeypatch):
+def test_invalid_host_name_is_failure(monkeypatch):
     monkeypatch.delenv("http_proxy", raising=False)
     (failure,) = told(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
     assert (failure.kind, failure.message, failure.may_cost) == ("refused", "a..b: The address cannot be used.", False)
@@ -503,7 +503,7 @@ def _tls():
     return context
 
 
-def test_a_certificate_is_trusted_or_it_is_a_refusal():
+def test_untrusted_certificate_is_refusal():
     async def asked():
         raw = Raw()
         async with raw.started(ssl=_tls()):
@@ -560,7 +560,7 @@ def test_a_proxy_of_https_sees_neither_the_key_nor_the_request():
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore:Unclosed:ResourceWarning")
-def test_a_loop_that_ended_without_closing_is_let_go_when_the_next_begins():
+def test_session_of_ended_loop_is_released():
     with ModelServer() as server:
         endpoint = Endpoint(server.url, "chat/completions", key=None)
         left = []

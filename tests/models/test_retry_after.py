@@ -59,16 +59,16 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         ({"retry-after": "Thu, 99 Foo 2026 99:99:99 GMT"}, None),
     ],
 )
-def test_every_form_of_a_wait_is_read(headers, wait_s):
+def test_every_form_of_retry_after_is_parsed(headers, wait_s):
     assert retry_after_s(headers, now=NOON) == (None if wait_s is None else pytest.approx(wait_s))
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset", "date"]), st.text()))
-def test_whatever_a_server_sends_is_a_finite_wait_or_none(headers):
+def test_any_retry_after_is_finite_or_none(headers):
     wait_s = retry_after_s(headers, now=NOON)
     assert wait_s is None or 0 <= wait_s <= LONGEST_S
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
-def test_a_span_adds_its_parts(hours, minutes, seconds):
+def test_duration_parts_are_summed(hours, minutes, seconds):
     assert parse_span_s(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds

@@ -37,21 +37,21 @@ def shape():
 
 @pytest.mark.parametrize("retries", [0, 1, 3, 5])
 @pytest.mark.parametrize(("failure", "cause"), [(transport, "model_failed"), (limited, "rate_limited")])
-def test_retries_say_exactly_how_often_a_request_is_repeated(failure, cause, retries):
+def test_retries_is_exact_number_of_repeats(failure, cause, retries):
     reply, client = outcome(*[failure() for _ in range(20)], retries=retries)
     assert len(client.sent) == retries + 1
     assert isinstance(reply, NoAnswer)
     assert reply.cause == cause
 
 
-def test_a_request_that_works_at_last_is_answered():
+def test_request_that_succeeds_after_retries_is_answered():
     reply, client = outcome(transport(), limited(), transport())
     assert len(client.sent) == 4
     assert isinstance(reply, Answer)
     assert reply.usage.calls == 1
 
 
-def test_a_reply_of_the_wrong_shape_is_asked_for_again_once():
+def test_wrong_shape_is_requested_once_more():
     reply, client = outcome(*[shape() for _ in range(9)], retries=5)
     assert len(client.sent) == 2
     assert reply.cause == "unreadable"
@@ -63,21 +63,21 @@ def test_no_retries_means_none_for_a_wrong_shape_too():
     assert reply.cause == "unreadable"
 
 
-def test_a_wrong_shape_between_transport_trouble_takes_no_retry_away():
+def test_wrong_shape_uses_no_transport_retry():
     reply, client = outcome(transport(), shape(), transport(), transport(), retries=3)
     assert len(client.sent) == 5
     assert isinstance(reply, Answer)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
-def test_what_is_refused_is_not_repeated(status):
+def test_refused_request_is_not_repeated(status):
     reply, client = outcome(ModelFailure("refused", f"HTTP {status}.", status=status), retries=3)
     assert len(client.sent) == 1
     assert reply.cause == "model_failed"
     assert "1 attempt" in reply.message
 
 
-def test_a_wait_the_provider_asks_for_is_never_cut_short():
+def test_retry_after_is_never_shortened():
     reply, client = outcome(limited(retry_after_s=17.0))
     assert isinstance(reply, Answer)
     first, second = client.sent
@@ -85,21 +85,21 @@ def test_a_wait_the_provider_asks_for_is_never_cut_short():
 
 
 @pytest.mark.parametrize("failure", [limited, transport])
-def test_a_wait_above_the_cap_ends_the_call_instead_of_sleeping(failure):
+def test_retry_after_above_cap_ends_call(failure):
     reply, client = outcome(failure(retry_after_s=61.0))
     assert client.sent == [0.0]
     assert reply.cause == "rate_limited"
     assert "61 s" in reply.message
 
 
-def test_a_wait_that_passes_the_total_time_ends_the_call():
+def test_retry_after_beyond_total_timeout_ends_call():
     reply, client = outcome(*[limited(retry_after_s=40.0) for _ in range(9)], retries=9, total_timeout_s=100.0)
     assert len(client.sent) == 3
     assert client.sent[-1] < 100.0
     assert reply.cause == "rate_limited"
 
 
-def test_an_attempt_ends_at_its_time_limit():
+def test_attempt_ends_at_timeout():
     async def work():
         client = Remote(takes_s=1e6)
         async with gateway(client, settings={"timeout_s": 5.0, "retries": 2}) as opened:
@@ -114,7 +114,7 @@ def test_an_attempt_ends_at_its_time_limit():
     assert reply.usage.cost_usd is None
 
 
-def test_the_last_attempt_ends_with_the_call():
+def test_last_attempt_ends_at_total_timeout():
     async def work():
         client = Remote(takes_s=1e6)
         settings = {"timeout_s": 60.0, "total_timeout_s": 100.0, "retries": 9}
@@ -127,7 +127,7 @@ def test_the_last_attempt_ends_with_the_call():
     assert end == pytest.approx(100.0)
 
 
-def test_an_attempt_that_may_have_cost_is_counted_and_one_that_was_turned_away_is_not():
+def test_attempt_that_may_have_cost_is_counted_and_rejected_one_is_not():
     counted = Usage(prompt_tokens=3, completion_tokens=2)
     reply, _ = outcome(ModelFailure("shape", "No choices.", usage=counted), limited(), transport())
     assert reply.usage.calls == 2
@@ -135,7 +135,7 @@ def test_an_attempt_that_may_have_cost_is_counted_and_one_that_was_turned_away_i
 
 
 @given(st.lists(st.sampled_from(["transport", "limited", "shape", "refused"]), max_size=30), st.integers(0, 6))
-def test_attempts_are_bounded_whatever_happens(kinds, retries):
+def test_attempts_are_always_bounded(kinds, retries):
     tries = Attempts(RetryPolicy(retries=retries, total_timeout_s=1e9), seed=1, key=b"k")
     for kind in [*kinds, *["transport"] * 10]:
         if isinstance(tries.next_step(ModelFailure(kind, "x"), elapsed_s=0.0), GiveUp):
@@ -158,7 +158,7 @@ def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     assert other.next_step(ModelFailure("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
 
 
-def test_a_call_whose_time_is_over_before_its_turn_comes_is_not_sent_again():
+def test_call_past_total_timeout_in_queue_is_not_sent():
     async def work():
         client = Remote(transport())
         async with gateway(client, settings={"rpm": 1, "total_timeout_s": 30.0}) as opened:

@@ -46,26 +46,26 @@ def test_a_placeholder_is_no_secret():
     assert Secrets(["EMPTY"]).redact("EMPTY") == "EMPTY"
 
 
-def test_the_secrets_of_two_add_up_and_do_not_show():
+def test_secrets_of_two_clients_are_united_and_hidden():
     both = Secrets(["aaaaaaaaaa"]) + Secrets(["bbbbbbbbbb"])
     assert both.redact("aaaaaaaaaa bbbbbbbbbb") == f"{REMOVED} {REMOVED}"
     assert "aaaa" not in repr(both)
 
 
-def test_trouble_is_cut_escaped_and_without_secrets():
+def test_failure_message_is_cut_escaped_and_redacted():
     failure = ModelFailure("refused", f"no \x1b[31m{KEY} " + "x" * 1000, status=401, secrets=Secrets([KEY]))
     assert len(failure.message) == LONGEST_MESSAGE
     assert failure.message.startswith(f"no \\x1b[31m{REMOVED} xxx")
     assert KEY not in repr(failure)
 
 
-def test_a_key_across_the_cut_is_not_half_shown():
+def test_key_across_cut_is_removed_completely():
     failure = ModelFailure("refused", "y" * (LONGEST_MESSAGE - 5) + KEY, secrets=Secrets([KEY]))
     assert "k3y" not in failure.message
 
 
 @pytest.mark.parametrize("size", range(1, len(KEY)))
-def test_the_beginning_of_a_key_at_the_end_of_a_cut_message_goes_too(size):
+def test_partial_key_at_end_of_cut_message_is_removed(size):
     told = Secrets([KEY]).redact(f"wrong: {KEY[:size]}…", shapes=True)
     assert told == (f"wrong: {KEY[:size]}…" if size < 4 else "wrong: [removed]…")
 
@@ -77,11 +77,11 @@ def test_a_message_that_was_not_cut_keeps_its_last_word():
 EXTRA = {"api_key": KEY, "tools": [{"auth": {"user": "somebody-1", "n": 3}}], "max_tokens": 7, "user": "me"}
 
 
-def test_secrets_in_plain_data_are_those_that_a_name_above_them_tells():
+def test_secrets_in_data_are_found_by_key_name():
     assert list(named_secrets(EXTRA)) == [KEY, "somebody-1"]
 
 
-def test_plain_data_without_its_secrets_is_otherwise_the_same_and_tells_two_of_them_apart():
+def test_redacted_data_is_otherwise_unchanged_and_distinguishes_secrets():
     shown = hash_named_secrets(EXTRA)
     assert not Secrets(named_secrets(EXTRA)).found_in(json.dumps(shown))
     assert {**shown, "api_key": KEY, "tools": EXTRA["tools"]} == EXTRA

@@ -40,11 +40,11 @@ def called(*functions, at_once=1):
     return asyncio.run(work())
 
 
-def test_calls_one_after_the_other_take_the_same_thread():
+def test_sequential_calls_share_a_thread():
     assert len(set(called(*[threading.get_ident] * 50))) == 1
 
 
-def test_calls_at_once_take_a_thread_each():
+def test_concurrent_calls_use_one_thread_each():
     barrier = threading.Barrier(5, timeout=30)
 
     async def work():
@@ -62,7 +62,7 @@ def test_a_function_sees_the_context_it_was_called_in():
 
 
 @pytest.mark.parametrize("raised", [ValueError("v"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
-def test_what_a_function_raises_is_raised_where_it_is_awaited_and_the_thread_goes_on(raised):
+def test_exception_is_raised_to_awaiter_and_thread_survives(raised):
     def fail():
         raise raised
 
@@ -83,7 +83,7 @@ def test_what_a_function_raises_is_raised_where_it_is_awaited_and_the_thread_goe
         asyncio.run(work())
 
 
-def test_a_stop_iteration_does_not_end_whoever_awaits():
+def test_stop_iteration_reaches_awaiter_as_error():
     def fail():
         raise StopIteration(1)
 
@@ -91,12 +91,12 @@ def test_a_stop_iteration_does_not_end_whoever_awaits():
         called(fail)
 
 
-def test_a_stuck_thread_does_not_keep_the_process():
+def test_stuck_thread_does_not_block_exit():
     done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "left\n"
 
 
-def test_after_too_many_calls_that_never_came_back_no_further_one_is_made(monkeypatch):
+def test_too_many_stuck_calls_stop_further_calls(monkeypatch):
     monkeypatch.setattr(module, "MOST_STUCK", 2)
     release = threading.Event()
 
