@@ -183,7 +183,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--rubric", "none.json"], "none.json"),
         (["labelled.json", "--judge", "strict"], "`strict`"),
         (["labelled.json", "--models", "m.json"], "give one of the two"),
-        (["labelled.json", "--settings", "rubric.json"], "is no setting of a grader"),
+        (["labelled.json", "--settings", "rubric.json"], "`criteria` is no key of a grader"),
         (["labelled.json", "--aggregation", "majorty"], "majority"),
         (["labelled.json", "--cascade", "judge"], "needs two judges"),
         (["labelled.json", "--cascade", "jugde"], "Did you mean `judge`?"),

@@ -11,7 +11,7 @@ from deemster.cli import _rubric_improve as improve
 from deemster.cli import _suite_options as suite_options
 from deemster.cli import monitor, options
 from deemster.cli.main import COMMANDS, app
-from deemster.judges import criterion_grader, grader_section, judge_cascade
+from deemster.judges import criterion_grader, judge_cascade
 from deemster.records import model_requests
 from deemster.report import LEVELS, PUBLISH_SAFE
 from deemster.results import pass_rate_over_time
@@ -31,7 +31,10 @@ from deemster.store import open_and_migrate
         (grader_options.CALLS, criterion_grader.CALLS),
         (grader_options.ABSTENTIONS, rubric_scoring.STRATEGIES),
         (grader_options.CASCADE_WAYS, judge_cascade.WAYS),
-        (grader_options.SETTINGS, tuple(name for name in grader_section.PLAIN if name != "system_prompt")),
+        (
+            grader_options.SETTINGS,
+            tuple(name for name in criterion_grader.GraderSettings.__struct_fields__ if name != "system_prompt"),
+        ),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
         (improve.ROUNDS, improvement_judging.ROUNDS),

@@ -308,12 +308,12 @@ def test_an_abstention_that_is_not_offered_is_no_example():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "`n` of few-shot"),
-        ({"n": True}, "`n` of few-shot"),
-        ({"balance": 1}, "`balance` of few-shot"),
-        ({"reasons": None}, "`reasons` of few-shot"),
-        ({"seed": "x"}, "`seed` of few-shot"),
-        ({"cluster": 3}, "`cluster` of few-shot"),
+        ({"n": 0}, "few_shot.n must be a whole number of at least 1, not 0"),
+        ({"n": True}, "few_shot.n must be a whole number of at least 1, not a boolean"),
+        ({"balance": 1}, "few_shot.balance must be true or false"),
+        ({"reasons": None}, "few_shot.reasons must be true or false"),
+        ({"seed": "x"}, "few_shot.seed must be a whole number"),
+        ({"cluster": 3}, "few_shot.cluster must be a key of the metadata or a map"),
     ],
 )
 def test_invalid_few_shot_settings_are_error(options, message):

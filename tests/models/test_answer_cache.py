@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -396,3 +397,28 @@ def test_unopenable_cache_is_error_with_path(tmp_path):
 def test_cached_vector_round_trips_exactly():
     values = np.random.default_rng(1).standard_normal(7).astype(np.float32)
     assert np.array_equal(store_vector(values, "m").values(), values)
+
+
+def test_cache_that_is_garbage_closes_its_file_and_its_index(tmp_path, monkeypatch):
+    monkeypatch.setattr("deemster.models.answer_cache._RECENT", 1)
+    cache = Cache(tmp_path / "cache.jsonl")
+    cache.keep(KEY, Answer(text="yes"))
+    file, older = cache._file, cache._lines._older
+    del cache
+    assert file.closed
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        older.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("recent", [1, 4, 4096])
+def test_lines_are_found_whether_the_index_holds_them_in_memory_or_not(tmp_path, monkeypatch, recent):
+    monkeypatch.setattr("deemster.models.answer_cache._RECENT", recent)
+    path = tmp_path / "cache.jsonl"
+    cache = Cache(path)
+    for number in range(10):
+        cache.keep(bytes([number % 6]) * 32, Answer(text=str(number)))
+    for each in (cache, Cache(path)):
+        assert len(each) == 6
+        assert [each.answer(bytes([number]) * 32).text for number in range(6)] == ["6", "7", "8", "9", "4", "5"]
+        assert bytes([6]) * 32 not in each
+        each.close()

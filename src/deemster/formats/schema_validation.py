@@ -163,7 +163,12 @@ def shape_issues(value: Any, shape: Any, *, document: Located | None = None, pat
 
 
 def decode_struct(
-    struct: msgspec.Struct, shape: type[msgspec.Struct] | None = None, *, error: type[InputError], **changes: Any
+    struct: msgspec.Struct,
+    shape: type[msgspec.Struct] | None = None,
+    *,
+    error: type[InputError],
+    path: Path = (),
+    **changes: Any,
 ) -> Any:
     """The fields of a struct, as the shape that declares them.
 
@@ -173,6 +178,7 @@ def decode_struct(
         struct: Has the fields of the shape, with any values.
         shape: A struct without `__post_init__`; where it is absent, the fields that the struct itself declares.
         error: The class of error that is raised.
+        path: How messages name the struct, where its fields' names say too little.
         changes: Values to take in place of the struct's own.
 
     Raises:
@@ -181,10 +187,10 @@ def decode_struct(
     shape = shape or _bare_shape(type(struct))
     fields = {name: getattr(struct, name) for name in shape.__struct_fields__}
     try:
-        value = _plain({**fields, **changes})
+        value = plain_value({**fields, **changes})
     except RecursionError:
         raise error(f"{_capital(_noun({'description': struct.__doc__}))} is nested too deep.") from None
-    return decode_shape(value, shape, error=error)
+    return decode_shape(value, shape, error=error, path=path)
 
 
 @functools.lru_cache(maxsize=64)
@@ -194,14 +200,14 @@ def _bare_shape(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     return msgspec.defstruct(kind.__name__, fields, kw_only=True)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value from Python code as a file would hold it."""
     if isinstance(value, msgspec.Struct):
-        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        return {name: plain_value(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: plain_value(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [plain_value(entry) for entry in value]
     if value is None or type(value) in (str, bool, int, float) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import inspect
-import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
+from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.formats.canonical_json import canonical
-from deemster.formats.json_values import SURROGATE
+from deemster.formats.schema_validation import Share, decode_struct
 from deemster.judges._grading_prompt import (
     KINDS,
     RUBRIC,
@@ -44,7 +44,8 @@ from deemster.rubrics.rubric_scoring import Scoring, Strategy
 from deemster.rubrics.verdicts import CHECK
 from deemster.rubrics.vote_aggregation import Rules
 
-CALLS = ("per_criterion", "per_item")
+Calls = Literal["per_criterion", "per_item"]
+CALLS: tuple[str, ...] = get_args(Calls)
 UNREADABLE = "unreadable"
 MAX_TOKENS, PER_CRITERION = 1024, 512
 GradingScript: TypeAlias = Generator[Sequence[Request], Sequence[Reply], ItemGrading]
@@ -104,8 +105,27 @@ def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, per_item: boo
     return found
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CriterionGrader:
+class GraderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A grader."""
+
+    calls: Calls = "per_criterion"
+    aggregation: BinaryRule = "majority"
+    ordinal_aggregation: OrdinalRule = "mean"
+    nominal_aggregation: NominalRule = "mode"
+    abstention: Strategy = "skip"
+    partial_credit: Share = 0.5
+    normalize: bool = True
+    shuffle_options: bool = True
+    auto_na: bool = True
+    repeats: Annotated[int, Meta(ge=1, le=100)] = 1
+    seed: int = 0
+    system_prompt: str | Mapping[str, str] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    probabilities: bool = False
+
+
+class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
     """Grades submissions by a rubric.
 
     Args:
@@ -136,86 +156,50 @@ class CriterionGrader:
     """
 
     judges: tuple[Judge, ...]
-    _: dataclasses.KW_ONLY
-    calls: Literal["per_criterion", "per_item"] = "per_criterion"
-    aggregation: BinaryRule = "majority"
-    ordinal_aggregation: OrdinalRule = "mean"
-    nominal_aggregation: NominalRule = "mode"
-    abstention: Strategy = "skip"
-    partial_credit: float = 0.5
-    normalize: bool = True
     length_penalty: LengthPenalty | None = None
-    shuffle_options: bool = True
-    auto_na: bool = True
     few_shot: FewShot | None = None
-    repeats: int = 1
-    seed: int = 0
-    system_prompt: str | Mapping[str, str] | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    probabilities: bool = False
     cascade: Cascade | None = None
 
     def __post_init__(self) -> None:
         issues: list[Issue] = []
-        for check in (self._take_judges, lambda: self.rules, lambda: self.scoring):
+        for check in (self._take_judges, lambda: decode_struct(self, GraderSettings, error=ConfigurationError)):
             try:
                 check()
             except ConfigurationError as error:
                 issues += error.issues
-        issues += self._issues()
+        issues += self._part_issues()
+        if not issues:
+            issues += [*self._temperature_issues(), *self._prompt_issues()]
         if issues:
             raise ConfigurationError(issues)
 
     def _take_judges(self) -> None:
         given: Any = self.judges
         if isinstance(given, Cascade):
-            object.__setattr__(self, "cascade", given)
+            force_setattr(self, "cascade", given)
             given = given.judges
-        object.__setattr__(self, "judges", check_judges(given))
+        force_setattr(self, "judges", check_judges(given))
 
-    def _issues(self) -> Iterator[Issue]:
-        if self.calls not in CALLS:
-            yield Issue(f"`calls` knows no {show_value(self.calls)}. {did_you_mean(str(self.calls), CALLS)}")
-        for key in ("shuffle_options", "auto_na", "probabilities"):
-            if not isinstance(getattr(self, key), bool):
-                yield Issue(f"`{key}` is true or false, not {show_value(getattr(self, key))}.")
-        for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot)):
+    def _part_issues(self) -> Iterator[Issue]:
+        for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot), ("cascade", Cascade)):
             if getattr(self, key) is not None and not isinstance(getattr(self, key), kind):
                 yield Issue(f"`{key}` is a `{kind.__name__}` or None, not {show_value(getattr(self, key))[:60]}.")
-        if type(self.repeats) is not int or not 1 <= self.repeats <= 100:
-            yield Issue(f"`repeats` is a whole number from 1 to 100, not {show_value(self.repeats)}.")
-        if type(self.seed) is not int:
-            yield Issue(f"`seed` is a whole number, not {show_value(self.seed)}.")
-        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
-            yield Issue(f"`max_tokens` is a whole number of at least 1, not {show_value(self.max_tokens)}.")
-        warm = self.temperature
-        if warm is not None and (type(warm) not in (int, float) or not math.isfinite(warm) or not 0 <= warm <= 2):
-            yield Issue(f"`temperature` is a number from 0 to 2, not {show_value(warm)}.")
-        elif warm == 0 and self.repeats != 1:
-            yield Issue("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
-        if self.cascade is not None:
-            yield from self._cascade_issues()
-        yield from self._prompt_issues()
-
-    def _cascade_issues(self) -> Iterator[Issue]:
-        if not isinstance(self.cascade, Cascade):
-            yield Issue(f"`cascade` is a `Cascade` or None, not {show_value(self.cascade)[:60]}.")
-        elif self.judges != self.cascade.judges:
+        if isinstance(self.cascade, Cascade) and self.judges != self.cascade.judges:
             yield Issue("`judges` are not those of the cascade; give the cascade as `judges`.")
-        elif self.temperature == 0 and self.cascade.cheap_repeats > 1:
+
+    def _temperature_issues(self) -> Iterator[Issue]:
+        if self.temperature == 0 and self.repeats != 1:
+            yield Issue("`repeats` above 1 needs a `temperature` above 0: at 0 all answers are one.")
+        elif self.temperature == 0 and self.cascade is not None and self.cascade.cheap_repeats > 1:
             yield Issue("`repeats` of a cascade above 1 needs a `temperature` above 0: at 0 all answers are one.")
 
     def _prompt_issues(self) -> Iterator[Issue]:
-        for kind, text in self._system_prompts.items():
+        prompts = self._system_prompts
+        for kind in prompts:
             if kind not in KINDS:
-                yield Issue(f"`system_prompt` knows no kind {show_value(kind)}. {did_you_mean(str(kind), KINDS)}")
-            elif not isinstance(text, str) or not text.strip():
-                yield Issue(f"`system_prompt` is text, or text by kind of criterion, not {show_value(text)}.")
-                return
-            elif SURROGATE.search(text):
-                yield Issue("`system_prompt` is not valid Unicode: it holds a lone surrogate.")
-                return
+                yield Issue(f"`system_prompt` knows no kind {show_value(kind)}. {did_you_mean(kind, KINDS)}")
+        if not all(text.strip() for text in prompts.values()):
+            yield Issue("`system_prompt` is blank.")
 
     @property
     def name(self) -> str:

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import ConfigurationError, Issue, show_value
+from deemster.errors import ConfigurationError, show_value
+from deemster.formats.schema_validation import decode_struct
 from deemster.judges.grading_case import GradingCase, parts_digest, submission_output, text_digest
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 
 
-class FewShot(msgspec.Struct, frozen=True, eq=False):
+class FewShotSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Few-shot examples."""
+
+    n: Annotated[int, Meta(ge=1)] = 3
+    balance: bool = True
+    reasons: bool = False
+    cluster: Annotated[str | Mapping[str, Any] | None, Meta(title="a key of the metadata or a map")] = None
+    seed: int = 0
+
+
+class FewShotEntry(FewShotSettings, frozen=True, kw_only=True):
+    """Few-shot examples."""
+
+    train: Annotated[str, Meta(title="the path of a rubric dataset with labels")]
+
+
+class FewShot(FewShotSettings, frozen=True, eq=False):
     """How judges get examples that people have labelled.
 
     Attributes:
@@ -32,31 +50,13 @@ class FewShot(msgspec.Struct, frozen=True, eq=False):
     """
 
     train: RubricDataset
-    n: int = 3
-    balance: bool = True
-    reasons: bool = False
-    cluster: str | Mapping[str, Any] | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        issues = list(self._issues())
-        if issues:
-            raise ConfigurationError(issues)
-
-    def _issues(self) -> Iterator[Issue]:
+        decode_struct(self, FewShotSettings, error=ConfigurationError, path=("few_shot",))
         if not isinstance(self.train, RubricDataset):
-            yield Issue(f"`train` of few-shot is a `RubricDataset`, not {show_value(self.train)[:60]}.")
-        elif not any(label is not None for truth in self.train.truths for label in truth or ()):
-            yield Issue("No item of `train` has a label, and examples need one.")
-        if type(self.n) is not int or self.n < 1:
-            yield Issue(f"`n` of few-shot is a whole number of at least 1, not {show_value(self.n)}.")
-        if type(self.seed) is not int:
-            yield Issue(f"`seed` of few-shot is a whole number, not {show_value(self.seed)}.")
-        for key in ("balance", "reasons"):
-            if not isinstance(getattr(self, key), bool):
-                yield Issue(f"`{key}` of few-shot is true or false, not {show_value(getattr(self, key))}.")
-        if self.cluster is not None and not isinstance(self.cluster, (str, Mapping)):
-            yield Issue(f"`cluster` of few-shot is a key of the metadata or a map, not {show_value(self.cluster)}.")
+            raise ConfigurationError(f"few_shot.train is a `RubricDataset`, not {show_value(self.train)[:60]}.")
+        if not any(label is not None for truth in self.train.truths for label in truth or ()):
+            raise ConfigurationError("No item of `train` has a label, and examples need one.")
 
     def cluster_of(self, name: str, metadata: Mapping[str, Any]) -> Any:
         """The cluster of an item; None if it has none."""

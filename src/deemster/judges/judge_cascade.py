@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
+from deemster.errors import ConfigurationError, show_value
+from deemster.formats.schema_validation import Share, decode_struct
 from deemster.judges.judge_panel import Judge, check_judges
 from deemster.judges.vote import Vote
 from deemster.rubrics.criterion import Criterion
 
-WAYS = ("probability", "consistency")
+Way = Literal["probability", "consistency"]
+WAYS: tuple[str, ...] = get_args(Way)
 REPEATS = 5
 # What `calibrate_cascade` rounds confidences to, so that the same votes escalate here and there.
 _DIGITS = 9
 
 
-class Cascade(msgspec.Struct, frozen=True):
+class CascadeEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cascade."""
+
+    unsure_below: Share = 0.8
+    by: Way = "probability"
+    repeats: Annotated[int, Meta(ge=1, le=100)] | None = None
+
+
+class Cascade(CascadeEntry, frozen=True):
     """A cheap judge that is asked first, and the judges that decide if it is unsure.
 
     The cheap judge's verdict on a criterion stands if it is no abstention, no failure, and confident enough. Otherwise
@@ -41,39 +52,21 @@ class Cascade(msgspec.Struct, frozen=True):
 
     cheap: Judge
     strong: tuple[Judge, ...]
-    unsure_below: float = 0.8
-    by: Literal["probability", "consistency"] = "probability"
-    repeats: int | None = None
 
     def __post_init__(self) -> None:
-        issues = list(self._issues())
-        try:
-            judges = check_judges([self.cheap, *([self.strong] if isinstance(self.strong, Judge) else self.strong)])
-        except ConfigurationError as error:
-            raise ConfigurationError([*error.issues, *issues]) from None
-        except TypeError:
-            issues.append(Issue(f"`strong` of a cascade is one or more judges, not {show_value(self.strong)[:60]}."))
-            raise ConfigurationError(issues) from None
+        checked = decode_struct(self, CascadeEntry, error=ConfigurationError, path=("cascade",))
+        if self.by == "consistency" and self.repeats == 1:
+            raise ConfigurationError("cascade.repeats must be a whole number from 2 to 100 by consistency, not 1.")
+        strong = (self.strong,) if isinstance(self.strong, Judge) else self.strong
+        if isinstance(strong, str) or not isinstance(strong, Iterable):
+            raise ConfigurationError(f"`strong` of a cascade is one or more judges, not {show_value(strong)[:60]}.")
+        judges = check_judges([self.cheap, *strong])
         if len(judges) < 2:
-            issues.append(Issue("`strong` of a cascade is empty: no judge decides where the cheap one is unsure."))
-        if issues:
-            raise ConfigurationError(issues)
+            raise ConfigurationError("`strong` of a cascade is empty: no judge decides where the cheap one is unsure.")
         force_setattr(self, "strong", judges[1:])
-        force_setattr(self, "unsure_below", float(self.unsure_below))
+        force_setattr(self, "unsure_below", checked.unsure_below)
         if self.repeats is None:
             force_setattr(self, "repeats", REPEATS if self.by == "consistency" else 1)
-
-    def _issues(self) -> Iterator[Issue]:
-        limit: Any = self.unsure_below
-        if type(limit) not in (int, float) or not 0 <= limit <= 1:
-            yield Issue(f"`unsure_below` of a cascade is a number from 0 to 1, not {show_value(limit)}.")
-        if self.by not in WAYS:
-            yield Issue(f"`by` of a cascade knows no {show_value(self.by)}. {did_you_mean(str(self.by), WAYS)}")
-        least = 2 if self.by == "consistency" else 1
-        if self.repeats is not None and (type(self.repeats) is not int or not least <= self.repeats <= 100):
-            yield Issue(
-                f"`repeats` of a cascade is a whole number from {least} to 100, not {show_value(self.repeats)}."
-            )
 
     @property
     def judges(self) -> tuple[Judge, ...]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
-from deemster.formats.schema_validation import Id, check_shape
+from deemster.formats.schema_validation import Id, NonBlank, check_shape, decode_struct, is_id
 from deemster.judges.judge_script import Asking, JudgeMetric, NoAnswerError, ParsedReply, ask_all
 from deemster.judges.vote import Vote, vote_failure
 from deemster.metrics.option_checks import check_choice, check_whole_number, is_amount
@@ -28,6 +29,7 @@ HEAVIEST = 1e300
 # What judges are asked with that are asked several times, unless a temperature is given.
 _TEMPERATURE = 0.7
 _SAME = 1e-9
+Weight = Annotated[float, Meta(gt=0)]
 T = TypeVar("T")
 
 
@@ -43,27 +45,19 @@ class Judge(msgspec.Struct, frozen=True):
         ConfigurationError: The id or the role is no name, or the weight is not a finite number above 0.
     """
 
-    id: str
-    model: str
-    weight: float = 1.0
+    id: Id
+    model: NonBlank
+    weight: Weight = 1.0
 
     def __post_init__(self) -> None:
-        issues = list(self._issues())
-        if issues:
-            raise ConfigurationError(issues)
-        force_setattr(self, "weight", float(self.weight))
-
-    def _issues(self) -> Iterator[Issue]:
-        if wrong := check_shape(self.id, Id, path=("judge", "id")):
-            yield from wrong
-        elif self.id.startswith(CHECK):
-            yield Issue(f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers.")
-        if not isinstance(self.model, str) or not self.model.strip():
-            yield Issue(f"`model` of a judge is the name of a model role, not {show_value(self.model)}.")
-        if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)):
-            yield Issue(f"`weight` of a judge is a finite number above 0, not {show_value(self.weight)}.")
-        elif not (math.isfinite(self.weight) and self.weight > 0):
-            yield Issue(f"`weight` of a judge is a finite number above 0, not {self.weight}.")
+        checked = decode_struct(self, error=ConfigurationError, path=("judge",))
+        if not is_id(self.id):
+            raise ConfigurationError(check_shape(self.id, Id, path=("judge", "id")))
+        if self.id.startswith(CHECK):
+            raise ConfigurationError(
+                f"`{self.id}` is no id of a judge: `{CHECK}` is for criteria that a metric answers."
+            )
+        force_setattr(self, "weight", checked.weight)
 
 
 def check_judges(judges: Any) -> tuple[Judge, ...]:

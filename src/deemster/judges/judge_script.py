@@ -70,26 +70,19 @@ def ask_with_retry(
     """
     counts = parts or [1] * len(asks)
 
-    def read_parts(place: int, reply: Reply) -> Sequence[T | NoAnswer]:
-        if isinstance(reply, NoAnswer):
-            return [reply] * counts[place]
-        if not isinstance(reply, Answer):
-            return [unreadable_reply("The model sent vectors where an answer was expected.")] * counts[place]
-        try:
-            return read(place, reply)
-        except UnreadableReplyError as error:
-            return [unreadable_reply(error.message)] * counts[place]
+    def read_parts(place: int, reply: Reply) -> list[T | NoAnswer]:
+        found = _read_reply(reply, lambda answer: [*read(place, answer)])
+        return [found] * counts[place] if isinstance(found, NoAnswer) else found
 
     first = yield asks
-    found = [QuestionOutcome([*read_parts(place, reply)], [*reply_calls([reply])]) for place, reply in enumerate(first)]
+    found = [QuestionOutcome(read_parts(place, reply), [*reply_calls([reply])]) for place, reply in enumerate(first)]
     again = [
         place
         for place, reply in enumerate(first)
         if not isinstance(reply, NoAnswer) and any(isinstance(part, NoAnswer) for part in found[place].parts)
     ]
     if again:
-        second = yield [msgspec.structs.replace(asks[place], again=asks[place].again + 1) for place in again]
-        for place, reply in zip(again, second, strict=True):
+        for place, reply in zip(again, (yield _repeat_asks(asks, again)), strict=True):
             outcome = found[place]
             for at, part in enumerate(read_parts(place, reply)):
                 if isinstance(outcome.parts[at], NoAnswer):
@@ -108,8 +101,35 @@ def ask_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Par
     Returns:
         For each question what was read, or why nothing was.
     """
-    outcomes = yield from ask_with_retry(asks, lambda _, answer: [ParsedReply(read(answer), answer)])
-    return [outcome.parts[0] for outcome in outcomes]
+
+    def parse(answer: Answer) -> ParsedReply[T]:
+        return ParsedReply(read(answer), answer)
+
+    first = yield asks
+    found = [_read_reply(reply, parse) for reply in first]
+    # A failure of the model is the reply itself; only what came and cannot be read is asked for again.
+    again = [place for place, each in enumerate(found) if isinstance(each, NoAnswer) and each is not first[place]]
+    if again:
+        for place, reply in zip(again, (yield _repeat_asks(asks, again)), strict=True):
+            found[place] = _read_reply(reply, parse)
+    return found
+
+
+def _read_reply(reply: Reply, read: Callable[[Answer], T]) -> T | NoAnswer:
+    """What was read from a reply, or why nothing was; a failure as it is."""
+    if isinstance(reply, Answer):
+        try:
+            return read(reply)
+        except UnreadableReplyError as error:
+            return unreadable_reply(error.message)
+    if isinstance(reply, NoAnswer):
+        return reply
+    return unreadable_reply("The model sent vectors where an answer was expected.")
+
+
+def _repeat_asks(asks: Sequence[Ask], places: Sequence[int]) -> list[Ask]:
+    """Some of the questions, put once more, so that no cache answers them."""
+    return [msgspec.structs.replace(asks[place], again=asks[place].again + 1) for place in places]
 
 
 def ask_model(ask: Ask, read: Callable[[Answer], T]) -> Asking[ParsedReply[T]]:

@@ -8,6 +8,7 @@ import os
 import re
 import sqlite3
 import tempfile
+import weakref
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,13 +21,13 @@ from deemster.records import Answer, Call, Usage
 
 _FLOATS = "<f4"
 _IN_MEMORY = 16 << 20
-_INDEX = """
+# How many of the newest lines the index keeps in memory.
+_RECENT = 4096
+_TABLE = """
 PRAGMA journal_mode = OFF;
 CREATE TABLE line (key BLOB PRIMARY KEY, start INTEGER, length INTEGER) WITHOUT ROWID;
 BEGIN;
 """
-_FIND = "SELECT start, length FROM line WHERE key = ?"
-_NOTE = "INSERT OR REPLACE INTO line VALUES (?, ?, ?)"
 # A line is `{"key":"64 hex digits","check":"8 hex digits","value":...}`; the check is the CRC-32 of key and value.
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{64})","check":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
 _encode = msgspec.json.Encoder().encode
@@ -60,6 +61,57 @@ _answer = msgspec.json.Decoder(Answer).decode
 _vector = msgspec.json.Decoder(StoredVector).decode
 
 
+class _LineIndex:
+    """Where each line stands, by key: the newest in a dict, the others in a temporary SQLite database.
+
+    A dict of a million keys takes 200 MB. SQLite moves its database to a file as it grows.
+    """
+
+    def __init__(self) -> None:
+        self._recent: dict[bytes, tuple[int, int]] = {}
+        self._older: sqlite3.Connection | None = None
+
+    def __len__(self) -> int:
+        if self._older is None:
+            return len(self._recent)
+        self._move(self._older)
+        (count,) = self._older.execute("SELECT count(*) FROM line").fetchone()
+        return int(count)
+
+    def find(self, key: bytes) -> tuple[int, int] | None:
+        """Start and length of the line with a key, or None."""
+        found = self._recent.get(key)
+        if found is None and self._older is not None:
+            found = self._older.execute("SELECT start, length FROM line WHERE key = ?", (key,)).fetchone()
+        return found
+
+    def add(self, key: bytes, start: int, length: int) -> None:
+        """Note where a line stands."""
+        self._recent[key] = (start, length)
+        if len(self._recent) >= _RECENT:
+            if self._older is None:
+                self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+                self._older.executescript(_TABLE)
+            self._move(self._older)
+
+    def remove(self, key: bytes) -> None:
+        """Forget a line."""
+        self._recent.pop(key, None)
+        if self._older is not None:
+            self._older.execute("DELETE FROM line WHERE key = ?", (key,))
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._older is not None:
+            self._older.close()
+
+    def _move(self, older: sqlite3.Connection) -> None:
+        # Sorted rows take a fraction of the time.
+        rows = [(key, *place) for key, place in sorted(self._recent.items())]
+        older.executemany("INSERT OR REPLACE INTO line VALUES (?, ?, ?)", rows)
+        self._recent.clear()
+
+
 class Cache:
     """Answers by key, in a file of JSON lines that is only ever appended to.
 
@@ -80,31 +132,30 @@ class Cache:
     def __init__(self, path: str | Path | None) -> None:
         self.path = Path("(temporary)" if path is None else path)
         self.notes: list[str] = []
-        # SQLite moves its temporary database to a file as it grows; a dict of a million keys takes 200 MB.
-        self._lines = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._lines.executescript(_INDEX)
+        self._lines = _LineIndex()
         self._is_writable = True
         self._ends_torn = False
         self._appends = path is not None
         self._file: IO[bytes]
         if path is None:
             self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - `close` closes it
+            self._close = weakref.finalize(self, _close_all, self._file, self._lines)
             return
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._file = os.fdopen(os.open(self.path, flags, 0o600), "r+b", buffering=0)
+            self._close = weakref.finalize(self, _close_all, self._file, self._lines)
             self._ends_torn = self._index()
         except OSError as error:
             message = f"The cache cannot be opened: {error.strerror or error}."
             raise ConfigurationError(Issue(message, str(path))) from None
 
     def __len__(self) -> int:
-        (count,) = self._lines.execute("SELECT count(*) FROM line").fetchone()
-        return int(count)
+        return len(self._lines)
 
     def __contains__(self, key: bytes) -> bool:
-        return self._lines.execute(_FIND, (key,)).fetchone() is not None
+        return self._lines.find(key) is not None
 
     def answer(self, key: bytes) -> Answer | None:
         """The answer kept under a key, or None."""
@@ -140,14 +191,13 @@ class Cache:
             if self._ends_torn:
                 self._stop("the disk took only a part of a line")
             else:
-                self._lines.execute(_NOTE, (key, self._file.tell() - len(line), len(line)))
+                self._lines.add(key, self._file.tell() - len(line), len(line))
         except (OSError, sqlite3.Error) as error:
             self._stop(getattr(error, "strerror", None) or str(error))
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        self._lines.close()
+        """Close the file and its index. A cache that is garbage does so itself."""
+        self._close()
 
     def _stop(self, reason: str) -> None:
         self._is_writable = False
@@ -159,7 +209,7 @@ class Cache:
         with self.path.open("rb") as file:
             for line in file:
                 if (parsed := _parse_line(line)) is not None:
-                    self._lines.execute(_NOTE, (parsed[0], start, len(line)))
+                    self._lines.add(parsed[0], start, len(line))
                 elif line.strip() and line.endswith(b"\n"):
                     unreadable += 1
                 start += len(line)
@@ -172,7 +222,7 @@ class Cache:
         return False
 
     def _load(self, key: bytes, decode: Any) -> Any:
-        if (place := self._lines.execute(_FIND, (key,)).fetchone()) is None:
+        if (place := self._lines.find(key)) is None:
             return None
         start, length = place
         self._file.seek(start)
@@ -182,7 +232,7 @@ class Cache:
                 return decode(parsed[1])
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
-        self._lines.execute("DELETE FROM line WHERE key = ?", (key,))
+        self._lines.remove(key)
         self.notes.append(f"{self.path}: the answer {key.hex()[:12]} is damaged and is asked for again.")
         return None
 
@@ -202,6 +252,11 @@ def store_vector(
     if call is None:
         return StoredVector(vector=text, model=model)
     return StoredVector(vector=text, model=model, usage=call.usage, call=Call(call.id, run=run))
+
+
+def _close_all(file: IO[bytes], lines: _LineIndex) -> None:
+    file.close()
+    lines.close()
 
 
 def _build_line(key: bytes, value: bytes) -> bytes:

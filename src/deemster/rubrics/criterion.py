@@ -118,7 +118,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
     check: Check | None = None
 
     def __post_init__(self) -> None:
-        changes = {"name": self.name if self.name != "" else None, "options": self.options or None}
+        changes: dict[str, Any] = {"name": self.name if self.name != "" else None, "options": self.options or None}
         refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, **changes)))
         force_setattr(self, "weight", float(self.weight) + 0.0)
         options = (one if isinstance(one, Option) else Option(**one) for one in self.options or ())
