@@ -36,11 +36,11 @@ WITH_NA = Criterion("Which?", options=(Option("a", 0), Option("b", 1), Option("n
         (WITH_NA, 2, 1, 0.0),
     ],
 )
-def test_agreement_counts_steps_of_a_scale_and_abstentions_as_answers_of_their_own(criterion, said, truth, expected):
+def test_agreement_counts_scale_distance_and_abstentions_as_category(criterion, said, truth, expected):
     assert verdict_agreement(criterion, said, truth) == expected
 
 
-def test_the_order_of_a_scale_is_that_of_its_places_not_of_its_values():
+def test_scale_order_is_positions_not_values():
     criterion = Criterion("How?", options=(Option("x", 0.9), Option("y", 0.1), Option("z", 0.5)), order=("z", "x", "y"))
     assert [verdict_agreement(criterion, said, 2) for said in range(3)] == [0.5, 0.0, 1.0]
 
@@ -50,7 +50,7 @@ def test_an_item_without_a_truth_or_a_verdict_has_no_agreement():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_for_yes_and_no_it_is_the_exact_one_sided_test_of_mcnemar(pairs):
+def test_binary_criterion_uses_exact_one_sided_mcnemar(pairs):
     gain = compare_agreement([float(first) for first, _ in pairs], [float(second) for _, second in pairs])
     better = sum(second and not first for first, second in pairs)
     worse = sum(first and not second for first, second in pairs)
@@ -59,12 +59,12 @@ def test_for_yes_and_no_it_is_the_exact_one_sided_test_of_mcnemar(pairs):
     assert gain.p_value == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_pair_that_lacks_one_side_is_counted_as_missing_and_decides_nothing():
+def test_pair_with_missing_side_is_counted_missing_and_ignored():
     gain = compare_agreement([0.0, None, 0.0, 1.0], [1.0, 1.0, None, 1.0], labelled=4)
     assert (gain.n, gain.missing, gain.before, gain.after, gain.difference) == (2, 2, 0.5, 1.0, 0.5)
 
 
-def test_without_a_pair_everything_is_undefined():
+def test_without_pairs_all_fields_are_none():
     gain = compare_agreement([None], [1.0])
     assert (gain.n, gain.before, gain.after, gain.difference, gain.p_value) == (0, None, None, None, None)
 
@@ -76,10 +76,10 @@ def test_items_of_one_cluster_change_signs_together():
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=5))
-def test_no_outcome_has_a_lower_p_than_a_perfect_wording(before):
+def test_perfect_wording_has_lowest_p_value(before):
     every = [compare_agreement(before, after).p_value for after in product([0.0, 0.5, 1.0], repeat=len(before))]
     assert lowest_p_value(before) == pytest.approx(min(every))
 
 
-def test_without_any_agreement_known_nothing_can_be_reached():
+def test_without_agreement_lowest_p_value_is_one():
     assert lowest_p_value([None, None]) == 1.0

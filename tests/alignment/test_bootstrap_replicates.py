@@ -73,7 +73,7 @@ def differing(result, slow):
 
 @pytest.mark.parametrize("modes", [("exclude", "exclude"), ("as_unmet", "as_unmet"), ("as_category", "exclude")])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_interval_is_that_of_replicates_computed_one_by_one(seed, modes):
+def test_intervals_equal_replicates_computed_one_by_one(seed, modes):
     value = random_value(seed)
     arguments = {"cannot_assess": modes[0], "na_mode": modes[1], "per_judge": True}
     result = compute_metrics(Votes.parse(value), None, bootstrap=True, n_bootstrap=N, seed=seed, **arguments)
@@ -82,7 +82,7 @@ def test_every_interval_is_that_of_replicates_computed_one_by_one(seed, modes):
     assert not differing(result, slow)
 
 
-def test_whole_clusters_are_drawn():
+def test_bootstrap_draws_whole_clusters():
     value = random_value(4, size=14)
     clusters = {item["id"]: place % 5 for place, item in enumerate(value["items"])}
     result = compute_metrics(
@@ -145,7 +145,7 @@ def bca_ends(known, share, acceleration):
     return [quantile(known, normal.cdf(bias + shift / (1 - acceleration * shift))) for shift in shifts]
 
 
-def test_blocks_change_no_digit(monkeypatch):
+def test_block_size_changes_no_digit(monkeypatch):
     votes = Votes.parse(random_value(11, size=60, tags=("x", "y")))
     arguments = {"bootstrap": True, "n_bootstrap": 150, "seed": 5, "per_judge": True, "per_slice": True}
     whole = compute_metrics(votes, None, **arguments)
@@ -174,7 +174,7 @@ def test_a_small_budget_of_memory_makes_more_blocks(monkeypatch):
     assert compute_metrics(votes, None, bootstrap=True, n_bootstrap=150, seed=5) == whole
 
 
-def test_rank_correlations_of_many_items_are_expanded_and_say_so():
+def test_rank_correlations_of_many_items_use_expansion_and_note_it():
     size = LARGEST_RANKED + 300
     value = random_value(21, size=size)
     votes = Votes.parse(value)
@@ -204,7 +204,7 @@ def midranks(values):
     return (np.cumsum(count) - (count - 1) / 2)[number]
 
 
-def test_the_seed_is_told_and_repeats_the_result():
+def test_seed_is_returned_and_reproduces_result():
     votes = Votes.parse(random_value(3))
     first = compute_metrics(votes, None, bootstrap=True, n_bootstrap=30)
     again = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=30, seed=first.bootstrap.seed)
@@ -257,7 +257,7 @@ def test_an_interval_needs_half_of_the_replicates():
     assert any(warning.startswith("undefined-replicates") for warning in result.warnings)
 
 
-def test_slices_are_their_own_items_and_the_rest_is_the_others():
+def test_slice_is_compared_with_all_other_items():
     value = random_value(13, size=30, tags=("x", "y"))
     result = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap=True, n_bootstrap=N, seed=6)
     rows = loops.rows_of(value)
@@ -291,7 +291,7 @@ def test_a_slice_of_few_items_has_no_interval():
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
-def test_slices_of_few_items_have_the_numbers_of_their_items_and_cost_no_replicates(bootstrap):
+def test_small_slices_have_numbers_but_no_replicates(bootstrap):
     value = random_value(13, size=24)
     for place, item in enumerate(value["items"]):
         item["tags"] = [f"t{place // 3}"] + ["half"] * (place % 2)
@@ -310,7 +310,7 @@ def test_slices_of_few_items_have_the_numbers_of_their_items_and_cost_no_replica
     assert tags.large_members(len(labelled.ids)).shape == (len(labelled.ids), 1)
 
 
-def test_replicates_of_a_slice_without_intervals_are_no_warning():
+def test_small_slice_gives_no_replicate_warning():
     items = [
         {"id": f"i{place:02}", "ground_truth": [word], "votes": {"a": [word]}, "tags": ["few"] * (place == 0)}
         for place, word in enumerate(["MET", "UNMET"] * 20)
@@ -321,7 +321,7 @@ def test_replicates_of_a_slice_without_intervals_are_no_warning():
     assert not any(warning.startswith("undefined-replicates") for warning in result.warnings)
 
 
-def test_slices_without_a_tag_are_none_at_all():
+def test_items_without_tags_give_no_slices():
     assert compute_metrics(Votes.parse(random_value(13)), None, per_slice=True).slices == ()
 
 
@@ -366,7 +366,7 @@ def test_the_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
     assert compute_metrics(votes, None, **arguments) == whole
 
 
-def test_many_judges_are_counted_like_few():
+def test_many_judges_give_same_counts_as_few():
     judges = tuple("abcdefghijkl")
     value = random_value(19, size=10, criteria=CRITERIA, judges=judges)
     result = compute_metrics(Votes.parse(value), None, per_judge=True, bootstrap=True, n_bootstrap=N, seed=2)

@@ -44,7 +44,7 @@ FOUR = items(
 )
 
 
-def test_every_threshold_has_the_numbers_that_can_be_counted_by_hand():
+def test_thresholds_have_hand_computed_numbers():
     points = calibrated(FOUR).points
     # Sure of MET by 0.9, of UNMET by 0.8, of MET by 0.6 and 0.7.
     assert [point.threshold for point in points] == [0.6, 0.7, 0.8, 0.9, None]
@@ -60,7 +60,7 @@ def test_the_cheapest_threshold_within_the_tolerance_is_chosen():
     assert calibrated(FOUR, tolerance=0.25).choice.threshold == 0.6
 
 
-def test_each_side_alone_is_told_too():
+def test_result_has_cheap_and_strong_alone():
     result = calibrated(FOUR)
     assert (result.cheap_only, result.cheap_cost) == (0.5, 1)
     assert (result.strong_only, result.strong_cost) == (0.75, 10)
@@ -68,13 +68,13 @@ def test_each_side_alone_is_told_too():
 
 
 @pytest.mark.parametrize("cell", ["CANNOT_ASSESS", FAILURE, "MET", [FAILURE, FAILURE]])
-def test_who_abstains_fails_or_does_not_say_how_sure_it_is_always_escalates(cell):
+def test_abstention_failure_or_missing_confidence_always_escalates(cell):
     result = calibrated([*FOUR, *({**row, "id": "more"} for row in items(("UNMET", cell, "UNMET")))])
     assert result.n_forced == 1
     assert [point.n_escalated for point in result.points] == [1, 2, 3, 4, 5]
 
 
-def test_repeats_say_how_sure_a_judge_is_and_each_costs():
+def test_repeats_give_confidence_and_each_costs():
     rows = items(
         ("MET", ["MET", "MET", "MET", "MET"], "MET"),
         ("MET", ["MET", "UNMET", "UNMET", "UNMET"], "MET"),
@@ -117,13 +117,13 @@ def test_a_strong_panel_is_joined_by_the_rules_of_the_votes():
     assert result.strong_cost == 12
 
 
-def test_what_nobody_can_judge_is_not_right():
+def test_undecided_cell_counts_as_wrong():
     result = calibrated([*FOUR, *({**row, "id": "more"} for row in items(("UNMET", FAILURE, "CANNOT_ASSESS")))])
     assert [point.n_unanswered for point in result.points] == [1] * 5
     assert result.strong_only == 0.6
 
 
-def test_a_cell_without_truth_does_not_count_and_one_without_votes_is_told():
+def test_cell_without_truth_is_ignored_and_cell_without_votes_is_counted():
     more = [
         {"id": "x1", "ground_truth": [None], "votes": {"cheap": [sure(0.9)], "strong": ["MET"]}},
         {"id": "x2", "ground_truth": ["CANNOT_ASSESS"], "votes": {"cheap": [sure(0.9)], "strong": ["MET"]}},
@@ -140,7 +140,7 @@ def test_the_order_of_the_file_changes_nothing():
     assert calibrated(rows, criteria=[FACTS, PADDING]) == calibrated(mixed, criteria=[FACTS, PADDING])
 
 
-def test_intervals_hold_what_they_are_about_and_no_share_is_certain():
+def test_intervals_contain_estimates_and_have_width():
     for point in calibrated(items(*[("MET", sure(0.9), "MET")] * 5, ("MET", sure(0.8), "MET"))).points:
         assert point.accuracy == 1
         assert point.accuracy_ci.lower < 1 == point.accuracy_ci.upper
@@ -150,7 +150,7 @@ def test_intervals_hold_what_they_are_about_and_no_share_is_certain():
             assert point.cost_ci.width > 0
 
 
-def test_a_small_fresh_run_is_promised_less_exactly_than_the_long_run():
+def test_interval_for_small_new_run_is_wider():
     rows = drawn(np.random.default_rng(2), 60)
     widths = [
         calibrated(rows, criteria=[FACTS, PADDING], fresh_items=size).choice.accuracy_ci.width
@@ -184,7 +184,7 @@ def test_a_wrong_argument_is_refused(more, message):
     assert message in str(error.value)
 
 
-def test_what_are_no_votes_is_refused():
+def test_non_votes_are_error():
     with pytest.raises(InputError, match=r"Votes\.load"):
         calibrate_cascade("votes.json", cheap="cheap", strong=["strong"], costs=COSTS)
 
@@ -197,13 +197,13 @@ def test_what_are_no_votes_is_refused():
         (items(("MET", sure(0.5), None), ("MET", None, "MET")), "(2 have not)"),
     ],
 )
-def test_votes_that_cannot_tell_are_refused(rows, message):
+def test_votes_unusable_for_calibration_are_error(rows, message):
     with pytest.raises(InputError) as error:
         calibrated(rows)
     assert message in str(error.value)
 
 
-def test_the_report_says_what_to_choose():
+def test_report_names_chosen_threshold():
     shown = render_markdown(cascade_sections(calibrated(FOUR)))
     assert "Escalate below a confidence of 0.7" in shown
     assert "| 0.7 " in shown
@@ -254,7 +254,7 @@ def played(rng, n, threshold, **how):
 
 @pytest.mark.parametrize("flat", [False, True], ids=["skilled", "no threshold better than another"])
 @pytest.mark.parametrize("fresh", [None, 80], ids=["long run", "fresh run"])
-def test_what_is_promised_holds_on_fresh_items(monkeypatch, flat, fresh):
+def test_interval_covers_accuracy_on_fresh_items(monkeypatch, flat, fresh):
     monkeypatch.setattr(cascade, "REPLICATES", 400)
     rng = np.random.default_rng(11)
     draws, kept, biases, corrected = 100, 0, [], []

@@ -149,7 +149,7 @@ def test_the_votes_example_counts_every_judge_by_its_own_votes():
     assert judges["b"].confusion_matrix.matrix == ((2, 0, 1), (2, 1, 0), (0, 1, 0))
 
 
-def test_truth_from_a_dataset_is_truth_from_the_votes(tmp_path):
+def test_truth_from_dataset_equals_truth_from_votes(tmp_path):
     rubric = {"criteria": list(CRITERIA[:3])}
     bare = [{key: value for key, value in item.items() if key != "ground_truth"} for item in EXAMPLE]
     golden = [
@@ -180,7 +180,7 @@ def test_micro_accuracy_pools_all_kinds():
     assert (result.criterion_accuracy, result.binary_accuracy) == (0.5, 1.0)
 
 
-def test_an_abstention_that_is_excluded_is_excluded():
+def test_excluded_abstention_counts_nowhere():
     level = choice("L0", "L1", "L2")
     level["options"].append({"label": "NA", "na": True})
     result = compute_metrics(one_judge(level, ["NA", "NA", "L0", "L2"], ["NA", "NA", "L1", "L1"]), None)
@@ -188,7 +188,7 @@ def test_an_abstention_that_is_excluded_is_excluded():
     assert (result.na_stats.na_count_true, result.na_stats.na_count_pred, result.na_stats.na_kappa) == (2, 2, 1.0)
 
 
-def test_quadratic_kappa_knows_the_levels_nobody_used():
+def test_quadratic_kappa_uses_unused_levels():
     level = choice(*"01234")
     result = compute_metrics(one_judge(level, "000111444", "001110441"), None)
     assert close(result.per_criterion[0].weighted_kappa, 0.766)
@@ -214,7 +214,7 @@ def test_an_abstention_is_a_missing_vote_for_alpha():
     assert result.per_criterion[0].krippendorff_alpha == 1.0
 
 
-def test_nothing_divided_by_nothing_is_none():
+def test_ratio_with_zero_denominator_is_none():
     one = compute_metrics(one_judge(FACTS, ["UNMET"] * 3, ["UNMET"] * 3), None).per_criterion[0]
     assert (one.precision, one.recall, one.f1, one.phi, one.kappa, one.fnr) == (None,) * 6
     assert (one.accuracy, one.fpr, one.is_degenerate, one.kappa_interpretation) == (1.0, 0.0, True, "undefined")
@@ -240,7 +240,7 @@ def test_a_constant_shift_has_no_test_and_no_effect_size():
         ([("MET", "MET"), ("MET", "UNMET"), ("UNMET", "UNMET")], {"normalize": False}),
     ],
 )
-def test_the_true_score_is_scored_as_the_predicted_one(labels, grading):
+def test_true_score_uses_same_rubric_rules(labels, grading):
     second = {"name": "second", "weight": 5, "requirement": "The second thing."}
     items = [
         {"id": f"i{place}", "ground_truth": list(pair), "votes": {"a": list(pair)}} for place, pair in enumerate(labels)
@@ -249,7 +249,7 @@ def test_the_true_score_is_scored_as_the_predicted_one(labels, grading):
     assert (result.score_rmse, result.bias.mean_bias) == (0.0, 0.0)
 
 
-def test_a_label_that_fits_nothing_stops_with_its_name():
+def test_unknown_label_is_error_with_its_name():
     with pytest.raises(InputError, match="MTE"):
         one_judge(FACTS, ["MET", "MTE", "UNMET"], ["MET", "MET", "UNMET"])
 
@@ -350,7 +350,7 @@ def mismatches(result, expected):
 
 @pytest.mark.parametrize("modes", MODES)
 @pytest.mark.parametrize("seed", range(3))
-def test_every_number_is_what_plain_loops_give_in_every_mode(modes, seed):
+def test_every_number_equals_plain_loops_in_every_mode(modes, seed):
     value = random_value(seed)
     result = compute_metrics(Votes.parse(value), None, per_judge=True, cannot_assess=modes[0], na_mode=modes[1])
     assert not mismatches(result, loops.numbers(loops.rows_of(value), CRITERIA, *modes))
@@ -370,7 +370,7 @@ def test_an_abstention_may_be_a_class_of_nominal_criteria(cannot_assess):
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(MODES))
 @settings(max_examples=40, deadline=None)
-def test_tiny_inputs_are_what_plain_loops_give(seed, size, modes):
+def test_tiny_inputs_equal_plain_loops(seed, size, modes):
     value = random_value(seed, size=size, judges=("a", "b"))
     if not loops.rows_of(value):
         return
@@ -378,7 +378,7 @@ def test_tiny_inputs_are_what_plain_loops_give(seed, size, modes):
     assert not mismatches(result, loops.numbers(loops.rows_of(value), CRITERIA, *modes))
 
 
-def test_options_are_told_in_the_order_of_the_author():
+def test_options_keep_order_of_author():
     value = random_value(1)
     flaw = compute_metrics(Votes.parse(value), None).per_criterion[3]
     assert [(one.label, one.index) for one in flaw.per_option] == [("grave", 0), ("some", 1), ("none", 3)]
@@ -423,7 +423,7 @@ def test_criteria_of_one_name_that_differ_are_numbered():
     assert [one.n_samples for one in result.per_criterion] == [1, 1]
 
 
-def test_a_number_that_an_author_gave_is_not_given_again():
+def test_generated_criterion_number_avoids_existing_name():
     again = FACTS | {"requirement": "Every claim has a source."}
     items = [
         {"id": f"i{place}", "rubric": key, "ground_truth": ["MET"] * size, "votes": {"a": ["MET"] * size}}
@@ -492,7 +492,7 @@ def test_a_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
         ({"dataset": {}}, "`dataset` is a RubricDataset, the path of one, or None, not a map"),
     ],
 )
-def test_arguments_that_mean_nothing_are_refused(arguments, message):
+def test_invalid_arguments_are_error(arguments, message):
     with pytest.raises(ValueError, match=message):
         compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), **arguments)
 
@@ -500,18 +500,18 @@ def test_arguments_that_mean_nothing_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("result", "told"), [(None, "null"), ({}, "a map. `Votes.parse` reads a map"), (5, "a number")]
 )
-def test_what_is_no_votes_is_refused(result, told):
+def test_non_votes_are_error(result, told):
     with pytest.raises(InputError, match=rf"`result` is Votes or the path of a votes file, not {told}\."):
         compute_metrics(result)
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers():
+def test_numpy_integers_are_integers():
     votes = Votes.parse(votes_value(EXAMPLE, CRITERIA[:3]))
     drawn = compute_metrics(votes, bootstrap=True, n_bootstrap=np.int64(9), seed=np.int64(3)).bootstrap
     assert (drawn.n_bootstrap, drawn.seed) == (9, 3)
 
 
-def test_scores_whose_squares_no_number_holds_are_refused():
+def test_overflowing_scores_are_error():
     criteria = [FACTS | {"weight": 1e300}, PADDING | {"weight": -1e300}]
     items = [{"id": "x", "ground_truth": ["MET", "UNMET"], "votes": {"a": ["MET", "MET"]}}]
     value = votes_value(items, criteria, judges=("a",)) | {"grading": {"normalize": False}}
@@ -519,7 +519,7 @@ def test_scores_whose_squares_no_number_holds_are_refused():
         compute_metrics(Votes.parse(value))
 
 
-def test_who_abstains_is_counted_beyond_what_one_column_can_hold():
+def test_abstentions_are_counted_without_overflow():
     labels = {(True, True): 8, (True, False): 1, (False, True): 2, (False, False): 69}
     entries = [pair for pair, count in labels.items() for _ in range(count)]
     words = {True: "CANNOT_ASSESS", False: "MET"}
@@ -540,13 +540,13 @@ def test_who_abstains_is_counted_beyond_what_one_column_can_hold():
     assert (stats.ca_count_true, stats.ca_count_pred) == (9000, 10000)
 
 
-def test_an_abstention_has_no_place_on_an_ordinal_scale():
+def test_as_category_with_ordinal_abstention_is_error():
     with pytest.raises(ValueError, match=r"ordinal criterion `depth`") as caught:
         compute_metrics(Votes.parse(random_value(0)), None, na_mode="as_category")
     assert [fault.message.split("`")[3] for fault in caught.value.issues] == ["depth", "flaw"]
 
 
-def test_an_ordinal_scale_without_any_abstention_may_be_asked_for_it():
+def test_as_category_without_ordinal_abstention_is_allowed():
     votes = one_judge(choice(*"012"), "0120", "0110")
     plain, asked = compute_metrics(votes, None), compute_metrics(votes, None, na_mode="as_category")
     assert asked.per_criterion[0].weighted_kappa == plain.per_criterion[0].weighted_kappa
@@ -560,6 +560,6 @@ def test_an_ordinal_scale_without_any_abstention_may_be_asked_for_it():
         ([{"id": "x", "ground_truth": ["MET"], "votes": {"a": [{"failure": "parse"}]}}], "Every labelled item failed"),
     ],
 )
-def test_nothing_to_compare_is_an_error(items, message):
+def test_votes_without_comparable_pairs_are_error(items, message):
     with pytest.raises(ValueError, match=message):
         compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), None)

@@ -17,13 +17,13 @@ from tests.alignment.make_votes import FACTS, labelled_votes, votes_value
 NAMES = ("human", "consistency", "calibration", "corrected", "items")
 
 
-def test_votes_that_allow_no_addition_have_none():
+def test_votes_without_usable_votes_have_no_extras():
     rows = [{"id": "q1", "ground_truth": ["MET"], "final": ["MET"], "votes": {"j": [None]}}]
     found = compute_metrics(Votes.parse(votes_value(rows, criteria=[FACTS], judges=["j"])))
     assert [getattr(found, name) for name in NAMES] == [None] * 5
 
 
-def test_the_published_examples_come_out_of_a_file(tmp_path):
+def test_published_examples_are_reproduced_from_votes_file(tmp_path):
     labelled = zip("1011010111", "1010011111", strict=True)
     words = {"1": "MET", "0": "UNMET"}
     rows = [
@@ -40,7 +40,7 @@ def test_the_published_examples_come_out_of_a_file(tmp_path):
     assert wide.ci.width > score.ci.width
 
 
-def test_the_ceiling_has_the_draws_of_the_result():
+def test_ceiling_uses_replicates_of_result():
     rows = [
         {
             "id": f"q{place}",
@@ -59,7 +59,7 @@ def test_the_ceiling_has_the_draws_of_the_result():
 
 @settings(max_examples=30)
 @given(ballots.panels(), st.sampled_from(ballots.MODES), st.randoms(use_true_random=False))
-def test_the_order_of_items_and_people_changes_no_addition(value, modes, shuffler):
+def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
     options = {
         "cannot_assess": modes.cannot_assess,
         "na_mode": modes.na_mode,
@@ -82,7 +82,7 @@ def test_the_order_of_items_and_people_changes_no_addition(value, modes, shuffle
 
 @settings(max_examples=30)
 @given(ballots.panels())
-def test_a_result_with_every_addition_is_read_back_equal(tmp_path_factory, value):
+def test_result_with_every_extra_reads_back_equal(tmp_path_factory, value):
     found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=4, seed=1)
     path = tmp_path_factory.mktemp("results") / "result.json"
     found.to_file(path)

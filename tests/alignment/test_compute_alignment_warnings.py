@@ -59,11 +59,11 @@ def test_a_clean_input_has_no_warning():
         ("recorded-final", [*CLEAN, CLEAN[0] | {"id": "x", "score": 0.25}], (FACTS, MORE)),
     ],
 )
-def test_what_a_reader_has_to_know_is_a_warning_with_its_code(code, items, criteria):
+def test_each_condition_gives_warning_with_its_code(code, items, criteria):
     assert code in warned(items, criteria)
 
 
-def test_few_clusters_are_told():
+def test_few_clusters_are_warning():
     few = {name: place % 19 for name, place in CLUSTERS.items()}
     assert warned(CLEAN, (FACTS, MORE), cluster=few) == ["few-clusters"]
 
@@ -73,7 +73,7 @@ def test_criteria_without_kappa_are_named():
     assert "degenerate: one class only, so no kappa, on `facts`." in result.warnings
 
 
-def test_items_of_one_input_only_are_told():
+def test_items_of_only_one_input_are_warning():
     dataset = RubricDataset(
         [{"id": name, "submission": "s", "ground_truth": ["MET"]} for name in ("i0", "i9")],
         prompt="p",
@@ -87,7 +87,7 @@ def test_items_of_one_input_only_are_told():
     assert result.n_items == 1
 
 
-def test_inputs_without_a_common_item_are_refused():
+def test_inputs_without_common_item_are_error():
     dataset = RubricDataset(
         [{"id": "z", "submission": "s", "ground_truth": ["MET"]}], prompt="p", rubric={"criteria": [FACTS]}
     )
@@ -106,14 +106,14 @@ def test_a_judge_without_a_usable_vote_is_named():
     assert silent.confusion_matrix is None
 
 
-def test_a_recorded_final_wins():
+def test_recorded_final_overrides_votes():
     items = plain_items(2, final=["UNMET"])
     result = compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), None, per_judge=True)
     assert result.criterion_accuracy == 0.0
     assert result.per_judge["a"].criterion_accuracy == 1.0
 
 
-def test_labels_of_the_dataset_count_and_those_they_replace_are_told():
+def test_labels_of_dataset_override_votes_with_warning():
     words = [["MET", "MET"], ["UNMET", "UNMET"], [None, None], ["MET", None]]
     dataset = RubricDataset(
         [{"id": f"i{n}", "submission": "s", "ground_truth": word} for n, word in enumerate(words)],
@@ -130,7 +130,7 @@ def test_labels_of_the_dataset_count_and_those_they_replace_are_told():
     assert result.criterion_accuracy == 5 / 7
 
 
-def test_a_truth_of_nulls_alone_is_no_truth():
+def test_ground_truth_of_only_nulls_is_unlabelled():
     items = [
         {"id": "i0", "ground_truth": ["MET", None], "votes": {"a": ["MET", "MET"]}},
         {"id": "i1", "ground_truth": [None, None], "votes": {"a": ["MET", "MET"]}},

@@ -28,7 +28,7 @@ def verdicts(digits):
     return ["MET" if digit == "1" else "UNMET" for digit in digits]
 
 
-def test_the_published_example_of_a_prediction_powered_mean_comes_out_of_a_votes_file():
+def test_published_ppi_example_is_reproduced_from_votes_file():
     labelled = list(zip(verdicts("1011010111"), verdicts("1010011111"), strict=True))
     found = corrected_of(labelled, verdicts("1" * 65 + "0" * 35)).score
     assert (found.value, found.weight) == pytest.approx((0.6781, 0.4382), abs=5e-5)
@@ -37,7 +37,7 @@ def test_the_published_example_of_a_prediction_powered_mean_comes_out_of_a_votes
     assert (found.labelled_mean, found.predicted_mean) == pytest.approx((0.7, 72 / 110))
 
 
-def test_the_published_example_of_a_corrected_rate_comes_out_of_a_votes_file():
+def test_published_rogan_gladen_example_is_reproduced_from_votes_file():
     # Sensitivity 108 of 120, specificity 64 of 80, and 620 of all 1,000 verdicts are MET.
     labelled = [("MET", "MET")] * 108 + [("MET", "UNMET")] * 12 + [("UNMET", "UNMET")] * 64 + [("UNMET", "MET")] * 16
     (found,) = corrected_of(labelled, ["MET"] * 496 + ["UNMET"] * 304).met_rates
@@ -49,16 +49,16 @@ def test_the_published_example_of_a_corrected_rate_comes_out_of_a_votes_file():
     assert not found.is_clipped
 
 
-def test_where_every_item_is_labelled_nothing_is_corrected():
+def test_with_all_items_labelled_nothing_is_corrected():
     assert corrected_of([("MET", "MET"), ("UNMET", "MET")], []) is None
 
 
-def test_an_unlabelled_item_that_was_not_graded_is_no_reason_to_correct():
+def test_ungraded_unlabelled_item_triggers_no_correction():
     rows = [*rows_of([("MET", "MET"), ("UNMET", "MET")], []), {"id": "x", "error": "timed out"}]
     assert corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
 
 
-def test_a_judge_no_better_than_chance_corrects_no_rate():
+def test_judge_at_chance_gives_no_corrected_rate():
     (found,) = corrected_of([("MET", "UNMET"), ("UNMET", "MET")], ["MET"]).met_rates
     assert (found.value, found.ci, found.sensitivity, found.specificity) == (None, None, 0.0, 0.0)
     assert (found.observed_rate, found.n_samples) == (pytest.approx(2 / 3), 3)
@@ -91,7 +91,7 @@ def test_a_labelled_item_with_a_gap_in_its_truth_counts_as_one_without_a_true_sc
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
-def test_rates_and_counts_are_what_loops_over_verdicts_give(value, modes):
+def test_corrected_rates_equal_loop_over_verdicts(value, modes):
     found = corrected_means(labelled_votes(value, modes))
     labelled = ballots.used(value)
     if len(labelled) == len(value["items"]):

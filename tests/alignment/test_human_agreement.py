@@ -27,7 +27,7 @@ SMALL = votes_value(
 )
 
 
-def test_each_person_faces_the_consensus_of_the_others():
+def test_each_person_is_compared_with_consensus_of_others():
     found = human_agreement(labelled_votes(SMALL))
     # Without ann, bob and cy are tied on q2, so three items remain, on which she agrees; so for bob.
     assert [(one.name, one.accuracy, one.mean_kappa, one.n_samples) for one in found.annotators] == [
@@ -40,7 +40,7 @@ def test_each_person_faces_the_consensus_of_the_others():
     assert (found.n_annotators, found.n_items) == (3, 4)
 
 
-def test_the_judge_faces_the_same_references_and_the_gap_is_what_it_lacks():
+def test_judge_is_compared_with_same_references_and_gap_is_difference():
     found = human_agreement(labelled_votes(SMALL))
     # Without ann or bob: q1 right, q3 right, q4 wrong. Without cy: q2 wrong too.
     assert found.panel.accuracy == pytest.approx((2 / 3 + 2 / 3 + 2 / 4) / 3)
@@ -61,12 +61,12 @@ def test_the_alpha_of_people_rests_on_units_with_two_labels():
     assert found.per_criterion[0].n_units == 4
 
 
-def test_one_annotator_is_no_ceiling():
+def test_one_annotator_gives_no_ceiling():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"ann": ["UNMET"]}, {"j": ["MET"]})]
     assert human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"]))) is None
 
 
-def test_people_who_never_meet_have_no_ceiling_but_are_counted():
+def test_annotators_without_common_items_have_no_ceiling():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"bob": ["UNMET"]}, {"j": ["MET"]})]
     found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
     assert (found.n_annotators, found.n_items, found.ceiling_accuracy, found.accuracy_gap) == (2, 0, None, None)
@@ -133,7 +133,7 @@ def near(found, expected):
 
 @settings(max_examples=40)
 @given(ballots.panels(), st.sampled_from(MODES))
-def test_the_ceiling_is_what_loops_over_labels_give(value, modes):
+def test_ceiling_equals_loop_over_labels(value, modes):
     value = one_vote_each(value)
     people, rows, totals, alphas = slow_human(value, modes)
     found = human_agreement(labelled_votes(value, modes))
@@ -183,7 +183,7 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
             assert result.ci is None
 
 
-def test_people_are_named_in_order_whatever_the_file_says():
+def test_people_are_sorted_by_name():
     items = [labelled("q1", {name: ["MET"] for name in reversed(PEOPLE)}, {"j": ["MET"]})]
     found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
     assert [one.name for one in found.annotators] == sorted(PEOPLE)

@@ -37,13 +37,13 @@ def test_at_most_twenty_items_are_shown():
     assert [one.id for one in found] == [f"q{place:02d}" for place in range(20)]
 
 
-def test_without_a_vote_that_counts_there_is_no_list_of_items():
+def test_without_usable_vote_there_are_no_items_to_inspect():
     rows = [{"id": "q1", "ground_truth": ["MET"], "final": ["MET"], "votes": {"a": ["CANNOT_ASSESS"]}}]
     assert disputed_items(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
-def test_difficulty_and_dispute_are_what_loops_over_votes_give(value, modes):
+def test_difficulty_and_dispute_equal_loop_over_votes(value, modes):
     for item in value["items"]:
         for cells in item["votes"].values():
             cells[:] = [cell[0] if isinstance(cell, list) else cell for cell in cells]

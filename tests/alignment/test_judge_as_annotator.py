@@ -28,7 +28,7 @@ def test_a_judge_that_agrees_with_everyone_passes_and_one_that_never_does_fails(
     assert [trial.n for trial in good.trials.values()] == [40, 40, 40]
 
 
-def test_the_panel_is_tested_where_no_judge_is_named():
+def test_without_judge_the_panel_is_tested():
     rows = [item(place, {name: ["MET"] for name in "xyz"}, {"j": ["MET"], "k": ["MET"]}) for place in range(30)]
     assert annotator_tests(panel_of(rows))["facts"].value == 1.0
 
@@ -55,19 +55,19 @@ def test_abstentions_and_failures_are_missing():
     assert {name: trial.n for name, trial in found.trials.items()} == {"x": 30, "y": 31, "z": 31}
 
 
-def test_two_annotators_are_too_few():
+def test_two_annotators_are_error():
     rows = [item(0, {"ann": ["MET"], "bob": ["MET"]}, {"j": ["MET"]})]
     with pytest.raises(InputError, match="needs three annotators; 2 annotators"):
         annotator_tests(panel_of(rows))
 
 
-def test_an_unknown_judge_is_named_with_the_nearest_one():
+def test_unknown_judge_is_error_with_suggestion():
     rows = [item(0, {"ann": ["MET"], "bob": ["MET"], "cy": ["MET"]}, {"j": ["MET"]})]
     with pytest.raises(InputError, match="no judge 'jj'"):
         annotator_tests(panel_of(rows), judge="jj")
 
 
-def test_the_votes_alone_tell_the_judge_that_differs():
+def test_latent_truth_finds_deviating_judge():
     rows = []
     for place in range(12):
         label, other = ("MET", "UNMET") if place % 2 else ("UNMET", "MET")

@@ -47,7 +47,7 @@ def test_an_abstention_that_counts_as_unmet_is_an_outcome():
         assert found.brier == pytest.approx((0.01 + 0.25) / 2)
 
 
-def test_options_are_scored_in_the_order_of_the_author():
+def test_option_probabilities_follow_order_of_author():
     sure = {"verdict": "none", "p": [0.8, 0.2]}
     # Author order of depth is good, fair, poor: the scale runs the other way. flaw has two options, depth three.
     rows = [
@@ -63,7 +63,7 @@ def test_options_are_scored_in_the_order_of_the_author():
     assert found.calibration_error == pytest.approx((0.3 + 0.5 + 0.2) / 3)
 
 
-def test_several_judges_come_one_by_one_and_then_together():
+def test_calibration_is_listed_per_judge_then_pooled():
     rows = [
         stated("q1", "MET", 0.9, judge="b"),
         stated("q2", "MET", 0.7, judge="a"),

@@ -28,7 +28,7 @@ def discordant(only_a, only_b, both=5, neither=3):
     ]
 
 
-def test_eight_against_two_discordant_cells_is_no_proof():
+def test_eight_against_two_discordant_cells_is_not_significant():
     found = compared(votes_value(discordant(8, 2), criteria=[FACTS], judges=["a", "b"]))
     (one,) = found.per_criterion
     assert (one.only_a_right, one.only_b_right, one.n_samples) == (8, 2, 18)
@@ -61,7 +61,7 @@ def test_holm_corrects_over_the_criteria_that_have_a_test():
     assert (facts.n_samples, padding.n_samples, found.n_samples) == (8, 7, 15)
 
 
-def test_an_unknown_judge_is_named_with_the_nearest_one():
+def test_unknown_judge_is_error_with_suggestion():
     value = votes_value(discordant(1, 1), criteria=[FACTS], judges=["a", "b"])
     with pytest.raises(InputError, match="no judge 'bb' among the votes"):
         compared(value, b="bb")
@@ -76,13 +76,13 @@ def test_settings_out_of_range_are_refused(wrong):
         compared(value, **wrong)
 
 
-def test_a_seed_that_was_not_given_is_told():
+def test_drawn_seed_is_returned():
     value = votes_value(discordant(4, 3), criteria=[FACTS], judges=["a", "b"])
     first = compared(value, seed=None)
     assert compared(value, seed=first.seed) == first
 
 
-def test_clusters_are_drawn_as_a_whole():
+def test_comparison_draws_whole_clusters():
     rows = discordant(4, 3)
     for place, row in enumerate(rows):
         row["metadata"] = {"group": place % 2}
@@ -134,7 +134,7 @@ def slow_values(value, modes, a, b, draw):
 
 @settings(max_examples=40)
 @given(ballots.panels(), st.sampled_from(MODES), st.integers(0, 2**31))
-def test_the_comparison_is_what_loops_over_the_same_draws_give(value, modes, seed):
+def test_comparison_equals_loop_over_same_draws(value, modes, seed):
     for item in value["items"]:
         for cells in item["votes"].values():
             cells[:] = [cell[0] if isinstance(cell, list) else cell for cell in cells]

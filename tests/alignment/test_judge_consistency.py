@@ -34,7 +34,7 @@ def test_a_judge_that_repeats_itself_is_stable():
     assert found.krippendorff_alpha == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))
 
 
-def test_judges_that_were_asked_once_have_no_consistency():
+def test_judge_without_repeats_has_no_consistency():
     rows = [graded("q1", ["MET"], a=["MET"])]
     assert judge_consistency(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["a"]))) is None
 
@@ -45,7 +45,7 @@ def test_repeats_on_unlabelled_items_do_not_count():
 
 
 @given(ballots.panels(), st.sampled_from(MODES))
-def test_consistency_is_what_loops_over_repeats_give(value, modes):
+def test_consistency_equals_loop_over_repeats(value, modes):
     found = {one.judge_id: one for one in judge_consistency(labelled_votes(value, modes)) or ()}
     for judge in JUDGES:
         shares, count, alphas = [], 0, []

@@ -25,12 +25,12 @@ def test_any_other_table_has_no_positive_class(name, labels):
         getattr(table, name)
 
 
-def test_a_rate_of_nothing_is_undefined():
+def test_rate_of_zero_cells_is_undefined():
     table = ConfusionMatrix(matrix=((0, 0), (0, 0)), labels=("MET", "UNMET"))
     assert [getattr(table, name) for name in PROPERTIES] == [0, 0, 0, 0, None, None, None, None]
 
 
-def test_a_matrix_that_does_not_fit_its_labels_is_refused():
+def test_matrix_not_matching_labels_is_error():
     with pytest.raises(ValueError, match="each of its 2 labels"):
         ConfusionMatrix(matrix=((1, 2), (3,)), labels=("a", "b"))
 
@@ -73,7 +73,7 @@ def test_a_model_has_the_fields_that_are_specified_in_their_order(kind):
 
 
 @pytest.mark.parametrize("place", range(5))
-def test_a_criterion_says_its_kind_in_python_and_in_json(place):
+def test_criterion_has_kind_in_python_and_json(place):
     part = results.full_result().per_criterion[place]
     assert part.criterion_type == ["binary", "binary", "ordinal", "ordinal", "nominal"][place]
     assert msgspec.to_builtins(part)["criterion_type"] == part.criterion_type

@@ -62,12 +62,12 @@ criteria = st.builds(results.binary, words, counts, accuracy=number, kappa=numbe
         intervals=every,
     )
 )
-def test_what_was_written_is_read_back_equal(result):
+def test_written_result_reads_back_equal(result):
     assert msgspec.json.decode(result.to_json(), type=MetricsResult) == result
 
 
 @pytest.mark.parametrize("result", [results.full_result(), results.empty_result()], ids=["full", "empty"])
-def test_a_file_gives_an_equal_object_and_folders_are_made(result, tmp_path):
+def test_file_round_trips_and_creates_folders(result, tmp_path):
     path = tmp_path / "new" / "folder" / "metrics.json"
     result.to_file(path)
     assert MetricsResult.from_file(path) == result
@@ -143,29 +143,29 @@ def test_a_confusion_matrix_that_is_not_square_is_refused(tmp_path):
         ("", "FILE: The file is empty."),
     ],
 )
-def test_a_file_that_is_something_else_is_refused(tmp_path, text, message):
+def test_file_of_other_kind_is_error(tmp_path, text, message):
     path = tmp_path / "a.json"
     path.write_text(text, encoding="utf-8")
     assert complaint(path) == message
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_missing_file_is_error(tmp_path):
     assert complaint(tmp_path / "none.json") == "FILE: There is no such file."
 
 
-def test_not_a_number_is_refused(tmp_path):
+def test_nan_in_file_is_error(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(results.full_result().to_json().replace("0.7994", "NaN", 1), encoding="utf-8")
     assert "NaN" in complaint(path)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_path_is_error(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(ReportError, match="cannot be written"):
         results.full_result().to_file(tmp_path / "taken" / "a.json")
 
 
 @pytest.mark.parametrize("result", [results.full_result(), results.empty_result()], ids=["full", "empty"])
-def test_what_is_written_fits_the_schema(result):
+def test_written_file_fits_json_schema(result):
     schema = json.loads((SCHEMAS / f"{SCHEMA}.json").read_text(encoding="utf-8"))
     jsonschema_rs.validator_for(schema).validate(json.loads(result.to_json()))

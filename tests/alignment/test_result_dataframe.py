@@ -72,7 +72,7 @@ def test_without_intervals_there_are_no_ends():
     assert list(results.empty_result().to_dataframe().columns) == COLUMNS
 
 
-def test_the_levels_stand_in_their_order(frame):
+def test_rows_are_ordered_by_level(frame):
     assert list(frame["level"]) == ["aggregate"] + ["criterion"] * 5 + ["judge"] * 2 + ["slice"]
 
 
@@ -120,7 +120,7 @@ def test_undefined_numbers_are_missing_and_counts_stay_whole(frame):
     assert set(frame["is_degenerate"].dropna()) == {True, False}
 
 
-def test_without_pandas_the_extra_is_named(monkeypatch):
+def test_missing_pandas_is_error_naming_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"deemster\[dataframe\]"):
         results.empty_result().to_dataframe()

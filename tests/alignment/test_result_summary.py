@@ -7,15 +7,15 @@ from deemster.alignment.result_summary import WIDTH
 from tests.alignment import make_results as results
 
 
-def test_the_summary_of_everything_is_the_one_that_was_read(golden):
+def test_full_summary_matches_golden_file(golden):
     golden("alignment/summary.txt", results.full_result().summary())
 
 
-def test_the_verbose_summary_is_the_one_that_was_read(golden):
+def test_verbose_summary_matches_golden_file(golden):
     golden("alignment/verbose.txt", results.full_result().summary(verbose=True))
 
 
-def test_the_summary_of_nothing_is_the_one_that_was_read(golden):
+def test_empty_summary_matches_golden_file(golden):
     empty = results.empty_result(
         per_criterion=(results.binary(), results.ordinal(), results.nominal()),
         per_judge={"a": results.judge("a")},
@@ -27,7 +27,7 @@ def test_the_summary_of_nothing_is_the_one_that_was_read(golden):
     golden("alignment/empty.txt", empty.summary(verbose=True))
 
 
-def test_the_blocks_stand_in_their_order():
+def test_blocks_are_in_fixed_order():
     lines = results.full_result().summary().splitlines()
     assert [line for line in lines if line and not line.startswith(" ")] == [
         "JUDGE ALIGNMENT",
@@ -48,7 +48,7 @@ def test_no_line_is_wider_than_a_hundred_columns(verbose):
     assert max(map(len, results.full_result().summary(verbose=verbose).splitlines())) <= WIDTH == 100
 
 
-def test_nothing_of_binary_criteria_is_said_where_there_are_none():
+def test_summary_without_binary_criteria_has_no_binary_numbers():
     part = results.nominal(n_samples=4, exact_accuracy=0.5, kappa=0.1, krippendorff_alpha=0.2)
     text = results.empty_result(per_criterion=(part,), n_criteria=1, n_nominal_criteria=1).summary()
     assert "Precision" not in text
@@ -64,18 +64,18 @@ def test_a_summary_without_a_panel_shows_neither_alpha_nor_its_notes():
     assert "Note 3" not in text
 
 
-def test_the_modes_are_told():
+def test_summary_names_abstention_modes():
     text = results.empty_result(cannot_assess_mode="as_unmet", na_mode="as_category").summary()
     assert "CANNOT_ASSESS: as_unmet; NA: as_category" in text
 
 
-def test_a_degenerate_criterion_keeps_its_accuracy_and_says_why_it_has_no_kappa():
+def test_degenerate_criterion_has_accuracy_and_reason_for_missing_kappa():
     lines = results.full_result().summary().splitlines()
     row = next(place for place, line in enumerate(lines) if "one and the same class" in line)
     assert lines[row - 1].split()[:2] == ["80", "1.000"]
 
 
-def test_names_from_data_cannot_break_the_lines():
+def test_hostile_names_cannot_break_lines():
     name = "evil\x1b[31m\n\nJUDGES\u202e"
     text = results.full_result(per_criterion=(results.binary(name),), per_judge={name: results.judge(name)}).summary()
     assert "\x1b" not in text

@@ -25,7 +25,7 @@ def codes(found):
     return [reason.partition(":")[0] for reason in found.reasons]
 
 
-def test_a_substantial_kappa_with_nothing_against_it_is_a_yes():
+def test_substantial_kappa_without_reservation_is_yes():
     assert answered() == TrustVerdict(answer="yes", floor=0.7, reasons=())
 
 
@@ -42,12 +42,12 @@ def test_a_substantial_kappa_with_nothing_against_it_is_a_yes():
         ({"coverage_stats": results.coverage(100, 79)}, "coverage"),
     ],
 )
-def test_each_reservation_makes_it_with_care(changes, code):
+def test_each_reservation_gives_with_care(changes, code):
     found = answered(**changes)
     assert (found.answer, codes(found)) == ("with care", [code])
 
 
-def test_below_moderate_is_not_yet_and_without_a_kappa_there_is_no_answer():
+def test_kappa_below_moderate_is_not_yet_and_missing_kappa_is_none():
     low = answered(intervals={"mean_kappa": results.resampled(0.8, 0.4, 0.9)}, n_items=5)
     assert (low.answer, low.floor, codes(low)) == ("not yet", 0.4, ["low-kappa"])
     none = answered(mean_kappa=None, intervals=None)
@@ -63,12 +63,12 @@ def test_below_moderate_is_not_yet_and_without_a_kappa_there_is_no_answer():
         (None, (False, False, False)),
     ],
 )
-def test_an_answer_reaches_what_is_not_above_it(answer, reached):
+def test_require_accepts_equal_or_better_answer(answer, reached):
     found = TrustVerdict(answer=answer, floor=None, reasons=())
     assert tuple(found.reaches(least) for least in ("yes", "with care", "not yet")) == reached
 
 
-def test_the_answer_follows_from_the_numbers_whatever_is_given(tmp_path):
+def test_verdict_follows_documented_rule_for_any_numbers(tmp_path):
     result = results.full_result()
     lie = TrustVerdict(answer="yes", floor=1.0, reasons=())
     assert msgspec.structs.replace(result, verdict=lie) == result

@@ -36,15 +36,15 @@ def trusted(**changes):
     return results.empty_result(**(fields | changes))
 
 
-def test_the_markdown_is_the_one_that_was_read(golden):
+def test_markdown_matches_golden_file(golden):
     golden("alignment/report.md", alignment_markdown(results.full_result()))
 
 
-def test_the_terminal_form_is_the_one_that_was_read(golden):
+def test_terminal_form_matches_golden_file(golden):
     golden("alignment/terminal.txt", terminal(results.full_result()))
 
 
-def test_the_markdown_of_nothing_is_the_one_that_was_read(golden):
+def test_markdown_of_empty_result_matches_golden_file(golden):
     golden("alignment/empty.md", alignment_markdown(results.empty_result()))
 
 
@@ -65,7 +65,7 @@ def test_a_slice_shows_the_interval_of_its_difference_where_there_is_one():
     assert [row[5:7] for row in told] == [["-0.2000", "n/a"], ["-0.2000", "-0.2000 to -0.0500"]]
 
 
-def test_verdicts_that_are_not_those_of_the_only_judge_have_a_line_of_their_own():
+def test_recorded_verdicts_differing_from_only_judge_have_own_line():
     human = results.additions()["human"]
     same = msgspec.structs.replace(human, panel=msgspec.structs.replace(human.judges[0], name="panel"))
     who = [[row[:2] for row in rows(trusted(human=one, n_judges=1))[-3:]] for one in (same, human)]
@@ -75,7 +75,7 @@ def test_verdicts_that_are_not_those_of_the_only_judge_have_a_line_of_their_own(
     assert rows(trusted(human=human, n_judges=2))[-2][:2] == ["panel", "<code>panel</code>"]
 
 
-def test_the_answer_stands_before_every_number():
+def test_answer_comes_before_numbers():
     lines = alignment_markdown(results.full_result()).splitlines()
     assert lines[0] == "# Judge alignment"
     assert lines[2] == "Can this judge be trusted? With care."
@@ -120,7 +120,7 @@ def test_the_answer_follows_the_rule(case):
     assert f"Can this judge be trusted? {answer}\n" in alignment_markdown(trusted(**changes))
 
 
-def test_the_weakest_criterion_stands_first_and_the_undefined_ones_last():
+def test_weakest_criterion_is_first_and_undefined_ones_are_last():
     text = alignment_markdown(results.full_result())
     rows = [line for line in text.partition("## Criteria")[2].splitlines() if line.startswith("| <code>")]
     assert [row.split("<code>")[1].split("</code>")[0][:5] for row in rows[:5]] == [
@@ -140,7 +140,7 @@ def test_every_warning_is_shown():
     assert "failed-cells: 9 votes failed" in shown
 
 
-def test_a_long_warning_is_shown_whole():
+def test_long_warning_is_not_cut():
     words = " ".join(f"criterion-{place}" for place in range(60))
     shown = alignment_markdown(results.empty_result(warnings=(f"degenerate: {words}.",)))
     assert all(f"criterion-{place}" in shown for place in range(60))
@@ -172,7 +172,7 @@ def test_hostile_names_stay_text(name):
 
 
 @given(st.text(max_size=60))
-def test_any_name_leaves_the_rows_of_the_tables_as_they_are(name):
+def test_any_name_keeps_table_rows_intact(name):
     def cells(text):
         return [line.count("|") for line in alignment_markdown(hostile(text)).splitlines() if line.startswith("|")]
 
@@ -180,5 +180,5 @@ def test_any_name_leaves_the_rows_of_the_tables_as_they_are(name):
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
-def test_a_narrow_terminal_shows_whole_numbers(width):
+def test_narrow_terminal_cuts_no_number(width):
     assert "0.3912" in terminal(results.full_result(), width)

@@ -64,11 +64,11 @@ def test_text_from_models_stays_text():
     assert fence not in "\n".join(diff.split("\n")[3:-2])
 
 
-def test_nothing_of_a_long_diagnosis_is_cut():
+def test_long_diagnosis_is_not_cut():
     assert improvement().to_markdown().count("Heading") >= 30
 
 
-def test_what_is_undecided_is_said_first():
+def test_undecided_tries_come_first():
     text = improvement(complete=False, stopped="the budget is used up").to_markdown()
     assert text.splitlines()[2].startswith("**Warning: this is incomplete")
 

@@ -52,18 +52,18 @@ def everything(report):
     return "\n".join([*pieces, terminal(report)])
 
 
-def test_the_levels_are_those_of_the_table():
+def test_privacy_levels_match_table():
     assert LEVELS == ("default", "outputs", "expected", "all", "publish-safe")
 
 
 @pytest.mark.parametrize("content", SHOWN)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_shows_what_its_column_says(content, level):
+def test_privacy_level_shows_what_table_says(content, level):
     assert (CANARIES[content] in at(level).to_json()) is SHOWN[content][LEVELS.index(level)]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_the_json_leaves_out_no_other_format_shows(level):
+def test_content_removed_from_json_is_in_no_other_format(level):
     text = everything(at(level))
     hidden = [CANARIES[content] for content, row in SHOWN.items() if not row[LEVELS.index(level)]]
     assert [canary for canary in hidden if canary in text] == []
@@ -105,7 +105,7 @@ def test_redacting_outputs_keeps_details_that_quote_nothing():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_was_removed_is_null_and_named(level):
+def test_removed_content_is_null_and_listed(level):
     value = json.loads(at(level).to_json())
     assert value["privacy"]["level"] == level
     for name in value["privacy"]["removed"]:
@@ -125,7 +125,7 @@ def whole():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_input_is_shown_where_it_is_asked_for_and_never_at_publish_safe(level):
+def test_input_is_shown_on_request_but_never_publish_safe(level):
     shown = at(level, whole(), include_input=True).to_json()
     assert (CANARIES["input"] in shown) is (level != "publish-safe")
     assert CANARIES["input"] not in at(level, whole()).to_json()
@@ -133,7 +133,7 @@ def test_the_input_is_shown_where_it_is_asked_for_and_never_at_publish_safe(leve
 
 @pytest.mark.parametrize("second", LEVELS)
 @pytest.mark.parametrize("first", LEVELS)
-def test_a_second_level_never_brings_back_what_the_first_removed(first, second):
+def test_second_level_never_restores_removed_content(first, second):
     once, twice = at(first), at(second, at(first))
     assert set(twice.privacy.removed) == set(once.privacy.removed) | set(at(second).privacy.removed)
     text = twice.to_json()
@@ -214,5 +214,5 @@ class _Leaky:
         return dm.MetricScore(1.0, {"text": output.text, "list": [output.text], "map": {output.text: 1}})
 
 
-def test_evaluate_shows_no_input_unless_somebody_asks():
+def test_evaluate_shows_no_input_by_default():
     assert all(entry.input is None for entry in small_report("a", "b").samples)

@@ -21,12 +21,12 @@ def execution(output, **options):
     return json.loads(report.to_json())["executions"][0]
 
 
-def test_an_output_of_64_kib_is_whole():
+def test_output_of_64_kib_is_not_cut():
     entry = execution("x" * 65_536)
     assert (len(entry["output"]), entry["output_chars"], entry["output_cut"]) == (65_536, 65_536, False)
 
 
-def test_a_longer_output_is_cut_and_says_so():
+def test_longer_output_is_cut_and_marked():
     entry = execution("x" * 65_537)
     assert (len(entry["output"]), entry["output_chars"], entry["output_cut"]) == (65_536, 65_537, True)
 
@@ -52,18 +52,18 @@ def test_the_whole_output_is_scored_even_where_the_report_cuts_it():
 
 
 @pytest.mark.parametrize("output", ["\ud800", "yes\udfff", "a\ud83dz" * 20_000])
-def test_lone_surrogates_become_the_replacement_character_and_the_mark_says_bad_output(output):
+def test_lone_surrogates_are_replaced_and_mark_is_bad_output(output):
     entry = execution(output)
     assert entry["output_valid"] is False
     assert "\ufffd" in entry["output"]
     assert entry["marks"]["exact-match"]["unscored"]["cause"] == "bad_output"
 
 
-def test_a_valid_output_is_said_to_be_one():
+def test_valid_output_is_marked_valid():
     assert execution("\ufffd")["output_valid"] is True
 
 
-def test_a_bad_output_does_not_touch_its_neighbours():
+def test_bad_output_does_not_affect_others():
     report = small_report("a", "b", "c", outputs={"a": "yes", "b": "\ud800", "c": "yes"})
     assert [entry.output_valid for entry in report.executions] == [True, False, True]
     assert report.metrics["exact-match"].n_passed == 2
@@ -93,7 +93,7 @@ def longest(value):
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same(tmp_path, name):
+def test_no_text_above_64_kib_is_in_report_or_stored_report(tmp_path, name):
     output, is_cut = LARGE[name]
     given = {"target": lambda _: output, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "100%"}
     samples = [dm.Sample("a", {"question": "i" * 70_000}, "e" * 70_000)]
@@ -108,6 +108,6 @@ def test_nothing_above_64_kib_stands_in_a_report_and_a_stored_run_tells_the_same
         assert redact_report(stored_report(store, "latest"), quotes=lambda _: None).to_json() == text
 
 
-def test_what_is_short_is_left_as_it_is():
+def test_short_text_is_unchanged():
     value = {"a": ["b", 1, None, {"c": ("d",)}]}
     assert shorten_texts(value) is value

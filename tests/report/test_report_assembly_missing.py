@@ -54,6 +54,6 @@ def test_every_execution_that_was_not_run_is_listed_under_its_sample(calls, tmp_
 @pytest.mark.parametrize(
     ("calls", "told"), [(2, "every mark that was made has a score"), (9, "every mark has a score")]
 )
-def test_marks_that_were_not_made_are_not_said_to_have_a_score(calls, told):
+def test_missing_marks_are_not_counted_as_scored(calls, told):
     report = report_of_run_stopped_at(calls, repetitions=2, dataset=dm.Dataset(SAMPLES, name="x"))
     assert f"None: {told}." in report.to_markdown()

@@ -16,19 +16,19 @@ NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "ru
 
 
 @pytest.mark.parametrize("flavour", NAMES)
-def test_the_report_is_the_one_that_was_read(flavour, golden):
+def test_report_matches_golden_file(flavour, golden):
     golden(f"report/{NAMES[flavour]}", b"".join(FORMATS[flavour](full_report())))
 
 
-def test_the_summary_for_github_is_the_one_that_was_read(golden):
+def test_github_summary_matches_golden_file(golden):
     golden("report/github.md", b"".join(FORMATS["github"](full_report())))
 
 
-def test_the_publish_safe_report_is_the_one_that_was_read(golden):
+def test_publish_safe_report_matches_golden_file(golden):
     golden("report/safe.json", redact_report(full_report(), level="publish-safe", quotes=quotes_of).to_json())
 
 
-def test_the_terminal_report_is_the_one_that_was_read(golden):
+def test_terminal_report_matches_golden_file(golden):
     text = io.StringIO()
     print_sections(report_sections(full_report()), Console(file=text, width=120))
     golden("report/terminal.txt", text.getvalue())

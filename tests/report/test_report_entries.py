@@ -97,7 +97,7 @@ def test_money_is_written_with_eight_decimals_at_most():
     assert '"total_usd": 0.00007404' in full_report().to_json()
 
 
-def test_what_does_not_apply_is_null_and_not_absent():
+def test_inapplicable_field_is_null():
     value = json.loads(small_report().to_json())
     absent = ("aggregate", "precision", "cost", "budget", "gate", "adversarial")
     assert {name: value[name] for name in absent} == dict.fromkeys(absent)

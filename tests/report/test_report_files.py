@@ -33,7 +33,7 @@ def test_a_report_is_readable_as_the_umask_allows(tmp_path):
 
 
 @pytest.mark.parametrize("flavour", ["json", "csv"])
-def test_a_rendering_that_fails_leaves_the_old_file_and_no_other(flavour, tmp_path, monkeypatch):
+def test_failed_rendering_keeps_old_file(flavour, tmp_path, monkeypatch):
     def broken(report):
         yield b"half a rep"
         raise RuntimeError("rendering failed")
@@ -62,7 +62,7 @@ def test_a_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
 
 
-def test_checking_a_place_leaves_nothing_behind(tmp_path):
+def test_checking_a_path_leaves_no_file(tmp_path):
     Destination("json", str(tmp_path / "run.json")).check()
     assert sorted(path.name for path in tmp_path.iterdir()) == []
 

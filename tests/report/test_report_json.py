@@ -73,19 +73,19 @@ def plain(value):
 
 @settings(max_examples=400)
 @given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_the_fast_path_writes_the_bytes_of_the_plain_one(value):
+def test_fast_writer_gives_same_bytes_as_plain_writer(value):
     assert streamed(value) == plain(value)
 
 
 @given(st.floats(0, 1), st.dictionaries(st.text(), JSON, max_size=3), st.none() | st.decimals(0, 10, places=9))
-def test_the_fast_path_writes_marks_as_the_plain_one_does(score, details, cost):
+def test_fast_writer_gives_same_marks_as_plain_writer(score, details, cost):
     usage = None if cost is None else dm.Usage(cost_usd=cost, latency_ms=score * 1000)
     mark = entries.ScoreEntry(score=score, success=True, threshold=0.5, rubric_score=None, details=details, usage=usage)
     assert streamed(mark) == plain(mark)
 
 
 @given(JSON)
-def test_canonical_json_means_the_value_it_was_made_of(value):
+def test_canonical_json_reads_back_equal(value):
     def near(one, other):
         if isinstance(one, float):
             return abs(one - other) <= 6e-10 + abs(one) * 1e-15
@@ -111,7 +111,7 @@ def test_empty_maps_and_lists_take_no_line():
     assert indented_json({"a": {}, "b": []}) == '{\n  "a": {},\n  "b": []\n}'
 
 
-def test_what_is_no_json_has_no_canonical_form():
+def test_non_json_value_is_error():
     with pytest.raises(TypeError, match="object has no canonical form"):
         indented_json(object())
 

@@ -23,14 +23,14 @@ def plain(entries):
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 200])
-def test_no_entry_is_lost_or_doubled_where_a_batch_ends(count):
+def test_no_entry_is_lost_or_repeated_at_batch_boundary(count):
     entries = [{"id": f"s{place}", "score": 0.5} for place in range(count)]
     assert written(entries) == plain(entries)
 
 
 @pytest.mark.parametrize("value", ODD)
 @pytest.mark.parametrize("place", [0, 40, 69])
-def test_an_odd_value_changes_nothing_for_its_neighbours(value, place):
+def test_unusual_value_does_not_affect_others(value, place):
     entries = [{"id": f"s{at}", "score": value if at == place else 0.25} for at in range(70)]
     assert written(entries) == plain(entries)
 
@@ -48,6 +48,6 @@ def test_an_empty_list_is_two_brackets():
 @pytest.mark.parametrize(
     "text", ["a 0.12345678901", "b: 1e-7,\n 1e-7,\n", ' -0.0,"', '"x": 0.12345678901,', " 12345678.25\n", "\\"]
 )
-def test_text_that_looks_like_an_odd_number_is_left_as_it_is(text):
+def test_text_that_looks_like_number_is_unchanged(text):
     entries = [{text: [text, 2 / 3, 1e-7], "cost_usd": None, "score": -0.0}, {"z": {"deep": [12345678.3, text]}}]
     assert written(entries) == plain(entries)

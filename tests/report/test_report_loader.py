@@ -58,7 +58,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_report_that_was_damaged_is_refused_with_its_file(name, tmp_path):
+def test_damaged_report_is_error_with_its_path(name, tmp_path):
     path = edited(tmp_path, EDITS[name])
     with pytest.raises(ReportError) as caught:
         load_report(path)
@@ -66,7 +66,7 @@ def test_a_report_that_was_damaged_is_refused_with_its_file(name, tmp_path):
     assert len(str(caught.value)) < 400
 
 
-def test_a_removal_that_fits_no_level_still_reads_as_the_stricter_one(tmp_path):
+def test_unknown_removal_reads_as_stricter_level(tmp_path):
     def edit(value):
         value["privacy"].update(removed=["samples.row_hash"])
         for entry in value["samples"]:
@@ -77,7 +77,7 @@ def test_a_removal_that_fits_no_level_still_reads_as_the_stricter_one(tmp_path):
     assert view.privacy.removed == ("samples.row_hash",)
 
 
-def test_hostile_words_in_a_gate_check_stay_text(tmp_path):
+def test_hostile_text_in_gate_check_stays_text(tmp_path):
     def edit(value):
         value["gate"]["checks"][0].update(because="<img src=x> ![x](http://evil.example)", name="<b>")
 

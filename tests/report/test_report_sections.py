@@ -192,7 +192,7 @@ MARKDOWN = {"h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", 
 @pytest.mark.parametrize("flavour", ["markdown", "github"])
 @QUICK
 @given(name=NAMES)
-def test_text_from_data_makes_no_element_in_markdown(flavour, name):
+def test_hostile_text_makes_no_element_in_markdown(flavour, name):
     text = b"".join(FORMATS[flavour](hostile(name))).decode()
     page = parsed(MarkdownIt("commonmark").enable("table").render(text))
     folded = {"details", "summary"} if flavour == "github" else set()
@@ -204,7 +204,7 @@ def test_text_from_data_makes_no_element_in_markdown(flavour, name):
 
 @QUICK
 @given(name=NAMES)
-def test_text_from_data_makes_no_element_and_no_attribute_in_html(name):
+def test_hostile_text_makes_no_element_or_attribute_in_html(name):
     page = parsed(b"".join(FORMATS["html"](hostile(name))).decode())
     own = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "div", "table", "thead", "tbody"}
     assert page.elements <= own | {"tr", "th", "td", "code"}
@@ -268,13 +268,13 @@ def test_csv_reads_back_as_the_same_cells(name):
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
-def test_a_cell_that_a_spreadsheet_would_run_is_guarded_unless_raw(sign):
+def test_csv_formula_is_guarded_unless_raw(sign):
     assert escape_csv_cell(f"{sign}cmd|' /C calc'!A0").startswith("'")
     assert not escape_csv_cell(f"{sign}cmd", raw=True).startswith("'")
 
 
 @pytest.mark.parametrize("text", ["a=b", "1-2", "mail@x", "", "'quoted", "(=1)"])
-def test_a_cell_that_only_holds_a_sign_is_left_alone(text):
+def test_csv_cell_with_only_a_sign_is_unchanged(text):
     assert escape_csv_cell(text) == text
 
 
@@ -304,12 +304,12 @@ def test_no_control_character_and_no_ci_command_reaches_a_terminal(name, width):
 
 @QUICK
 @given(TEXT)
-def test_escaped_text_unescapes_to_what_people_see(text):
+def test_escaped_text_unescapes_to_visible_text(text):
     assert html.unescape(escape_markup(text)) == visible(text, limit=200)
     assert not set(escape_markup(text)) & set("<>\"'|`\\*_[]~@!$")
 
 
-def test_the_worked_example_of_escaping():
+def test_worked_example_is_escaped_as_specified():
     assert escape_markup("<b>a|b</b>`\x1b[31m") == "&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m"
 
 
@@ -328,7 +328,7 @@ def test_the_worked_example_of_escaping():
         ("\U000e0041", "&#92;U000e0041"),
     ],
 )
-def test_each_step_of_escaping(text, shown):
+def test_each_step_of_escaping_gives_specified_text(text, shown):
     assert escape_markup(text) == shown
 
 
@@ -339,7 +339,7 @@ def test_each_step_of_escaping(text, shown):
         ([{"prompt_tokens": 1}, {"prompt_tokens": 1, "cost_usd": 0.5}], "Cost: at least 0.5000 USD for 2 calls."),
     ],
 )
-def test_a_cost_that_nobody_knows_is_not_said_to_be_nought(usages, told):
+def test_unknown_cost_is_not_shown_as_zero(usages, told):
     samples = [{"id": f"s{place}", "input": {}, "expected_output": "a"} for place in range(2)]
     entries = [{"id": f"s{place}", "output": "a", "usage": usage, "model": "m"} for place, usage in enumerate(usages)]
     report = dm.evaluate(samples, outputs=entries, metrics=["exact-match"])

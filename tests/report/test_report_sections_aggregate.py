@@ -60,17 +60,17 @@ def aggregated():
 
 
 @pytest.mark.parametrize("flavour", NAMES)
-def test_the_report_is_the_one_that_was_read(flavour, golden):
+def test_report_matches_golden_file(flavour, golden):
     golden(f"report/{NAMES[flavour]}", b"".join(FORMATS[flavour](aggregated())))
 
 
-def test_the_terminal_report_is_the_one_that_was_read(golden):
+def test_terminal_report_matches_golden_file(golden):
     text = io.StringIO()
     print_sections(report_sections(aggregated()), Console(file=text, width=120))
     golden("report/aggregate.txt", text.getvalue())
 
 
-def test_samples_and_run_have_the_aggregates_worked_out_by_hand():
+def test_samples_and_run_have_hand_computed_aggregates():
     found = {entry.id: (entry.aggregate.success, entry.aggregate.score) for entry in aggregated().samples}
     # window: (1 + 1 + 1) / 3, then (0 + 1 + 3/4) / 3; fee: (0 + 0 + 3/5) / 3, then (0 + 0) / 2 beside an error.
     assert found == {
@@ -108,7 +108,7 @@ def test_a_report_read_back_looks_the_same_in_every_format(flavour, tmp_path):
         lambda value: value.update(aggregate=None),
     ],
 )
-def test_a_report_with_only_some_of_its_aggregates_is_refused(edit, tmp_path):
+def test_report_with_incomplete_aggregates_is_error(edit, tmp_path):
     value = json.loads(aggregated().to_json())
     edit(value)
     path = tmp_path / "run.json"
@@ -117,7 +117,7 @@ def test_a_report_with_only_some_of_its_aggregates_is_refused(edit, tmp_path):
         load_report(path)
 
 
-def test_of_many_samples_those_that_fail_are_shown_first():
+def test_failed_samples_are_shown_first():
     ids = [f"s{place:02}" for place in range(60)]
     outputs = {name: "no" if name in ("s41", "s58") else "yes" for name in ids}
     text = small_report(*ids, outputs=outputs, aggregator="and").to_markdown()
@@ -133,12 +133,12 @@ def test_of_many_samples_those_that_fail_are_shown_first():
 
 
 @pytest.mark.parametrize("flavour", ["markdown", "csv", "html", "github", "junit"])
-def test_a_report_without_an_aggregator_says_nothing_about_one(flavour):
+def test_report_without_aggregator_has_no_aggregate_section(flavour):
     text = b"".join(FORMATS[flavour](full_report())).decode().replace("Per-metric aggregates", "")
     assert "ggregate" not in text
 
 
-def test_the_name_of_an_aggregator_is_made_harmless():
+def test_hostile_aggregator_name_is_escaped():
     class Loud(dm.results.MetricsAggregator):
         def __str__(self):
             return "<b>\x1b[31m`x`"

@@ -45,11 +45,11 @@ def test_a_narrow_terminal_drops_the_percentiles_first(quickstart):
     assert "pass-rate" in heads[70]
 
 
-def test_what_fits_is_not_wider_than_the_terminal(quickstart):
+def test_table_is_not_wider_than_terminal(quickstart):
     assert max(len(line.rstrip()) for line in shown(quickstart, 100).splitlines()) <= 100
 
 
-def test_samples_that_did_not_pass_are_shown_with_what_they_said(quickstart):
+def test_failed_samples_are_shown_with_outputs(quickstart):
     text = " ".join(shown(quickstart, 200).split())
     assert "return-window exact-match 0.0000, rouge-l 0.2222 You can return an item within 30 days of delivery." in text
     assert "You have 14 days to change your mind." in text

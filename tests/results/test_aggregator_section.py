@@ -55,11 +55,11 @@ def weighted(weights, mapping=None):
         ),
     ],
 )
-def test_each_shape_makes_its_aggregator_with_the_run_s_own_names(value, name):
+def test_each_section_form_builds_its_aggregator(value, name):
     assert read(value, METRICS) == name
 
 
-def test_without_metrics_names_are_taken_as_they_are():
+def test_without_metrics_names_are_unchanged():
     assert read({"critical": ["anything"]}) == "critical anything"
 
 
@@ -133,7 +133,7 @@ SHAPES = (
         ),
     ],
 )
-def test_a_section_that_cannot_be_used_says_what_and_where(value, expected):
+def test_unusable_section_is_error_with_line(value, expected):
     assert faults(value) == expected
 
 
@@ -176,7 +176,7 @@ def test_an_aggregator_that_does_not_fit_the_metrics_is_refused(value, expected)
     assert faults(value, METRICS) == expected
 
 
-def test_what_is_said_of_metrics_that_this_run_leaves_out_does_not_count():
+def test_settings_of_left_out_metrics_are_ignored():
     only = {"right": "right"}
     assert read({"critical": ["right", "short"]}, only, idle=METRICS) == "critical right"
     assert read(weighted({"right": 1, "short": 2}), only, idle=METRICS) == "weighted right 1 (1: 0, 2: 0.5, 3: 1)"
@@ -185,7 +185,7 @@ def test_what_is_said_of_metrics_that_this_run_leaves_out_does_not_count():
     ]
 
 
-def test_python_may_give_an_object_or_what_a_suite_would_say():
+def test_python_accepts_object_or_suite_form():
     given = MinAggregator()
     assert build_aggregator(given, metrics=METRICS) is given
     assert str(build_aggregator({"at-least": 3}, metrics=METRICS)) == "at-least 3"
@@ -207,7 +207,7 @@ def test_python_may_give_an_object_or_what_a_suite_would_say():
         ("mni", "aggregator must be one of `and`, `geometric`, `min`, not `mni`. Did you mean `min`?"),
     ],
 )
-def test_what_python_gives_is_checked_too(value, message):
+def test_aggregator_from_python_is_validated(value, message):
     with pytest.raises(ConfigurationError) as caught:
         build_aggregator(value, metrics=METRICS)
     assert str(caught.value).startswith(message)
@@ -224,7 +224,7 @@ def fits_the_schema(value):
     ["min", {"kind": "and"}, {"at-least": 2}, {"critical": ["a"]}, weighted({"a": 1}), weighted({})],
     ids=str,
 )
-def test_what_is_read_fits_the_schema(value):
+def test_accepted_section_fits_json_schema(value):
     assert read(value)
     assert fits_the_schema(value)
 
@@ -248,7 +248,7 @@ def test_what_is_read_fits_the_schema(value):
     ],
     ids=str,
 )
-def test_what_is_refused_for_its_shape_the_schema_refuses_too(value):
+def test_rejected_section_fails_json_schema(value):
     assert faults(value)
     assert not fits_the_schema(value)
 
@@ -264,7 +264,7 @@ JSON = st.recursive(
 
 @settings(max_examples=200)
 @given(JSON)
-def test_whatever_a_section_holds_it_is_read_or_refused_with_places(value):
+def test_any_section_content_is_read_or_error_with_lines(value):
     found = []
     try:
         read_aggregator(value, document=Suite(), metrics=METRICS)

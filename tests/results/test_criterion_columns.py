@@ -14,7 +14,7 @@ def executions(values):
         yield Execution(position, f"s{position}", 0, Output("text"), (mark,))
 
 
-def test_however_many_values_differ_each_counts_as_itself():
+def test_many_distinct_values_are_counted_exactly():
     values = [number / 80_000 for number in range(80_000)] + [0.25, None]
     criteria = CriterionColumns(["tone"], samples=len(values), repetitions=1)
     criteria.add(list(executions(values)), 0)

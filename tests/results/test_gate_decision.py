@@ -72,7 +72,7 @@ def test_each_absolute_rule_yields_a_check():
     )
 
 
-def test_a_bound_that_is_just_reached_holds():
+def test_value_equal_to_bound_passes():
     assert statuses({"min_macro_f1": 0.625}, summary_of(ROWS))[0] == "pass"
 
 
@@ -90,7 +90,7 @@ def test_a_metric_may_be_named_by_its_spec():
     assert statuses({"metrics": {"first": {"min_pass_rate": 0.7}}}, summary_of(ROWS))[0] == "pass"
 
 
-def test_a_mean_nobody_could_measure_does_not_pass():
+def test_mean_without_scores_fails():
     decision = decide_gate(gate_of({"metrics": {"m1": {"min_mean": 0.1}}}), summary_of([[1.0, None]]), metrics=NAMES)
     assert decision.decision == "fail"
     assert decision.checks[0].observed is None
@@ -103,13 +103,13 @@ def test_a_small_cohort_is_reported_not_gated():
     assert statuses(section, summary_of(ROWS, tags)) == ("pass", {"cohorts.a.min_pass_rate": "skipped"})
 
 
-def test_a_cohort_of_just_so_many_samples_as_it_takes_is_gated():
+def test_cohort_of_exactly_min_samples_is_gated():
     tags = {0: ("a",), 1: ("a",), 2: ("b",), 3: ("b",)}
     section = {"cohorts": {"a": {"min_pass_rate": 0.9}, "*": {"min_samples": 2}}}
     assert statuses(section, summary_of(ROWS, tags)) == ("fail", {"cohorts.a.min_pass_rate": "fail"})
 
 
-def test_a_star_stands_for_every_cohort_that_has_no_rule_of_its_own():
+def test_star_rule_applies_to_cohorts_without_own_rule():
     tags = {0: ("a",), 1: ("a",), 2: ("b",)}
     section = {"cohorts": {"*": {"min_macro_f1": 0.6}, "b": {"min_macro_f1": 0.5}}}
     assert statuses(section, summary_of(ROWS, tags)) == (
@@ -122,7 +122,7 @@ def test_a_star_stands_for_every_cohort_that_has_no_rule_of_its_own():
     )
 
 
-def test_a_rule_can_be_about_a_metric_inside_a_cohort():
+def test_rule_may_bound_metric_of_cohort():
     section = {"cohorts": {"a": {"metrics": {"m1": {"min_mean": 0.9}}}}}
     assert statuses(section, summary_of(ROWS, {0: ("a",), 1: ("a",)})) == (
         "fail",
@@ -130,14 +130,14 @@ def test_a_rule_can_be_about_a_metric_inside_a_cohort():
     )
 
 
-def test_a_cost_without_prices_is_a_floor_and_so_inconclusive():
+def test_cost_with_unpriced_calls_is_inconclusive():
     summary = summary_of(ROWS, usage=Usage(calls=1))
     assert statuses({"budget": {"max_cost_usd": 5}}, summary)[1] == {"budget.max_cost_usd": "inconclusive"}
     assert statuses({"budget": {"max_cost_usd": 5}}, summary)[0] == "pass"
     assert statuses({"budget": {"max_cost_usd": 5}, "decision": "three-way"}, summary)[0] == "inconclusive"
 
 
-def test_cost_and_latency_are_held_to_their_budget():
+def test_cost_and_latency_above_budget_fail():
     summary = summary_of(ROWS, usage=Usage(calls=1, cost_usd=0.5, latency_ms=2500))
     assert statuses({"budget": {"max_cost_usd": 2, "max_p95_latency_s": 2}}, summary) == (
         "fail",
@@ -153,19 +153,19 @@ def test_an_allowance_is_a_count_or_a_share(text, expected):
 
 
 @pytest.mark.parametrize("bad", [-1, "-1", "x", 1.5, True, None, "200%", "%"])
-def test_any_other_allowance_is_an_error(bad):
+def test_invalid_allowance_is_error(bad):
     with pytest.raises(ConfigurationError, match="allowance"):
         read_allowance(bad)
 
 
-def test_a_share_is_a_share_of_all_marks():
+def test_share_counts_all_marks():
     assert not Allowance(0.02, share=True).exceeded(2, 100)
     assert Allowance(0.02, share=True).exceeded(3, 100)
     assert Allowance(0, share=False).exceeded(1, 100)
 
 
 @pytest.mark.parametrize(("share", "unscored", "marks"), [("5.6%", 7, 125), ("11.2%", 14, 125), ("0.1%", 1, 1000)])
-def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
+def test_unscored_share_equal_to_allowance_passes(share, unscored, marks):
     assert not read_allowance(share).exceeded(unscored, marks)
     assert read_allowance(share).exceeded(unscored + 1, marks)
 
@@ -195,7 +195,7 @@ def test_exactly_the_share_allowed_is_not_too_much(share, unscored, marks):
         (None, "gate must be a map, not null."),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_an_error(section, message):
+def test_invalid_rule_is_error(section, message):
     with pytest.raises(ConfigurationError) as raised:
         gate_of(section)
     assert [fault.message for fault in raised.value.issues] == [message]
@@ -212,7 +212,7 @@ def test_rules_about_unknown_metrics_and_cohorts_are_errors_before_anything_runs
     assert "the cohort `polcy`, which the dataset does not have. Did you mean `policy`?" in text
 
 
-def test_a_latency_that_only_some_answers_have_settles_nothing():
+def test_latency_of_only_some_answers_is_inconclusive():
     tally = MarkTable(cards(1), samples=2, repetitions=1)
     for position in range(2):
         tally.tag(position, ())
@@ -224,7 +224,7 @@ def test_a_latency_that_only_some_answers_have_settles_nothing():
     ]
 
 
-def test_a_cost_that_only_some_answers_report_is_a_floor():
+def test_cost_of_only_some_answers_is_lower_bound():
     tally = MarkTable(cards(1), samples=2, repetitions=1)
     for position in range(2):
         tally.tag(position, ())
@@ -236,7 +236,7 @@ def test_a_cost_that_only_some_answers_report_is_a_floor():
     ]
 
 
-def test_on_lower_at_the_root_is_about_the_whole_run():
+def test_on_lower_at_root_applies_to_run_bounds():
     summary = summary_of(ROWS)
     assert statuses({"min_macro_f1": 0.6}, summary)[0] == "pass"
     assert statuses({"min_macro_f1": 0.6, "on": "lower"}, summary)[0] == "fail"

@@ -51,17 +51,17 @@ ERRORED = MetricResult(error="unreadable: no JSON")
         ((ERRORED,), False, 0.0),
     ],
 )
-def test_success_is_an_and_gate_and_the_score_the_mean_quality(results, success, score):
+def test_success_needs_all_metrics_and_score_is_mean_quality(results, success, score):
     assert MetricsAggregator().aggregate(named(*results)) == AggregationResult(success, score)
 
 
-def test_the_two_parts_alone_are_false_and_zero_for_no_results():
+def test_success_and_score_of_no_results_are_false_and_zero():
     aggregator = MetricsAggregator()
     assert aggregator.compute_success({}) is False
     assert aggregator.compute_score({}) == 0.0
 
 
-def test_the_parts_alone_take_no_score_from_an_error():
+def test_errors_are_left_out_of_score():
     results = named(up(1.0, True), MetricResult(0.0, error="late"))
     assert MetricsAggregator().compute_score(results) == 1.0
     assert MetricsAggregator().compute_success(results) is False
@@ -118,7 +118,7 @@ def test_a_mapping_may_be_a_function():
         ({"fn": up(1.0, True, 7)}, "The mapping of `fn` gives 7 the value 7; it lies between 0 and 1."),
     ],
 )
-def test_what_a_weighted_aggregator_cannot_map_is_an_error_never_a_silent_zero(results, message):
+def test_unmapped_rubric_value_is_error(results, message):
     aggregator = WeightedMetricsAggregator({"cool": 1, "fn": 1}, {"cool": UP, "fn": lambda value: value})
     with pytest.raises(ConfigurationError) as caught:
         aggregator.aggregate(results)
@@ -172,7 +172,7 @@ RESULTS = named(up(1.0, True), up(0.25, False), down(0.5, True))
         (Critical(["m1"]), False, 1.75 / 3),
     ],
 )
-def test_the_further_aggregators(aggregator, success, score):
+def test_other_aggregators_follow_their_definitions(aggregator, success, score):
     result = aggregator.aggregate(RESULTS)
     assert result.aggregate_success is success
     assert result.aggregate_score == pytest.approx(score)
@@ -182,15 +182,15 @@ def test_the_further_aggregators(aggregator, success, score):
 
 
 @pytest.mark.parametrize("aggregator", [AtLeast(1), Critical(["m0"])])
-def test_an_error_is_no_success_even_where_the_other_results_are_enough(aggregator):
+def test_error_is_no_success_even_if_other_results_suffice(aggregator):
     assert aggregator.aggregate(named(up(1.0, True), ERRORED)) == AggregationResult(False, 1.0)
 
 
-def test_a_geometric_mean_is_zero_where_one_quality_is():
+def test_geometric_mean_is_zero_if_one_quality_is_zero():
     assert GeometricAggregator().compute_score(named(up(1.0, True), down(1.0, False))) == 0.0
 
 
-def test_a_geometric_mean_of_many_small_qualities_is_not_lost():
+def test_geometric_mean_of_many_small_qualities_does_not_underflow():
     results = named(*(up(1e-300, False) for _ in range(50)))
     assert GeometricAggregator().compute_score(results) == pytest.approx(1e-300)
 
@@ -203,13 +203,13 @@ def test_a_critical_metric_that_is_absent_is_an_error_with_the_nearest_name():
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 1.5, "2", None])
-def test_at_least_takes_a_whole_number_from_one(k):
+def test_at_least_with_invalid_number_is_error(k):
     with pytest.raises(ConfigurationError, match="`at-least` is a whole number of at least 1, not"):
         AtLeast(k)
 
 
 @pytest.mark.parametrize("names", [[], "m0", [""], [1]])
-def test_critical_takes_names(names):
+def test_critical_without_names_is_error(names):
     with pytest.raises(ConfigurationError, match="`critical` is a list of metric names, not"):
         Critical(names)
 
@@ -227,11 +227,11 @@ class Lenient(MetricsAggregator):
         return max(result.quality for result in named_results.values())
 
 
-def test_aggregate_uses_what_a_subclass_overrides():
+def test_aggregate_uses_overrides_of_subclass():
     assert Lenient().aggregate(RESULTS) == AggregationResult(True, 1.0)
 
 
-def test_a_subclass_is_shown_no_error_and_cannot_make_one_a_success():
+def test_subclass_sees_no_errors_and_cannot_turn_them_into_success():
     lenient = Lenient()
     assert lenient.aggregate(named(up(0.5, True), ERRORED)) == AggregationResult(False, 0.5)
     assert lenient.aggregate({}) == AggregationResult(False, 0.0)
@@ -261,7 +261,7 @@ def test_a_result_refuses_impossible_values(options, message):
         MetricResult(**options)
 
 
-def test_a_mark_is_seen_with_its_reason_and_an_unscored_one_as_an_error():
+def test_mark_has_reason_and_unscored_mark_is_error():
     mark = MetricScore(0.2, {"reason": "short"}, rubric_score=2, threshold=0.3, higher_is_better=False)
     assert result_from_mark(mark) == MetricResult(0.2, 2, True, 0.3, False, "short")
     assert result_from_mark(MetricScore(0.2, {"reason": ["no", "text"]})).explanation is None
@@ -292,5 +292,5 @@ class Duck:
         (Duck(), "tests.results.test_metric_aggregators:Duck"),
     ],
 )
-def test_an_aggregator_is_called_by_what_a_suite_would_say_or_by_its_place(aggregator, name):
+def test_aggregator_name_is_suite_name_or_import_path(aggregator, name):
     assert aggregator_name(aggregator) == name

@@ -34,7 +34,7 @@ def test_records_are_grouped_by_the_calendar_in_utc():
         ("1", ["2026-03-02T10:30:00Z", "2026-04-01T10:30:00Z"]),
     ],
 )
-def test_every_says_where_a_period_begins(every, starts):
+def test_every_sets_start_of_periods(every, starts):
     found = track_pass_rate(records([True, True], step=timedelta(days=30)), every=every)
     assert [period.start for period in found.periods] == starts
 
@@ -58,7 +58,7 @@ def test_the_order_in_which_records_come_changes_nothing():
     assert track_pass_rate(some, baseline=5) == track_pass_rate(some[::-1], baseline=5)
 
 
-def test_limits_are_three_standard_errors_from_the_baselines_rate_with_two_added_on_each_side():
+def test_control_limits_are_three_standard_errors_of_adjusted_baseline_rate():
     found = track_pass_rate(records([True] * 96 + [True] * 5 + [False] * 20), every="101", baseline=96)
     rate = 98 / 100
     reach = 3 * (rate * (1 - rate) / 20) ** 0.5
@@ -67,12 +67,12 @@ def test_limits_are_three_standard_errors_from_the_baselines_rate_with_two_added
     assert not found.periods[0].outside
 
 
-def test_a_collapse_raises_the_flag():
+def test_fall_of_pass_rate_is_flagged():
     found = track_pass_rate(records([True, True, True, True, False] * 40 + [False] * 60), every="20", baseline=100)
     assert found.drift.direction == "down"
 
 
-def test_nothing_recorded_is_no_period_and_no_rate():
+def test_without_records_there_is_no_period_and_no_rate():
     found = track_pass_rate([])
     assert (found.n, found.periods, found.drift) == (0, (), None)
 
@@ -86,6 +86,6 @@ def test_nothing_recorded_is_no_period_and_no_rate():
         ({"alpha": 0}, "alpha lies strictly between 0 and 1, not 0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, message):
+def test_invalid_options_are_error(options, message):
     with pytest.raises(ConfigurationError, match=message):
         track_pass_rate([], **options)

@@ -10,7 +10,7 @@ from deemster.results.repetition_precision import (
 )
 
 
-def test_the_worked_example_of_repeated_sampling():
+def test_worked_example_of_repetitions_gives_specified_numbers():
     variance = within_sample_variance([5, 5, 3, 0], repetitions=5)
     assert variance == pytest.approx(0.075)
     assert resolution(variance, 5) == pytest.approx(0.3395, abs=5e-5)
@@ -36,7 +36,7 @@ def test_required_repetitions_give_the_worked_numbers(variance, expected):
     assert required_repetitions(variance, 0.05) == expected
 
 
-def test_one_repetition_says_nothing_about_noise():
+def test_one_repetition_gives_no_noise_estimate():
     assert within_sample_variance([1, 0, 1], repetitions=1) is None
     assert repetition_precision([1, 0, 1], repetitions=1, delta=0.05) is None
 

@@ -31,7 +31,7 @@ def score(value):
 NONE = Unscored("bad_output", "because")
 
 
-def test_the_worked_example_of_aggregation():
+def test_worked_example_gives_specified_numbers():
     tally = plain([[score(1.0)], [score(0.8)], [score(0.4)], [NONE]])
     figures = summarize_run(tally).metrics["m0"]
     assert figures.mean == pytest.approx(0.7333, abs=5e-5)
@@ -58,7 +58,7 @@ def test_a_metric_that_failed_everywhere_counts_as_zero():
     assert dead.pass_rate_best == 1.0
 
 
-def test_repetitions_widen_the_interval_to_what_samples_are_worth():
+def test_interval_with_repetitions_uses_effective_size():
     shares = [5, 5, 5, 4, 3, 5, 5, 0, 2, 5]
     rows = [[score(1.0 if place < share else 0.0)] for share in shares for place in range(5)]
     summary = summarize_run(plain(rows, repetitions=5))
@@ -67,13 +67,13 @@ def test_repetitions_widen_the_interval_to_what_samples_are_worth():
         assert interval == pytest.approx((0.4956, 0.9275), abs=5e-5)
 
 
-def test_one_minus_nine_tenths_falls_into_the_second_bin():
+def test_rounding_error_does_not_change_histogram_bin():
     bins = summarize_run(plain([[score(1 - 0.9)], [score(1.0)], [score(0.0)]])).histograms["m0"]
     assert [bar.count for bar in bins] == [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]
     assert (bins[0].low, bins[-1].high) == (0.0, 1.0)
 
 
-def test_a_sample_counts_in_each_of_its_tags_and_untagged_ones_come_last():
+def test_sample_counts_in_each_tag_and_untagged_cohort_is_last():
     tags = {0: ("b", "a"), 1: ("a",)}
     summary = summarize_run(plain([[score(1.0)], [score(0.0)], [score(1.0)]], tags=tags))
     assert [(cohort.name, cohort.label, cohort.samples) for cohort in summary.cohorts] == [
@@ -84,7 +84,7 @@ def test_a_sample_counts_in_each_of_its_tags_and_untagged_ones_come_last():
     assert [cohort.macro_f1 for cohort in summary.cohorts] == [0.5, 1.0, 1.0]
 
 
-def test_equal_means_get_wilsons_interval():
+def test_equal_scores_get_wilson_interval():
     figures = summarize_run(plain([[score(1.0)]] * 3)).metrics["m0"]
     assert figures.mean_interval == pytest.approx((0.4385, 1.0), abs=5e-5)
 
@@ -94,12 +94,12 @@ def test_the_mean_of_one_sample_has_no_interval(rows):
     assert summarize_run(plain(rows)).metrics["m0"].mean_interval is None
 
 
-def test_the_interval_of_a_mean_is_cut_to_what_a_score_can_be():
+def test_interval_of_mean_is_clipped_to_0_and_1():
     figures = summarize_run(plain([[score(1.0)], [score(0.8)], [score(0.4)]])).metrics["m0"]
     assert figures.mean_interval == (0.0, 1.0)
 
 
-def test_marks_with_different_thresholds_have_none_in_common():
+def test_metric_with_different_thresholds_has_no_threshold():
     tally = plain([[MetricScore(0.4, threshold=0.3)], [MetricScore(0.4, threshold=0.5)]])
     figures = summarize_run(tally).metrics["m0"]
     assert figures.threshold is None
@@ -133,7 +133,7 @@ def test_macro_f1_is_the_mean_of_the_pass_rates(run):
 
 
 @given(runs(), st.randoms(use_true_random=False))
-def test_shuffling_marks_changes_no_digit(run, rng: random.Random):
+def test_order_of_marks_changes_no_digit(run, rng: random.Random):
     shuffled = list(run[4])
     rng.shuffle(shuffled)
     assert summarize_run(tally_of(run)) == summarize_run(tally_of(run, shuffled))
@@ -161,7 +161,7 @@ def test_losing_a_score_never_raises_the_pass_rate(run, data):
 
 
 @given(runs())
-def test_figures_equal_those_of_the_standard_library_and_numpy(run):
+def test_numbers_equal_standard_library_and_numpy(run):
     summary = summarize_run(tally_of(run))
     for place, (name, figures) in enumerate(summary.metrics.items()):
         values = [e.marks[place].score for e in run[4] if isinstance(e.marks[place], MetricScore)]

@@ -63,7 +63,7 @@ def test_one_success_of_two_samples_has_wilson_s_interval():
     assert aggregate.mean_score == 0.5
 
 
-def test_a_sample_succeeds_where_every_repetition_does_and_its_score_is_their_mean():
+def test_sample_succeeds_if_every_repetition_does_and_score_is_mean():
     found = [figures.aggregate for figures in summarize_samples(tally_of(ROWS, aggregator=MetricsAggregator()))]
     assert found == [(True, 0.875), (False, 0.8125), (False, 0.5)]
 
@@ -75,7 +75,7 @@ def test_cohorts_have_an_aggregate_of_their_own():
     assert summary.cohorts[0].aggregate.mean_score_interval is None
 
 
-def test_without_an_aggregator_there_is_none_anywhere():
+def test_without_aggregator_there_is_no_aggregate():
     tally = tally_of(ROWS, aggregator=None)
     summary = summarize_run(tally)
     assert summary.aggregate is None
@@ -85,7 +85,7 @@ def test_without_an_aggregator_there_is_none_anywhere():
 
 @settings(max_examples=60)
 @given(runs(), st.randoms())
-def test_with_an_and_gate_the_share_is_the_run_s_pass_rate_and_order_changes_nothing(run, chance):
+def test_and_aggregator_success_rate_equals_pass_rate_in_any_order(run, chance):
     samples, repetitions, metrics, tags, executions = run
     summaries = []
     for _ in range(2):
@@ -118,7 +118,7 @@ class Sum(MetricsAggregator):
         return sum(result.quality for result in named_results.values())
 
 
-def test_a_score_outside_0_to_1_is_refused_with_its_sample():
+def test_aggregate_score_outside_0_to_1_is_error_with_sample():
     with pytest.raises(ConfigurationError) as caught:
         tally_of(ROWS, aggregator=Sum())
     assert str(caught.value) == (
@@ -134,7 +134,7 @@ class Duck:
         return AggregationResult(len(named_results) == 2, 0.25)
 
 
-def test_anything_with_aggregate_will_do():
+def test_any_object_with_aggregate_is_accepted():
     aggregate = summarize_run(tally_of(ROWS, aggregator=Duck())).aggregate
     assert (aggregate.success_rate, aggregate.mean_score) == (5 / 6, pytest.approx(1.25 / 6))
 

@@ -18,14 +18,14 @@ def account(*usages: Usage) -> UsageAccount:
     return spending
 
 
-def test_a_field_that_nobody_gave_is_none_and_the_calls_that_gave_another_are_counted():
+def test_missing_usage_field_is_none_and_reporting_calls_are_counted():
     usage = sum_accounts([account(Usage(prompt_tokens=3), Usage(calls=2, prompt_tokens=0), Usage())])
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (4, 3, None)
     assert (usage.reported["prompt_tokens"], usage.reported["completion_tokens"]) == (3, 0)
     assert usage.latency_ms is None
 
 
-def test_a_cache_hit_is_counted_apart_and_has_neither_cost_nor_latency():
+def test_cache_hit_is_counted_separately_without_cost_and_latency():
     hit = Usage(calls=0, cached_calls=1, prompt_tokens=5, latency_ms=900.0, cost_usd=Decimal(7))
     spending = account(hit, Usage(latency_ms=10.0, cost_usd=Decimal("0.5"), model="m"))
     usage, money = sum_accounts([spending]), total_cost([spending])
@@ -43,7 +43,7 @@ def test_latency_is_summed_and_ranked_by_linear_interpolation():
     assert round(latency.p95, 9) == 38.5
 
 
-def test_money_is_added_without_binary_error_and_by_where_it_came_from():
+def test_cost_is_summed_exactly_by_source():
     tenths = [Usage(cost_usd=Decimal("0.1"), model="b") for _ in range(3)]
     money = total_cost(
         [account(*tenths), account(Usage(cost_usd=Decimal("0.00000001"), cost_source="derived", model="a"))]
@@ -54,7 +54,7 @@ def test_money_is_added_without_binary_error_and_by_where_it_came_from():
     assert [line.model for line in money.models] == ["a", "b"]
 
 
-def test_one_call_without_a_price_makes_the_total_a_floor():
+def test_one_unpriced_call_makes_total_a_lower_bound():
     priced = Usage(cost_usd=Decimal(1), model="known", prompt_tokens=2)
     money = total_cost([account(priced, Usage(calls=2, model="unknown"), Usage(model="known"))])
     assert money is not None
@@ -67,7 +67,7 @@ def test_without_a_call_there_is_no_cost():
     assert total_cost([account(), account(Usage(calls=0, latency_ms=3.0))]) is None
 
 
-def test_target_and_scoring_are_counted_apart_also_where_a_mark_is_unscored():
+def test_target_and_scoring_usage_are_separate_even_if_unscored():
     tally = MarkTable([CARD], samples=3, repetitions=1)
     for position in range(3):
         tally.tag(position, ())

@@ -18,7 +18,7 @@ def test_a_criterion_without_options_is_binary_and_has_three_verdicts():
     assert (FACTS.scored, FACTS.abstentions, FACTS.abstention) == ((0, 1), frozenset({2}), 2)
 
 
-def test_options_are_ordinal_unless_told():
+def test_options_are_ordinal_by_default():
     assert Criterion("x", options=DEPTH_OPTIONS).kind == "ordinal"
     assert TONE.kind == "nominal"
 
@@ -29,7 +29,7 @@ def test_a_choice_without_an_abstention_has_one_as_its_last_code():
     assert (TONE.scored, TONE.abstention, TONE.na_option_index) == ((0, 1, 2), 3, None)
 
 
-def test_a_choice_with_an_abstention_keeps_the_authors():
+def test_choice_with_na_option_keeps_it():
     assert DEPTH.labels == ("poor", "fair", "good", "n-a")
     assert (DEPTH.abstention, DEPTH.na_option_index) == (3, 3)
     assert DEPTH.with_guaranteed_na_option() is DEPTH
@@ -43,7 +43,7 @@ def test_the_guaranteed_abstention_is_appended_once():
     assert FACTS.with_guaranteed_na_option() is FACTS
 
 
-def test_several_abstentions_are_all_abstentions_and_the_first_is_meant():
+def test_first_of_several_na_options_is_used():
     options = (Option("skip", na=True), Option("a", 0), Option("b", 1), Option("hidden", 0.5, na=True))
     criterion = Criterion("x", options=options)
     assert criterion.abstentions == {0, 3}
@@ -60,7 +60,7 @@ def test_labels_are_found_without_case_and_outer_space():
     assert FACTS.code("cannot_assess") == 2
 
 
-def test_find_knows_options_only_and_code_knows_the_abstention_too():
+def test_find_returns_options_only_and_code_also_abstention():
     assert TONE.code("CANNOT_ASSESS") == 3
     with pytest.raises(RubricError, match="`curt`, `warm`, `cold`"):
         TONE.find("CANNOT_ASSESS")
@@ -124,7 +124,7 @@ def test_criteria_and_rubrics_are_equal_by_value_and_hashable():
     assert hash(Check("m", {"a": 1})) == hash(Check("m", {"a": 1.0}))
 
 
-def test_nothing_can_be_changed():
+def test_criterion_and_rubric_are_immutable():
     criterion = Criterion("x", check=Check("contains", {"all": ["a"]}))
     with pytest.raises(AttributeError):
         criterion.weight = 3
@@ -193,7 +193,7 @@ def test_an_impossible_check_is_refused(fields, message):
     assert str(error.value) == message
 
 
-def test_arguments_nested_without_end_are_refused():
+def test_deeply_nested_arguments_are_error():
     deep: list[object] = []
     for _ in range(200):
         deep = [deep]
@@ -216,7 +216,7 @@ def test_names_are_unique_without_case_and_outer_space():
     ]
 
 
-def test_weights_that_overflow_together_are_refused():
+def test_overflowing_sum_of_weights_is_error():
     with pytest.raises(RubricError, match="more than a number can hold"):
         Rubric([Criterion("a", weight=1.7e308), Criterion("b", weight=-1.7e308)])
 

@@ -17,7 +17,7 @@ SHORT = LengthPenalty(free_budget=100, max_cap=200)
 @pytest.mark.parametrize(
     ("words", "penalty"), [(0, 0.0), (100, 0.0), (150, 0.1649), (199, 0.4920), (200, 0.5), (5000, 0.5)]
 )
-def test_the_numbers_of_the_specification_hold(words, penalty):
+def test_penalty_equals_numbers_of_specification(words, penalty):
     assert round(SHORT.at(words), 4) == penalty
     assert round(SHORT.of("word\n" * words), 4) == penalty
 
@@ -44,7 +44,7 @@ def test_the_parts_of_a_text_are_recognised(text, thinking, output):
     assert (parts.thinking.split(), parts.output.split()) == (thinking.split(), output.split())
 
 
-def test_each_part_can_be_what_is_counted():
+def test_each_part_can_be_counted():
     text = "<thinking>a b c d</thinking><output>e f</output> g"
 
     def words(part):
@@ -59,7 +59,7 @@ def test_a_submission_may_come_in_parts():
     assert line.of({"output": "c"}) == pytest.approx(0.1)
 
 
-def test_a_function_may_count():
+def test_custom_count_function_is_used():
     line = LengthPenalty(0, 10, penalty_at_cap=1.0, exponent=1, count=len)
     assert line.of("abc") == pytest.approx(0.3)
     with pytest.raises(RubricError, match="A count of units is a finite number of at least 0, not nan"):
@@ -67,7 +67,7 @@ def test_a_function_may_count():
 
 
 @pytest.mark.parametrize("submission", [3, None, {"answer": "x"}, {"output": 3}])
-def test_what_is_no_submission_is_refused(submission):
+def test_invalid_submission_is_error(submission):
     with pytest.raises(RubricError, match="A submission"):
         SHORT.of(submission)
 

@@ -29,7 +29,7 @@ def test_the_meta_rubric_passes_its_own_check_of_words():
         assert found == []
 
 
-def test_options_are_examined_where_there_are_any_and_metrics_answer_unread():
+def test_options_are_examined_and_check_criteria_are_skipped():
     shown = list(exams(RUBRIC))
     assert [exam.place for exam in shown] == [None, 0, 1, 2]
     assert shown[1].rubric == meta_rubric("criterion")
@@ -45,5 +45,5 @@ def test_a_criterion_is_shown_with_everything_that_belongs_to_it():
     assert "Answered by the metric length-within" in whole
 
 
-def test_a_rubric_of_one_criterion_is_no_whole():
+def test_rubric_of_one_criterion_has_no_whole_rubric_questions():
     assert [exam.place for exam in exams(Rubric.parse("- { name: a, requirement: It rhymes. }"))] == [0]

@@ -79,7 +79,7 @@ sections:
 """
 
 
-def test_yaml_is_what_people_like_to_read(tmp_path):
+def test_yaml_is_written_in_readable_form(tmp_path):
     assert FULL.dump(tmp_path / "r.yaml").read_text("utf-8") == FULL_YAML
 
 
@@ -104,17 +104,17 @@ def test_defaults_are_left_out_and_keys_have_a_fixed_order():
 
 
 @pytest.mark.parametrize("extension", ["json", "yaml", "yml"])
-def test_a_full_rubric_survives_a_file(tmp_path, extension):
+def test_full_rubric_round_trips_through_file(tmp_path, extension):
     assert Rubric.load(FULL.dump(tmp_path / f"r.{extension}")) == FULL
 
 
-def test_a_rubric_survives_its_map():
+def test_rubric_round_trips_through_map():
     assert Rubric.load(FULL.to_dict()) == FULL
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rubric=rubrics(hostile=True))
-def test_what_is_written_is_read_back_and_written_the_same(tmp_path, rubric):
+def test_written_rubric_reads_back_and_rewrites_same(tmp_path, rubric):
     for extension in ("json", "yaml"):
         path = rubric.dump(tmp_path / f"r.{extension}")
         first = path.read_bytes()
@@ -124,7 +124,7 @@ def test_what_is_written_is_read_back_and_written_the_same(tmp_path, rubric):
         assert again.dump(path).read_bytes() == first
 
 
-def test_a_rubric_is_not_written_where_it_cannot_be(tmp_path):
+def test_unwritable_path_is_error(tmp_path):
     with pytest.raises(RubricError, match=r"`\.jsonl` does not say how to read it"):
         FULL.dump(tmp_path / "r.jsonl")
     with pytest.raises(RubricError, match="cannot be written"):

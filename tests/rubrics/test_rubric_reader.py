@@ -76,7 +76,7 @@ def test_an_open_file_is_read_by_its_extension(tmp_path):
         Rubric.load(file)
 
 
-def test_text_is_parsed_in_the_format_it_is_said_to_have():
+def test_text_is_parsed_in_given_format():
     text = '[{"requirement": "x"}]'
     assert Rubric.parse(text) == Rubric.parse(text, format="json") == Rubric.parse(text, format="yaml")
     with pytest.raises(RubricError, match="<text>:1"):
@@ -106,7 +106,7 @@ def test_text_is_parsed_in_the_format_it_is_said_to_have():
         ),
     ],
 )
-def test_source_that_is_no_rubric_is_refused(act, message):
+def test_non_rubric_source_is_error(act, message):
     with pytest.raises(RubricError) as error:
         act()
     assert str(error.value) == message

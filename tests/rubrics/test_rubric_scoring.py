@@ -49,7 +49,7 @@ def score(rubric, verdicts, abstention="skip", **settings):
         (MIXED, ["CANNOT_ASSESS", "UNMET"], [1.0, 0.0, 0.5, 0.0]),
     ],
 )
-def test_the_worked_examples_hold(rubric, verdicts, expected):
+def test_worked_examples_give_specified_scores(rubric, verdicts, expected):
     found = [score(rubric, verdicts, strategy).score for strategy in STRATEGIES]
     assert [None if one is None else round(one, 4) for one in found] == expected
 
@@ -66,14 +66,14 @@ def test_an_unnormalised_score_is_the_weighted_sum():
     assert score(FAULTS, ["CANNOT_ASSESS", "CANNOT_ASSESS"], normalize=False).score is None
 
 
-def test_nothing_but_zero_weights_has_no_score():
+def test_only_zero_weights_give_no_score():
     rubric = Rubric((Criterion("a", 0), Criterion("b", 0)))
     for strategy in STRATEGIES:
         found = score(rubric, ["MET", "UNMET"], strategy)
         assert (found.score, found.raw_score) == (None, None)
 
 
-def test_partial_credit_is_what_was_asked_for_and_none_for_a_fault():
+def test_partial_credit_applies_to_positive_weights_only():
     assert score(MIXED, ["CANNOT_ASSESS", "UNMET"], "partial", partial_credit=0.2).score == pytest.approx(0.2)
     assert score(MIXED, ["MET", "CANNOT_ASSESS"], "partial", partial_credit=0.2).score == 1.0
 
@@ -83,7 +83,7 @@ def test_verdicts_may_be_labels_codes_or_none():
     assert score(EXAMPLE, [np.int16(0), 1, 1, None]).score == 13 / 16
 
 
-def test_all_verdicts_that_do_not_exist_are_told_at_once():
+def test_all_unknown_verdicts_are_listed_at_once():
     with pytest.raises(RubricError) as error:
         score(EXAMPLE, ["MTE", 3, "great", True])
     assert [issue.message for issue in error.value.issues] == [
@@ -95,7 +95,7 @@ def test_all_verdicts_that_do_not_exist_are_told_at_once():
 
 
 @pytest.mark.parametrize("verdicts", [["MET"], "MET, UNMET", []])
-def test_each_criterion_needs_a_verdict(verdicts):
+def test_missing_verdict_is_error(verdicts):
     with pytest.raises(RubricError, match="has 4 criteria and needs a verdict for each, not"):
         score(EXAMPLE, verdicts)
 
@@ -113,7 +113,7 @@ def test_a_fatal_fault_fails_when_it_is_met():
     assert score(rubric, ["MET", "UNMET"]).score == 1.0
 
 
-def test_a_fatal_choice_fails_at_its_lowest_value_whatever_it_is_called():
+def test_fatal_choice_fails_at_its_lowest_value():
     options = (Option("rude", 0), Option("cold", 0), Option("warm", 1))
     rubric = Rubric((FACTS, Criterion("Tone", 1, "tone", options, "nominal", fatal=True)))
     assert [bool(score(rubric, ["MET", label]).failed_fatal) for label in ("rude", "cold", "warm")] == [
@@ -139,12 +139,12 @@ def test_an_abstention_fails_a_gate_only_under_fail(strategy):
     assert (found.score == 0.0) == (strategy == "fail")
 
 
-def test_a_gate_that_nobody_was_asked_about_is_unresolved():
+def test_unasked_fatal_criterion_is_unresolved():
     found = score(Rubric((FACTS, Criterion("b", 2, "gate", fatal=True))), ["MET", None], "fail")
     assert (found.score, found.failed_fatal, found.unresolved_fatal) == (1.0, (), ("gate",))
 
 
-def test_failures_count_by_their_stand_ins():
+def test_failed_verdicts_count_by_their_replacements():
     assert score(MIXED, [FAILED, "UNMET"]).score == 1.0
     assert score(MIXED, [FAILED_WORST, "UNMET"]).score == 0.0
     assert score(MIXED, ["MET", FAILED_WORST]).score == 0.5
@@ -153,7 +153,7 @@ def test_failures_count_by_their_stand_ins():
 
 @pytest.mark.parametrize("verdicts", [[FAILED, FAILED], [FAILED_WORST, FAILED], [None, FAILED_WORST], [None, None]])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_nobody_judged_has_no_score_under_any_strategy(verdicts, strategy):
+def test_unjudged_item_has_no_score_under_any_strategy(verdicts, strategy):
     rubric = Rubric((FACTS, Criterion("b", 2, "gate", fatal=True)))
     found = score(rubric, verdicts, strategy)
     assert (found.score, found.raw_score, found.failed_fatal, found.unresolved_fatal) == (None, None, (), ("gate",))

@@ -40,7 +40,7 @@ def verdict(criterion, votes, rule, weights=None):
         ("max", "good", "good", 1.0),
     ],
 )
-def test_the_table_of_the_specification_holds(rule, gain, fault, value):
+def test_aggregation_equals_table_of_specification(rule, gain, fault, value):
     votes, weights = ["poor", "fair", "good", "good"], [1, 1, 1, 4]
     assert verdict(DEPTH, votes, rule, weights) == (gain, value)
     assert verdict(COSTLY_DEPTH, votes, rule, weights) == (fault, value)
@@ -83,7 +83,7 @@ def test_weights_that_add_up_the_same_but_for_rounding_tie():
         (["CANNOT_ASSESS", "CANNOT_ASSESS", "-"], "majority", None, "CANNOT_ASSESS"),
     ],
 )
-def test_binary_votes(votes, rule, weights, expected):
+def test_binary_votes_follow_rules(votes, rule, weights, expected):
     assert verdict(FACTS, votes, rule, weights)[0] == expected
 
 
@@ -96,7 +96,7 @@ def test_binary_votes(votes, rule, weights, expected):
         (["warm", "warm", "cold"], "unanimous", None, "Cannot assess / not applicable"),
     ],
 )
-def test_nominal_votes(votes, rule, weights, expected):
+def test_nominal_votes_follow_rules(votes, rule, weights, expected):
     assert verdict(TONE, votes, rule, weights)[0] == expected
 
 
@@ -112,7 +112,7 @@ def test_nominal_votes(votes, rule, weights, expected):
         (["!", "CANNOT_ASSESS"], ("UNMET", 0.0)),
     ],
 )
-def test_a_failed_call_votes_by_its_stand_in_unless_every_call_failed(votes, expected):
+def test_failed_call_votes_by_replacement_unless_all_failed(votes, expected):
     assert verdict(FACTS, votes, "majority") == expected
 
 
@@ -157,7 +157,7 @@ def test_impossible_votes_are_refused(codes, rule, weights, message):
     assert str(error.value) == message
 
 
-def test_a_rule_of_another_kind_is_refused_not_bent():
+def test_rule_of_other_kind_is_error():
     with pytest.raises(RubricError, match="`mean` is a rule of ordinal criteria, not of binary ones"):
         aggregate(FACTS, [[0]], rule="mean")
     with pytest.raises(ConfigurationError) as error:
@@ -175,7 +175,7 @@ def test_a_rule_of_another_kind_is_refused_not_bent():
     ]
 
 
-def test_a_criterion_s_own_rule_wins_over_the_panel_s():
+def test_rule_of_criterion_overrides_panel():
     rules = Rules("any", "median", "weighted_mode")
     assert [rules.of(one) for one in (FACTS, DEPTH, TONE)] == ["any", "median", "weighted_mode"]
     assert rules.of(msgspec.structs.replace(DEPTH, aggregation="max")) == "max"
@@ -200,7 +200,7 @@ def test_the_vectorised_aggregate_equals_the_loop(data):
 
 
 @given(st.lists(st.sampled_from([0, 1, 2, FAILED, FAILED_WORST]), min_size=1, max_size=5), st.integers(0, 3))
-def test_repeats_are_one_vote_of_what_did_not_fail_whatever_pads_them(codes, pads):
+def test_repeats_become_one_vote_of_successful_answers(codes, pads):
     criterion = Criterion("Is it right?")
     (found,) = merged_repeats(criterion, [codes + [MISSING] * pads], rule="majority").tolist()
     kept = [code for code in codes if code >= 0]

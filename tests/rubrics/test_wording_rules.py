@@ -28,7 +28,7 @@ def counts(labelled, letter):
     [(SEEN, "d", (51, 53, 58)), (SEEN, "v", (40, 40, 42)), (UNSEEN, "d", (11, 11, 11)), (UNSEEN, "v", (4, 4, 10))],
     ids=["joined, seen", "vague, seen", "joined, unseen", "vague, unseen"],
 )
-def test_rules_are_as_good_as_the_decision_record_says(labelled, letter, expected):
+def test_rules_find_numbers_of_decision_record(labelled, letter, expected):
     assert counts(labelled, letter) == expected
 
 
@@ -44,7 +44,7 @@ def test_no_requirement_is_labelled_twice():
         min_size=1,
     ).map(" ".join)
 )
-def test_any_text_can_be_read(text):
+def test_any_text_is_checked_without_error(text):
     assert codes(text) == codes(text)
 
 

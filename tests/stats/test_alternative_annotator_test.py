@@ -30,7 +30,7 @@ def test_an_annotator_is_compared_on_its_own_items_only():
     assert {name: trial.n for name, trial in result.trials.items()} == {"x": 30, "y": 60, "z": 60}
 
 
-def test_on_a_scale_near_misses_count_as_near():
+def test_ordinal_disagreement_counts_distance():
     truth = [i % 5 for i in range(60)]
     annotators = [[min(4, t + (i * (3 + a)) % 7 // 6) for i, t in enumerate(truth)] for a in range(3)]
     judge = [t + 0.5 for t in truth]

@@ -114,7 +114,7 @@ def test_the_called_form_resamples_several_arrays_together():
     assert (result.interval.lower, result.interval.upper) == (1.0, 1.0)
 
 
-def test_whole_clusters_are_drawn_so_the_interval_of_clustered_data_is_wider():
+def test_clustered_bootstrap_gives_wider_interval():
     rng = np.random.default_rng(4)
     values = np.repeat(rng.normal(size=40), 10) + 0.1 * rng.normal(size=400)
     clusters = np.repeat(np.arange(40), 10)
@@ -127,7 +127,7 @@ def test_whole_clusters_are_drawn_so_the_interval_of_clustered_data_is_wider():
     assert whole.standard_error == pytest.approx(clustered_mean(values, clusters).standard_error, rel=0.1)
 
 
-def test_the_same_seed_gives_the_same_interval_and_none_tells_the_drawn_one():
+def test_same_seed_gives_same_interval_and_drawn_seed_is_returned():
     table = [[x, 1] for x in range(10)]
     first = bootstrap(mean_of_sums, table=table)
     assert bootstrap(mean_of_sums, table=table, seed=first.seed) == first
@@ -182,7 +182,7 @@ def test_an_infinite_correction_falls_back_to_percentile_and_says_so():
         (lambda: percentile_interval([]), "at least one replicate"),
     ],
 )
-def test_misuse_is_refused_with_a_reason(call, message):
+def test_invalid_arguments_are_error_with_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

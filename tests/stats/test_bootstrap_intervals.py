@@ -22,7 +22,7 @@ stacks = st.integers(1, 4).flatmap(
 
 
 @given(stacks, st.floats(0.5, 0.99))
-def test_a_stack_of_replicates_gives_what_each_row_gives(rows, confidence):
+def test_stacked_replicates_equal_single_rows(rows, confidence):
     replicates = np.array(rows, dtype=float)
     estimates = np.zeros(len(rows))
     jackknife = np.arange(len(rows) * 5.0).reshape(-1, 5) ** 2
@@ -35,7 +35,7 @@ def test_a_stack_of_replicates_gives_what_each_row_gives(rows, confidence):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(0.01, 0.99))
-def test_percentile_ends_are_numpys_linear_quantiles(values, confidence):
+def test_percentile_ends_equal_numpy_quantiles(values, confidence):
     ends = percentile_interval(values, confidence)
     expected = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     assert [float(ends.lower), float(ends.upper)] == pytest.approx(expected, rel=1e-9, abs=1e-6)
@@ -47,17 +47,17 @@ def test_undefined_replicates_are_left_out():
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=12))
-def test_equal_units_may_be_left_out_together(values):
+def test_weighted_jackknife_equals_unweighted(values):
     kinds, counts = np.unique(values, return_counts=True)
     together = float(acceleration(kinds, weights=counts))
     assert together == pytest.approx(float(acceleration(values)), abs=1e-12)
 
 
-def test_rounding_is_no_acceleration():
+def test_rounding_errors_give_zero_acceleration():
     assert float(acceleration([0.1 + 0.2, 0.3, 0.3])) == 0.0
 
 
-def test_a_correction_beyond_its_pole_falls_back():
+def test_infinite_bca_correction_falls_back_to_percentile():
     ends = corrected_interval(0.0, np.linspace(-1, 1, 101), 0.9, 0.95)
     assert bool(ends.fallback)
     assert [float(ends.lower), float(ends.upper)] == pytest.approx([-0.95, 0.95])

@@ -17,7 +17,7 @@ def loop_counts(units, replicates, seed):
 
 @pytest.mark.parametrize(("units", "replicates"), [(1, 3), (2, 1), (7, 130), (300, 65)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
-def test_counts_are_those_of_a_loop_that_draws_replicate_by_replicate(units, replicates, dtype):
+def test_resample_counts_equal_loop_over_replicates(units, replicates, dtype):
     counts = resample_counts(units, replicates, 11, dtype=dtype)
     assert counts.dtype == dtype
     assert counts.flags.c_contiguous
@@ -36,7 +36,7 @@ def test_every_replicate_draws_as_many_units_as_there_are():
 
 
 @pytest.mark.parametrize(("units", "replicates"), [(0, 5), (5, 0)])
-def test_nothing_to_draw_is_refused(units, replicates):
+def test_resampling_zero_units_is_error(units, replicates):
     with pytest.raises(ValueError, match="needs a unit"):
         resample_counts(units, replicates, 0)
     with pytest.raises(ValueError, match="needs a unit"):

@@ -85,7 +85,7 @@ def test_a_pair_with_a_missing_side_is_left_out_and_counted():
     assert (result.n, result.missing) == (2, 2)
 
 
-def test_labels_nobody_used_keep_their_place_on_the_scale():
+def test_unused_labels_keep_their_position_on_scale():
     truth, final = [0, 0, 0, 1, 1, 1, 4, 4, 4], [0, 0, 1, 1, 1, 0, 4, 4, 1]
     full = cohen_kappa(truth, final, weights="quadratic", labels=range(5))
     assert full.value == pytest.approx(0.7660, abs=5e-5)
@@ -120,7 +120,7 @@ def test_labels_of_different_types_are_not_turned_into_text():
     assert confusion([1, "1", 1], [1, "1", "1"], labels=[1, "1"]).matrix == ((1, 1), (0, 1))
 
 
-def test_small_integer_types_do_not_run_over():
+def test_small_integer_types_do_not_overflow():
     values = np.array([-128, 127, 0], dtype=np.int8)
     assert confusion(values, values).labels == (-128, 0, 127)
     assert confusion(values, values).matrix == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
@@ -158,7 +158,7 @@ def test_large_whole_numbers_stay_different_labels():
         (lambda: krippendorff_alpha(np.zeros(3)), "raters × units"),
     ],
 )
-def test_bad_input_is_named(call, words):
+def test_bad_input_is_error_with_its_name(call, words):
     with pytest.raises(ValueError) as caught:
         call()
     assert words in str(caught.value)

@@ -6,7 +6,7 @@ import pytest
 from deemster.stats import confusion_tables as tables
 
 
-def test_stacks_of_tables_give_what_single_tables_give():
+def test_stacked_tables_equal_single_tables():
     stack = np.random.default_rng(3).integers(0, 9, (40, 4, 4)).astype(float)
     stack[0] = 0
     stack[1] = np.diag([5, 0, 0, 0])
@@ -31,7 +31,7 @@ def test_stacks_of_tables_give_what_single_tables_give():
         np.testing.assert_allclose(call(stack), np.stack([call(table) for table in stack]), rtol=1e-12, equal_nan=True)
 
 
-def test_adjacent_means_next_on_the_scale_whatever_stands_between_in_the_list():
+def test_adjacent_labels_are_next_on_scale_not_in_list():
     # Options low, NA, high: low and high are neighbours once NA has no place.
     table = [[2, 2], [0, 0]]
     assert tables.adjacent_accuracy(table, [0, 1]).item() == 1.0

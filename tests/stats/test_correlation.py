@@ -45,14 +45,14 @@ def test_two_pairs_or_a_constant_side_have_no_correlation(statistic, x, y):
 
 
 @pytest.mark.parametrize("statistic", [pearson, spearman, kendall])
-def test_a_straight_line_is_one_exactly_and_has_no_interval(statistic):
+def test_straight_line_has_correlation_one_without_interval(statistic):
     x = [0.1 * i for i in range(40)]
     up, down = statistic(x, [3 * v - 1 for v in x]), statistic(x, [-v for v in x])
     assert (up.value, up.interval) == (1.0, None)
     assert (down.value, down.interval) == (-1.0, None)
 
 
-def test_rounding_in_the_last_digit_is_no_spread():
+def test_rounding_errors_count_as_constant():
     assert pearson([0.3, 0.1 + 0.2, 0.3], [1, 2, 3]).value is None
 
 
@@ -97,7 +97,7 @@ def test_below_five_pairs_there_is_no_interval():
         ([[1, 2], [3, 4]], [1, 2], "plain sequence"),
     ],
 )
-def test_bad_numbers_are_named(x, y, words):
+def test_invalid_numbers_are_error_with_name(x, y, words):
     for statistic in (pearson, spearman, kendall, concordance, limits_of_agreement):
         with pytest.raises(ValueError, match=words):
             statistic(x, y)

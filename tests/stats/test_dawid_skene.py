@@ -62,7 +62,7 @@ def test_every_round_gains_likelihood(rows):
         assert all(after >= before - 1e-9 for before, after in itertools.pairwise(found))
 
 
-def test_a_good_judge_outvotes_four_that_nearly_guess():
+def test_good_judge_outvotes_four_near_random_judges():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 2, 1000)
     votes = [np.where(rng.random(1000) < skill, truth, 1 - truth) for skill in (0.95, 0.75, 0.6, 0.55, 0.5)]
@@ -73,7 +73,7 @@ def test_a_good_judge_outvotes_four_that_nearly_guess():
     assert np.mean(np.array(result.labels) == truth) > np.mean(majority == truth)
 
 
-def test_all_forms_of_votes_are_one():
+def test_all_forms_of_votes_give_same_result():
     rows = [["a", "b"], ["b", "b"], ["a", None]]
     named = {place: {judge: vote for judge, vote in enumerate(row) if vote} for place, row in enumerate(rows)}
     nested = [[[vote] for vote in row] for row in rows]
@@ -89,13 +89,13 @@ def test_items_without_a_vote_are_left_out():
     assert (empty.n, empty.log_likelihood, empty.labels) == (0, None, ())
 
 
-def test_a_class_that_a_judge_never_met_has_no_row():
+def test_class_unseen_by_judge_has_no_error_rates():
     result = dawid_skene([["a", None], ["b", "b"]])
     assert result.confusion[1] == (None, (0.0, 1.0))
     assert result.accuracy[1] == 1.0
 
 
-def test_votes_that_fit_no_class_are_refused():
+def test_votes_outside_classes_are_error():
     with pytest.raises(ValueError, match="'c' is none of the classes 'a', 'b'"):
         dawid_skene([["a", "c"]], classes=["a", "b"])
     with pytest.raises(ValueError, match="item 1 has 1 and not 2"):

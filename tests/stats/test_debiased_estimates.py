@@ -16,7 +16,7 @@ from deemster.stats import (
 )
 
 
-def test_useless_predictions_leave_the_plain_mean():
+def test_uninformative_predictions_give_plain_mean():
     result = ppi_mean([1, 0, 1, 1], [1, 1, 1, 1], [1] * 50)
     assert result.lam == 0.0
     assert (result.value, result.standard_error) == (result.classical, result.classical_error)
@@ -40,7 +40,7 @@ def test_a_prediction_powered_mean_is_undefined_part_by_part():
         ppi_mean([1, 0], [1], [1])
 
 
-def test_a_perfect_judge_leaves_the_rate_as_it_is():
+def test_perfect_judge_leaves_rate_unchanged():
     options = {"sensitivity": 1.0, "positives": 10**9, "specificity": 1.0, "negatives": 10**9}
     result = rogan_gladen(0.3, n=1000, **options)
     assert result.value == pytest.approx(0.3)
@@ -48,7 +48,7 @@ def test_a_perfect_judge_leaves_the_rate_as_it_is():
     assert [result.interval.lower, result.interval.upper] == pytest.approx([share.lower, share.upper], abs=1e-3)
 
 
-def test_a_judge_at_chance_corrects_nothing():
+def test_judge_at_chance_gives_no_corrected_rate():
     result = rogan_gladen(0.3, n=1000, sensitivity=0.4, positives=50, specificity=0.6, negatives=50)
     assert (result.value, result.interval) == (None, None)
     assert "chance" in result.note

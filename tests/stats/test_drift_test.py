@@ -62,7 +62,7 @@ def test_a_drop_that_begins_late_is_found_and_dated():
     assert abs(found.began - 20) <= 1
 
 
-def test_once_shown_a_drift_stays_shown_however_good_the_rest_is():
+def test_detected_drift_stays_detected():
     early = [(10, 50)] * 3
     shown = rate_drift((450, 500), early)
     later = rate_drift((450, 500), [*early, *[(50, 50)] * 20])
@@ -70,17 +70,17 @@ def test_once_shown_a_drift_stays_shown_however_good_the_rest_is():
     assert shown.period == later.period
 
 
-def test_nothing_can_drift_below_a_rate_of_zero_or_above_one():
+def test_baseline_of_zero_or_one_cannot_drift_outward():
     assert rate_drift((0, 20), [(0, 50)]).evidence_down == 0.0
     assert rate_drift((20, 20), [(50, 50)]).evidence_up == 0.0
 
 
-def test_without_a_baseline_nothing_is_said():
+def test_without_baseline_evidence_is_none():
     found = rate_drift((0, 0), [(1, 50)])
     assert (found.direction, found.evidence_down, found.evidence_up, found.baseline) == (None, None, None, None)
 
 
-def test_overwhelming_evidence_stays_a_finite_number():
+def test_evidence_stays_finite():
     assert math.isfinite(rate_drift((999, 1000), [(0, 100_000)]).evidence_down)
 
 
@@ -96,6 +96,6 @@ def test_impossible_counts_are_refused(arguments, message):
         rate_drift(*arguments)
 
 
-def test_alpha_lies_between_0_and_1():
+def test_alpha_outside_0_and_1_is_error():
     with pytest.raises(ValueError, match="alpha lies strictly between 0 and 1, not 1"):
         rate_drift((1, 2), [], alpha=1)

@@ -43,14 +43,14 @@ def test_alpha_is_none_without_two_pairable_units_or_with_one_value(data):
     assert [result.value for result in found.values()] == [None] * 4
 
 
-def test_alpha_does_not_take_the_dust_of_thirds_for_disagreement():
+def test_alpha_ignores_rounding_errors():
     data = [[7] * 30] * 4
     data = [list(row) for row in data]
     data[1][::3] = [None] * 10
     assert krippendorff_alpha(data, labels=[6, 7, 8]).value is None
 
 
-def test_alpha_counts_the_order_of_the_scale_and_not_of_the_alphabet():
+def test_ordinal_alpha_uses_scale_order():
     scale = ["low", "mid", "high"]
     words = [["low", "mid", "high", "low"], ["mid", "mid", "high", "low"]]
     numbers = [[scale.index(word) for word in row] for row in words]

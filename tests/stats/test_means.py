@@ -40,7 +40,7 @@ def test_values_without_spread_have_no_interval():
     assert balanced.independent > 0
 
 
-def test_clusters_match_their_values():
+def test_clusters_of_other_length_are_error():
     with pytest.raises(ValueError, match="one cluster"):
         clustered_mean([1, 2], ["a"])
     with pytest.raises(ValueError, match="finite"):

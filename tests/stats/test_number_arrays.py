@@ -46,7 +46,7 @@ def test_a_missing_number_is_missing_in_every_form(side):
 
 
 @pytest.mark.parametrize("level", ["ordinal", "interval", "ratio"])
-def test_numbers_in_numpy_s_boxes_are_numbers(level):
+def test_numpy_scalars_are_numbers(level):
     plain, boxed = [[1, 2, 3], [1, 2, 2]], [list(np.array([1, 2, 3])), list(np.array([1, 2, 2]))]
     assert stats.krippendorff_alpha(boxed, level=level) == stats.krippendorff_alpha(plain, level=level)
     people = [[np.int64(1), np.int64(2)] * 20] * 3
@@ -54,20 +54,20 @@ def test_numbers_in_numpy_s_boxes_are_numbers(level):
     assert result.value == 1.0
 
 
-def test_labels_of_dawid_and_skene_are_in_the_order_of_numbers_in_any_box():
+def test_dawid_skene_sorts_labels_of_any_number_type():
     votes = [[np.int64(10), np.int64(10)], [np.int64(9), np.int64(9)]]
     assert stats.dawid_skene(votes).classes == (9, 10)
 
 
 @pytest.mark.parametrize("statistic", [stats.krippendorff_alpha, stats.gwet_ac, stats.dawid_skene])
 @pytest.mark.parametrize("rows", [[1, 2, 3], pd.DataFrame({"ann1": [1, 2, 3], "ann2": [1, 2, 2]}), ["yes", "no "]])
-def test_a_word_or_a_number_is_no_row(statistic, rows):
+def test_scalar_in_place_of_row_is_error(statistic, rows):
     with pytest.raises(ValueError, match="a word or a number is no row"):
         statistic(rows)
 
 
 @pytest.mark.parametrize("statistic", [stats.icc, stats.fleiss_kappa])
-def test_rows_of_different_length_are_told_in_our_words(statistic):
+def test_rows_of_different_length_are_value_error(statistic):
     with pytest.raises(ValueError, match="rows of different length"):
         statistic([[1, 2], [1]])
     assert statistic([]).n == 0
@@ -82,7 +82,7 @@ def test_rows_of_different_length_are_told_in_our_words(statistic):
         lambda: stats.ppi_mean(["a"], [1], [1]),
     ],
 )
-def test_what_is_no_number_is_told_with_its_name(act):
+def test_non_number_is_error_with_its_name(act):
     with pytest.raises(ValueError, match=r"holds? something that is no number"):
         act()
 
@@ -109,12 +109,12 @@ def test_what_is_no_number_is_told_with_its_name(act):
         (lambda: stats.pass_at_k(1, attempts=5, k=1.5), "whole number of attempts"),
     ],
 )
-def test_an_impossible_argument_is_refused_not_carried_on(act, said):
+def test_impossible_argument_is_error(act, said):
     with pytest.raises(ValueError, match=said):
         act()
 
 
-def test_results_hold_plain_numbers_whatever_they_were_counted_in():
+def test_results_hold_plain_python_numbers():
     x, n = np.int64(3), np.int64(5)
     for result in (stats.wilson(x, n), stats.clopper_pearson(x, n), stats.newcombe(x, n, x, n)):
         # The encoder knows no number of numpy's.
@@ -122,7 +122,7 @@ def test_results_hold_plain_numbers_whatever_they_were_counted_in():
     assert stats.wilson(x, n) == stats.wilson(3, 5)
 
 
-def test_a_statistic_of_this_room_can_be_bootstrapped_as_it_is():
+def test_every_statistic_can_be_bootstrapped():
     truth, judge = ["x", "y", "x", "y", "x", "y"], ["x", "y", "y", "y", "x", "x"]
     bare = stats.bootstrap(stats.cohen_kappa, truth, judge, seed=3, n_resamples=60)
     assert bare == stats.bootstrap(lambda a, b: stats.cohen_kappa(a, b).value, truth, judge, seed=3, n_resamples=60)

@@ -43,13 +43,13 @@ def test_mcnemar_is_symmetric_and_its_p_values_are_ordered(b, c):
         assert one.p_value == pytest.approx(min(1.0, 2 * tail), rel=1e-9)
 
 
-def test_as_many_for_as_against_is_no_evidence():
+def test_equal_discordant_counts_have_p_value_one():
     result = mcnemar(4, 4)
     assert (result.p_value, result.mid_p, result.chi2_p, result.corrected_p) == (1.0, 1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, math.nan, math.inf])
-def test_discordant_pairs_are_whole_numbers(bad):
+def test_non_integer_discordant_count_is_error(bad):
     with pytest.raises(ValueError, match="whole numbers"):
         mcnemar(bad, 2)
 
@@ -63,7 +63,7 @@ def test_few_differences_are_enumerated(values, alternative):
     assert result.seed is None
 
 
-def test_the_methods_agree_where_two_are_possible(monkeypatch):
+def test_exact_methods_agree(monkeypatch):
     steps = np.random.default_rng(0).choice([-0.2, -0.1, 0.1, 0.3], 40)
     exact = sign_flip(steps)
     assert exact.method == "convolution"
@@ -111,7 +111,7 @@ def test_clusters_change_their_signs_together():
     assert result.value == 1.0
 
 
-def test_no_difference_at_all_is_no_evidence():
+def test_zero_differences_have_p_value_one():
     assert sign_flip([0.0, 0.0]).p_value == 1.0
     assert sign_flip([0.1, -0.1] * 15).p_value == 1.0
     assert sign_flip([]).p_value is None
@@ -134,7 +134,7 @@ def test_a_drawn_p_value_is_never_zero_and_the_same_for_the_same_seed():
         (lambda: sign_flip([1.0], n_resamples=0), "one draw"),
     ],
 )
-def test_misuse_is_refused_with_a_reason(call, message):
+def test_invalid_arguments_are_error_with_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -89,6 +89,6 @@ def test_repetitions_shrink_only_the_variance_within_samples():
         (lambda: wilson(1, 2, confidence=1), "confidence"),
     ],
 )
-def test_misuse_is_refused_with_a_reason(call, message):
+def test_invalid_arguments_are_error_with_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -21,7 +21,7 @@ def test_two_classes_have_twice_the_brier_score_of_yes_or_no(pairs):
     assert brier(outcomes, both).value == pytest.approx(2 * brier(outcomes, stated).value)
 
 
-def test_brier_at_its_extremes():
+def test_brier_has_known_values_at_extremes():
     assert brier([1, 0], [1, 0]).value == 0
     assert brier([1, 0], [1, 0]).skill == 1
     assert brier([1, 0], [0, 1]).value == 1
@@ -31,7 +31,7 @@ def test_brier_at_its_extremes():
     assert brier([], []).value is None
 
 
-def test_calibration_at_its_extremes():
+def test_calibration_error_has_known_values_at_extremes():
     assert calibration_error([1, 0], [1, 0]).value == 0
     assert calibration_error([0, 1], [1, 0]).value == 1
     empty = calibration_error([], [])

@@ -38,14 +38,14 @@ def test_wilson_equals_scipys(counts):
     assert ends(wilson(successes, n)) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_the_ends_are_exact_where_nothing_or_everything_succeeded():
+def test_ends_are_exact_for_no_or_all_successes():
     assert wilson(0, 7).interval.lower == 0.0
     assert wilson(7, 7).interval.upper == 1.0
     assert clustered_wilson([3, 3, 3], marks=3).interval.upper == 1.0
     assert clustered_wilson([0, 0, 0], marks=3).interval.lower == 0.0
 
 
-def test_an_interval_of_nothing_is_undefined():
+def test_interval_of_zero_trials_is_undefined():
     assert wilson(0, 0).interval is None
     assert wilson(0, 0).value is None
     assert clustered_wilson([], marks=3).interval is None
@@ -60,7 +60,7 @@ def test_impossible_counts_are_refused(bad):
         wilson(*bad)
 
 
-def test_the_worked_clusters_are_worth_twelve_marks():
+def test_worked_example_has_effective_size_twelve():
     passed = [5, 5, 5, 4, 3, 5, 5, 0, 2, 5]
     assert effective_size(passed, marks=5) == pytest.approx(11.87, abs=0.005)
     assert ends(clustered_wilson(passed, marks=5)) == pytest.approx((0.4956, 0.9275), abs=5e-5)

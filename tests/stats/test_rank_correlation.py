@@ -22,7 +22,7 @@ GRADES = st.one_of(
 
 
 @given(GRADES)
-def test_dominance_counts_what_comparing_every_pair_counts(pairs):
+def test_dominance_counts_equal_pairwise_comparison(pairs):
     x, y = (np.array(side, dtype=float) for side in (zip(*pairs, strict=True) if pairs else ([], [])))
     counts = dominance(x, y)
     for i in range(len(pairs)):
@@ -35,7 +35,7 @@ def test_dominance_counts_what_comparing_every_pair_counts(pairs):
         assert counts.ties[i] == sum(x[i] == x[j] and y[i] == y[j] for j in others)
 
 
-def test_the_counts_of_many_values_are_those_of_few():
+def test_counts_of_many_values_equal_small_method():
     """The same order of items, once with few distinct values and once beside items that make them many."""
     rng = np.random.default_rng(1)
     x, y = rng.integers(0, 30, 60), rng.integers(0, 30, 60)
@@ -46,7 +46,7 @@ def test_the_counts_of_many_values_are_those_of_few():
     np.testing.assert_array_equal(twelvefold.discordant[:60], 12 * counts.discordant)
 
 
-def test_counts_that_are_there_already_change_nothing(sample):
+def test_precomputed_counts_give_same_result(sample):
     x, y = sample
     counts = dominance(x, y)
     assert kendall(x, y, counts=counts) == kendall(x, y)
@@ -76,7 +76,7 @@ def test_influence_predicts_what_one_more_copy_does_to_a_large_sample(sample, in
 
 
 @pytest.mark.parametrize("influence", [kendall_influence, spearman_influence])
-def test_influence_sums_to_nothing_and_is_undefined_where_the_correlation_is(sample, influence):
+def test_influence_sums_to_zero_or_is_undefined_with_correlation(sample, influence):
     assert abs(influence(*sample).sum()) < 1e-9
     assert np.isnan(influence([1, 1, 1], [1, 2, 3])).all()
     assert np.isnan(influence([1, 2], [1, 2])).all()

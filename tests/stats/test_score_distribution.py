@@ -80,7 +80,7 @@ def test_the_test_of_normality_draws_at_least_once():
         ks_test([1, 2, 4], resamples=0)
 
 
-def test_a_distribution_by_hand():
+def test_distribution_equals_hand_computed_values():
     result = score_distribution([0.0, 0.5, 1.0, 0.5, None], bins=2)
     assert (result.n, result.missing, result.mean, result.median) == (4, 1, 0.5, 0.5)
     assert result.variance == pytest.approx(1 / 6)
@@ -103,6 +103,6 @@ def test_scores_without_spread_have_no_shape():
     assert (result.std, result.skewness, result.kurtosis) == (0.0, None, None)
 
 
-def test_a_histogram_has_a_bin():
+def test_histogram_without_bins_is_error():
     with pytest.raises(ValueError, match="at least one bin"):
         score_distribution([1.0], bins=0)

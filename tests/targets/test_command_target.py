@@ -95,18 +95,18 @@ def _read(path: Path) -> str:
         return ""
 
 
-def test_the_input_is_one_line_of_json_and_what_is_printed_is_the_answer():
+def test_input_is_one_json_line_and_stdout_is_answer():
     assert answer(CommandTarget(["cat"])).text == '{"question":"Wo liegt Köln?"}'
     assert answer(shell("wc -l")).text.strip() == "1"
 
 
-def test_the_environment_names_the_sample_and_the_repetition_and_nothing_of_what_is_expected():
+def test_environment_has_sample_and_repetition_but_no_expected_output():
     told = answer(shell("env | grep ^DEEMSTER_ | sort")).text.splitlines()
     assert [line for line in told if "REACHED" not in line] == ["DEEMSTER_REPETITION=3", "DEEMSTER_SAMPLE=s-1"]
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_an_id_that_no_environment_can_hold_is_left_out(name):
+def test_id_invalid_in_environment_is_left_out(name):
     asked = Invocation(name, {}, 0)
     assert answer(shell('echo "${DEEMSTER_SAMPLE-none}"'), asked).text == "none"
 
@@ -118,21 +118,21 @@ def test_one_line_end_at_the_end_is_not_part_of_the_answer():
     assert answer(CommandTarget(["true"])).text == ""
 
 
-def test_a_command_that_reads_nothing_may_answer_all_the_same():
+def test_command_that_ignores_stdin_may_answer():
     asked = Invocation("s", {"big": "x" * 3_000_000}, 0)
     assert answer(shell("exec 0<&-; echo done"), asked).text == "done"
 
 
-def test_a_large_input_and_a_large_answer_pass_at_once():
+def test_large_input_and_large_answer_do_not_deadlock():
     asked = Invocation("s", {"big": "x" * 3_000_000}, 0)
     assert len(answer(CommandTarget(["cat"]), asked).text) == 3_000_010
 
 
-def test_no_shell_looks_at_the_arguments():
+def test_arguments_are_not_expanded_by_shell():
     assert answer(CommandTarget(["echo", "$HOME; ls *", "`id`"])).text == "$HOME; ls * `id`"
 
 
-def test_an_output_in_json_brings_what_came_with_it():
+def test_json_output_has_retrieved_usage_and_model():
     text = (
         '{"text": "Rome", "retrieved": ["d1"], "usage": {"prompt_tokens": 3}, "model": "m", "trajectory": {"steps": 2}}'
     )
@@ -154,7 +154,7 @@ def test_an_output_in_json_brings_what_came_with_it():
         ('{"text": ""}', "json", ""),
     ],
 )
-def test_only_a_whole_object_with_a_text_is_an_output_and_a_setting_decides_otherwise(written, form, text):
+def test_only_object_with_text_is_json_output_unless_setting_decides(written, form, text):
     assert parse_command_output(written.encode(), form=form, secrets=NO_SECRETS).text == text
 
 
@@ -177,7 +177,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure_that_says_why(written, form,
 
 
 @given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode) | st.just(b'{"text": "x", "usage": 7}'))
-def test_whatever_a_command_writes_is_an_output_or_a_failure(data):
+def test_any_stdout_is_output_or_failure(data):
     for form in ("auto", "text", "json"):
         try:
             assert isinstance(parse_command_output(data, form=form, secrets=NO_SECRETS), Output)
@@ -185,7 +185,7 @@ def test_whatever_a_command_writes_is_an_output_or_a_failure(data):
             assert str(error)  # noqa: PT017 - either of two is right
 
 
-def test_an_exit_code_is_a_failure_with_the_end_of_what_was_said():
+def test_nonzero_exit_code_is_failure_with_end_of_stderr():
     assert failure(shell("echo 'no such model' >&2; exit 3")) == (
         "The command ended with exit code 3. It said: no such model"
     )
@@ -193,7 +193,7 @@ def test_an_exit_code_is_a_failure_with_the_end_of_what_was_said():
     assert failure(shell("kill -TERM $$")) == "The command was killed by SIGTERM."
 
 
-def test_what_a_failing_command_says_is_cut_from_the_front_and_escaped():
+def test_stderr_is_cut_from_front_and_escaped():
     message = failure(python("import sys; sys.stderr.write('x' * 10_000_000 + '\\x1b[31m the end'); sys.exit(9)"))
     assert message.isprintable()
     assert message.endswith("\\x1b[31m the end")
@@ -209,7 +209,7 @@ def test_a_key_in_the_environment_is_in_no_message_and_no_answer(monkeypatch):
     assert KEY not in repr(target.identity)
 
 
-def test_a_command_gets_the_variables_it_is_given_and_no_others(monkeypatch):
+def test_command_gets_only_listed_variables(monkeypatch):
     monkeypatch.setenv("APP_ONE", "1")
     monkeypatch.setenv("APP_TWO", "2")
     script = 'echo "${APP_ONE-none} ${APP_TWO-none} ${PATH:+path}"'
@@ -218,7 +218,7 @@ def test_a_command_gets_the_variables_it_is_given_and_no_others(monkeypatch):
     assert answer(shell(script, env=[])).text == "none none path"
 
 
-def test_a_command_runs_where_it_is_told_and_finds_its_program_there(tmp_path):
+def test_command_runs_in_cwd_and_finds_program_there(tmp_path):
     program = tmp_path / "bot.sh"
     program.write_text("#!/bin/sh\npwd\n", encoding="utf-8")
     program.chmod(0o700)
@@ -227,7 +227,7 @@ def test_a_command_runs_where_it_is_told_and_finds_its_program_there(tmp_path):
         CommandTarget(["./bot.sh"])
 
 
-def test_a_program_that_vanishes_is_a_failure_of_the_sample(tmp_path):
+def test_vanished_program_fails_its_sample(tmp_path):
     program = tmp_path / "bot"
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o700)
@@ -236,7 +236,7 @@ def test_a_program_that_vanishes_is_a_failure_of_the_sample(tmp_path):
     assert "cannot be started: No such file or directory" in failure(target)
 
 
-def test_time_over_kills_the_command_and_all_it_started(tmp_path):
+def test_timeout_kills_command_and_its_children(tmp_path):
     note = tmp_path / "pids"
     script = f"sh -c 'sleep 100 & echo $! >> {note}; wait' & echo $$ >> {note}; echo $! >> {note}; sleep 100"
     assert "did not end within 0.3 s and was killed" in failure(shell(script, timeout_s=0.3))
@@ -245,18 +245,18 @@ def test_time_over_kills_the_command_and_all_it_started(tmp_path):
     assert all(soon_gone(pid) for pid in pids)
 
 
-def test_a_command_that_ignores_every_polite_signal_is_killed_too():
+def test_command_ignoring_sigterm_is_killed():
     assert "was killed" in failure(shell("trap '' TERM INT HUP; sleep 100 & wait; sleep 100", timeout_s=0.2))
 
 
-def test_what_a_command_leaves_running_does_not_hold_up_its_answer_and_does_not_stay(tmp_path):
+def test_background_children_do_not_delay_answer_and_are_killed(tmp_path):
     began = time.monotonic()
     found = answer(shell("sleep 100 & echo $!"))
     assert time.monotonic() - began < 10
     assert soon_gone(int(found.text))
 
 
-def test_what_left_the_group_holds_up_the_answer_for_a_moment_only():
+def test_process_outside_group_delays_answer_only_briefly():
     script = "import os, subprocess, sys\nprint('hey', flush=True)\n"
     script += "p = subprocess.Popen(['sleep', '30'], start_new_session=True)\nprint(p.pid, flush=True)"
     began = time.monotonic()
@@ -266,11 +266,11 @@ def test_what_left_the_group_holds_up_the_answer_for_a_moment_only():
     os.kill(int(found[1]), signal.SIGKILL)
 
 
-def test_a_command_that_writes_without_end_is_killed(monkeypatch):
+def test_command_with_endless_output_is_killed(monkeypatch):
     assert failure(CommandTarget(["yes"])) == "The command wrote more than 64 MiB and was killed."
 
 
-def test_a_call_that_is_cancelled_kills_what_it_started(tmp_path):
+def test_cancelled_call_kills_its_processes(tmp_path):
     note = tmp_path / "pid"
 
     async def cancelled():
@@ -319,7 +319,7 @@ def test_retries_run_a_failing_command_again(tmp_path):
     assert failure(shell("exit 2", retries=2), clock=clock) == "The command ended with exit code 2. (3 attempts)"
 
 
-def test_a_halted_target_runs_nothing_again():
+def test_halted_target_runs_nothing():
     target = shell("exit 2", retries=5)
 
     async def once():
@@ -332,7 +332,7 @@ def test_a_halted_target_runs_nothing_again():
     assert (found.message, waits) == ("The command ended with exit code 2.", [])
 
 
-def test_the_identity_follows_the_command_and_the_files_it_names(tmp_path):
+def test_identity_depends_on_command_and_its_files(tmp_path):
     script = tmp_path / "bot.py"
     script.write_text("print(1)\n", encoding="utf-8")
     first = CommandTarget([sys.executable, "bot.py"], cwd=tmp_path).identity
@@ -360,13 +360,13 @@ def test_the_identity_follows_the_command_and_the_files_it_names(tmp_path):
         (["cat"], {"concurrency": "1-4"}, "`concurrency`"),
     ],
 )
-def test_a_command_that_cannot_be_run_is_refused_before_the_run(argv, options, said):
+def test_unrunnable_command_is_error_before_the_run(argv, options, said):
     with pytest.raises(ConfigurationError) as raised:
         CommandTarget(argv, **options)
     assert said in str(raised.value)
 
 
-def test_a_thousand_samples_are_a_thousand_answers_and_no_process_stays():
+def test_thousand_samples_leave_no_process():
     samples = [{"id": str(n), "input": {"n": n}, "expected_output": f'{{"n":{n}}}'} for n in range(1000)]
     report = dm.evaluate(samples, target=CommandTarget(["cat"]), metrics=["exact-match"], concurrency=8)
     assert (report.totals.scored, report.metrics["exact-match"].mean) == (1000, 1.0)
@@ -374,6 +374,6 @@ def test_a_thousand_samples_are_a_thousand_answers_and_no_process_stays():
     assert children() == []
 
 
-def test_secrets_are_hidden_in_an_answer_before_it_is_read():
+def test_secrets_are_removed_before_answer_is_parsed():
     data = f'{{"text": "x", "retrieved": ["{KEY}"]}}'.encode()
     assert parse_command_output(data, form="auto", secrets=Secrets([KEY])).retrieved == ["[removed]"]

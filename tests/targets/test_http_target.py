@@ -57,7 +57,7 @@ def failed(target, clock=None):
     return answer.message
 
 
-def test_the_input_goes_where_the_template_says_and_the_answer_comes_from_its_path(server):
+def test_template_places_input_and_path_finds_answer(server):
     (answer,) = answered(target(server, usage="usage", model="model"))
     assert (answer.text, answer.model) == ("WHY", "m")
     assert (answer.usage.calls, answer.usage.total_tokens) == (1, 2)
@@ -66,7 +66,7 @@ def test_the_input_goes_where_the_template_says_and_the_answer_comes_from_its_pa
     assert server.requests[0].headers["content-type"] == "application/json"
 
 
-def test_without_a_template_the_whole_input_is_sent_and_without_a_path_the_reply_is_the_text(server):
+def test_default_body_is_input_and_default_answer_is_reply_text(server):
     asked = Invocation("s", {"messages": [{"role": "user", "content": "é\u2028"}]}, 0)
     (answer,) = answered(HttpTarget(f"{server.url}/chat/completions"), asked)
     assert server.requests[0].document == asked.input
@@ -74,12 +74,12 @@ def test_without_a_template_the_whole_input_is_sent_and_without_a_path_the_reply
     assert answer.usage.calls == 0
 
 
-def test_a_clock_that_stands_still_measures_no_latency(server):
+def test_frozen_clock_measures_no_latency(server):
     (answer,) = answered(target(server), clock=Still())
     assert answer.usage is None
 
 
-def test_data_at_the_path_is_kept_as_compact_json_and_the_whole_reply_can_be_the_answer(server):
+def test_data_at_path_is_compact_json_and_dollar_is_whole_reply(server):
     (answer,) = answered(target(server, output="choices.0.message"))
     assert json.loads(answer.text)["content"] == "WHY"
     assert ", " not in answer.text
@@ -87,7 +87,7 @@ def test_data_at_the_path_is_kept_as_compact_json_and_the_whole_reply_can_be_the
     assert json.loads(answer.text)["model"] == "m"
 
 
-def test_what_else_a_reply_holds_comes_with_the_output(server):
+def test_other_parts_of_reply_are_in_output(server):
     held = {
         "docs": ["d1", {"id": "d2", "text": "t"}],
         "trail": {"tool_calls": ["search"], "steps": 2},
@@ -110,7 +110,7 @@ def test_what_else_a_reply_holds_comes_with_the_output(server):
         ("none", None),
     ],
 )
-def test_usage_is_read_in_every_spelling_and_what_makes_no_sense_is_not_reported(server, told, tokens):
+def test_usage_is_read_in_every_spelling_and_invalid_usage_is_ignored(server, told, tokens):
     server.play([f"merge={json.dumps({'usage': told})}"])
     (answer,) = answered(target(server, usage="usage"))
     assert answer.usage.prompt_tokens == tokens
@@ -121,7 +121,7 @@ def test_parts_a_reply_does_not_have_are_none(server):
     assert (answer.text, answer.retrieved, answer.trajectory, answer.model) == ("WHY", None, None, None)
 
 
-def test_a_sample_without_what_the_template_names_fails_without_a_request(server):
+def test_missing_placeholder_value_fails_without_request(server):
     (answer,) = answered(target(server), Invocation("s", {"question": "why"}, 0))
     assert answer == TargetFailure("The input has no `input.q`. Known: `question`.")
     asked = Invocation("s", {"q": "\ud800"}, 0)
@@ -138,7 +138,7 @@ def test_a_text_is_sent_as_text(server):
     assert server.requests[0].headers["content-type"] == "text/plain; charset=utf-8"
 
 
-def test_headers_and_the_key_are_sent_and_given_ones_count_first(server):
+def test_headers_and_key_are_sent_and_given_headers_win(server):
     headers = {"X-Tenant": "t1", "content-type": "application/vnd.app+json"}
     answered(target(server, headers=headers, api_key=KEY))
     sent = server.requests[0].headers
@@ -160,7 +160,7 @@ def test_three_retries_are_exactly_four_requests(server, fault):
     assert all(0 <= wait <= 0.5 * 2**number for number, wait in enumerate(clock.waits))
 
 
-def test_no_connection_is_tried_four_times_too():
+def test_refused_connection_is_tried_four_times():
     clock = Hasty()
     assert "No connection" in failed(HttpTarget("http://127.0.0.1:9/ask"), clock)
     assert len(clock.waits) == 3
@@ -174,20 +174,20 @@ def test_a_refusal_is_exactly_one_request(server, fault):
 
 
 @pytest.mark.parametrize("fault", ["wrong-shape", "no-choices", "null-content", "list", "error-200"])
-def test_a_whole_reply_without_the_answer_is_asked_for_once_more(server, fault):
+def test_complete_reply_without_answer_is_requested_once_more(server, fault):
     server.play([fault] * 10)
     assert "has nothing at `choices.0.message.content`" in failed(target(server))
     assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("fault", [*TRANSPORT, "429", "wrong-shape"])
-def test_without_retries_there_is_one_request_whatever_happens(server, fault):
+def test_without_retries_there_is_one_request(server, fault):
     server.play([fault] * 10)
     assert failed(target(server, retries=0)).endswith("(1 attempt)")
     assert len(server.requests) == 1
 
 
-def test_a_fault_that_passes_is_overcome(server):
+def test_temporary_fault_is_overcome_by_retry(server):
     server.play(["500", "reset", "429=0", "ok"])
     (answer,) = answered(target(server))
     assert answer.text == "WHY"
@@ -205,7 +205,7 @@ def test_a_fault_that_passes_is_overcome(server):
         ("429=0.75", 0.75, 0.75),
     ],
 )
-def test_no_request_comes_earlier_than_asked_and_no_wait_is_longer_than_allowed(server, fault, least, most):
+def test_retry_after_is_kept_and_bounded(server, fault, least, most):
     server.play([fault, "ok"])
     clock = Hasty()
     (answer,) = answered(target(server), clock=clock)
@@ -218,7 +218,7 @@ def test_no_request_comes_earlier_than_asked_and_no_wait_is_longer_than_allowed(
 
 
 @pytest.mark.parametrize("fault", ["endless=0.02", "silent"])
-def test_a_reply_that_does_not_end_ends_within_the_attempts_time(server, fault):
+def test_endless_reply_ends_at_timeout(server, fault):
     server.play([fault] * 2)
     began = time.monotonic()
     assert "within 0.2 s" in failed(target(server, timeout_s=0.2, retries=1))
@@ -232,13 +232,13 @@ def test_a_reply_that_is_too_long_is_not_read(server):
     assert len(server.requests) == 2
 
 
-def test_a_redirect_is_not_followed_and_says_where_it_leads(server):
+def test_redirect_is_not_followed_and_names_its_target(server):
     server.play(["307"])
     assert "redirects to /v1/elsewhere, which is not followed" in failed(target(server))
     assert len(server.requests) == 1
 
 
-def test_a_reply_that_is_no_utf8_is_a_failure():
+def test_non_utf8_reply_is_failure():
     async def raw(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\na\xffb")
@@ -311,7 +311,7 @@ def test_a_secret_header_is_part_of_no_identity_and_no_answer(server):
     assert asking.identity["http"]["headers"] == {"X-Api-Key": "hidden", "X-Tenant": "tenant-one"}
 
 
-def test_the_identity_changes_with_what_can_change_an_answer_and_with_nothing_else(server):
+def test_identity_depends_only_on_what_can_change_an_answer(server):
     plain = target(server).identity
     assert target(server, retries=1, timeout_s=3, concurrency=4, api_key=KEY).identity == plain
     for change in (
@@ -347,7 +347,7 @@ def test_control_characters_of_a_refusal_are_shown_escaped(server):
     assert "\\x1b[31m" in message
 
 
-def test_an_endpoint_that_stopped_answering_is_left_alone_and_the_rest_is_not_run(server):
+def test_open_circuit_leaves_other_samples_not_run(server):
     server.play(["500"] * 100)
     asking = target(server, retries=0)
     answers = answered(asking, *[Invocation(str(number), {"q": "x"}, 0) for number in range(OPENS_AFTER + 5)])
@@ -356,7 +356,7 @@ def test_an_endpoint_that_stopped_answering_is_left_alone_and_the_rest_is_not_ru
     assert "20 calls in a row failed" in asking.open_circuit
 
 
-def test_a_halted_target_sends_nothing_further(server):
+def test_halted_target_sends_nothing(server):
     asking = target(server)
 
     async def both():
@@ -372,7 +372,7 @@ def test_a_halted_target_sends_nothing_further(server):
     assert len(server.requests) == 1
 
 
-def test_no_more_requests_are_under_way_than_allowed(server):
+def test_concurrency_is_never_exceeded(server):
     server.play(["slow=0.01"] * 60)
     asking = target(server, concurrency=3)
 
@@ -406,19 +406,19 @@ def test_no_more_requests_are_under_way_than_allowed(server):
         ({"api_key": "ключ-ключ"}, "no HTTP header can carry"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_anything_is_sent(server, options, said):
+def test_unusable_settings_are_error_before_any_request(server, options, said):
     with pytest.raises(ConfigurationError) as raised:
         target(server, **options)
     assert said in str(raised.value)
 
 
 @pytest.mark.parametrize("url", ["localhost/ask", "ftp://h/", "http://", "http://h/{{input.q}}/x", "http://h/?q={{x}}"])
-def test_an_address_that_cannot_be_asked_is_refused(url):
+def test_invalid_address_is_error(url):
     with pytest.raises(ConfigurationError):
         HttpTarget(url)
 
 
-def test_an_address_elsewhere_is_not_asked_offline(server):
+def test_remote_address_is_error_offline(server):
     samples = [{"id": "a", "input": {"q": "x"}, "expected_output": "X"}]
     with pytest.raises(ConfigurationError, match="offline"):
         dm.evaluate(samples, target=HttpTarget("https://example.com/"), metrics=["exact-match"], offline=True)
@@ -439,7 +439,7 @@ def test_a_run_over_http_scores_what_came_and_counts_what_failed(server):
     assert mark.message == "127.0.0.1 answered 404 Not Found: There is no such model. (1 attempt)"
 
 
-def test_a_run_whose_endpoint_stopped_answering_is_incomplete_and_says_why(server):
+def test_run_with_open_circuit_is_incomplete_with_reason(server):
     server.play(["500"] * 200)
     samples = [{"id": str(number), "input": {"q": "x"}, "expected_output": "X"} for number in range(100)]
     report = dm.evaluate(samples, target=target(server, retries=0, concurrency=4), metrics=["exact-match"])
@@ -451,7 +451,7 @@ def test_a_run_whose_endpoint_stopped_answering_is_incomplete_and_says_why(serve
     assert "calls in a row failed" in report.run.reason
 
 
-def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
+def test_stopped_run_sends_no_request_and_no_retry(server):
     from deemster.datasets import Dataset
     from deemster.models.clock import SystemClock
     from deemster.runs._engine import execute_plan
@@ -475,7 +475,7 @@ def test_a_stopped_run_sends_no_further_request_not_even_a_repeated_one(server):
     assert len(server.requests) == 1
 
 
-def test_a_reply_that_unpacks_to_far_more_than_is_read_is_refused():
+def test_decompression_bomb_is_failure():
     import gzip
 
     packed = gzip.compress(b"x" * (LONGEST * 8), 9)

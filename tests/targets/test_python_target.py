@@ -46,12 +46,12 @@ def test_text_an_output_and_json_data_are_answers(value, text):
     "value",
     [None, object(), {1: object()}, lambda: 1, b"text", {"a": b"text"}, float("nan"), {"a": [float("inf")]}],
 )
-def test_anything_else_is_a_failure(value):
+def test_other_return_types_are_failure(value):
     with pytest.raises(TypeError, match="A target returns text, an Output or JSON data"):
         said(lambda asked: value)
 
 
-def test_a_coroutine_from_a_plain_function_is_a_failure_and_is_closed():
+def test_coroutine_from_sync_function_is_failure_and_closed():
     async def later():
         return "x"
 
@@ -69,7 +69,7 @@ def test_a_coroutine_from_a_plain_function_is_a_failure_and_is_closed():
         dm.Output("x", trajectory=dm.records.Trajectory(tool_calls=[dm.records.ToolCall("t", result=object())])),
     ],
 )
-def test_an_output_that_holds_what_no_report_can_show_is_a_failure(output):
+def test_unserializable_output_is_failure(output):
     with pytest.raises(TypeError, match="An Output holds JSON data"):
         as_output(output)
 
@@ -79,7 +79,7 @@ def test_an_output_keeps_everything_it_holds():
     assert said(lambda asked: output) is output
 
 
-def test_a_target_gets_the_input_alone_as_a_dict_of_its_own():
+def test_target_gets_its_own_copy_of_input():
     held = {"q": ["x"]}
 
     def answer(asked):
@@ -157,13 +157,13 @@ def test_partial_functions_and_methods_are_targets():
 
 
 @pytest.mark.parametrize("function", [42, "app:answer", None])
-def test_what_cannot_be_called_is_no_target(function):
+def test_non_callable_is_error(function):
     with pytest.raises(ConfigurationError, match="A target is a function, not"):
         PythonTarget(function)
 
 
 @pytest.mark.parametrize("function", [lambda: 1, lambda a, b: 1, lambda *, asked: 1])
-def test_a_target_takes_one_argument(function):
+def test_target_with_wrong_parameters_is_error(function):
     with pytest.raises(ConfigurationError, match="A target takes one argument, the input"):
         PythonTarget(function)
 
@@ -179,7 +179,7 @@ def tried(target, clock=None, asked=ASKED):
     return asyncio.run(once())
 
 
-def test_a_function_that_raises_is_called_again_as_often_as_it_may():
+def test_raising_function_is_retried_up_to_limit():
     seen = []
 
     def answer(invocation):
@@ -193,7 +193,7 @@ def test_a_function_that_raises_is_called_again_as_often_as_it_may():
     assert (seen, len(clock.waits)) == ([2, 2, 2], 2)
 
 
-def test_a_function_is_called_once_unless_somebody_asks_for_more():
+def test_function_is_called_once_by_default():
     seen = []
 
     async def answer(asked):
@@ -207,7 +207,7 @@ def test_a_function_is_called_once_unless_somebody_asks_for_more():
     assert len(seen) == 3
 
 
-def test_a_late_function_is_a_failure_whether_sync_or_async():
+def test_timed_out_function_is_failure_sync_and_async():
     held = threading.Event()
 
     async def later(asked):
@@ -221,14 +221,14 @@ def test_a_late_function_is_a_failure_whether_sync_or_async():
         held.set()
 
 
-def test_a_time_out_that_the_function_raises_itself_is_told_as_its_own():
+def test_timeout_error_of_function_keeps_its_message():
     def answer(asked):
         raise TimeoutError("upstream")
 
     assert tried(PythonTarget(answer, timeout_s=60)).message == "TimeoutError: upstream"
 
 
-def test_the_time_of_the_last_attempt_counts_and_waits_do_not():
+def test_latency_is_that_of_last_attempt():
     seen = []
 
     def answer(asked):
@@ -266,7 +266,7 @@ def test_the_identity_is_the_name_and_the_digest_of_the_file():
     assert PythonTarget(App()).identity["source"] == source
 
 
-def test_a_target_object_is_taken_as_it_is_and_its_class_is_refused():
+def test_target_object_is_accepted_and_class_is_error():
     target = PythonTarget(lambda asked: "x")
     assert as_target(target) is target
     assert isinstance(as_target(said), PythonTarget)

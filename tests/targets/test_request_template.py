@@ -32,17 +32,17 @@ ASKED = Invocation("s-1", {"question": "Why?", "k": 3, "docs": [{"id": "d1"}], "
         ("a } {{ b", "a } {{ b"),
     ],
 )
-def test_a_placeholder_alone_keeps_its_type_and_in_a_text_becomes_text(template, sent):
+def test_placeholder_alone_keeps_type_and_inside_text_becomes_text(template, sent):
     assert compile_template(template)(ASKED) == sent
 
 
-def test_what_is_filled_in_is_not_looked_at_again():
+def test_inserted_text_is_not_expanded_again():
     asked = Invocation("x", {"a": "{{input.b}} {{id}} ${HOME}", "b": "secret"}, 0)
     assert compile_template("<{{input.a}}>")(asked) == "<{{input.b}} {{id}} ${HOME}>"
 
 
 @given(st.text())
-def test_any_text_of_a_sample_arrives_as_it_is(text):
+def test_any_text_of_sample_arrives_unchanged(text):
     asked = Invocation("x", {"a": text}, 0)
     assert compile_template({"deep": ["{{input.a}}"]})(asked) == {"deep": [text]}
     assert compile_template("-{{input.a}}-")(asked) == f"-{text}-"
@@ -62,13 +62,13 @@ def test_any_text_of_a_sample_arrives_as_it_is(text):
         ({"a": [float("nan")]}, "not a finite number"),
     ],
 )
-def test_a_placeholder_that_names_nothing_a_target_is_given_is_an_error(template, said):
+def test_unknown_placeholder_is_error(template, said):
     with pytest.raises(ConfigurationError) as raised:
         compile_template(template)
     assert said in str(raised.value)
 
 
-def test_a_fault_of_a_template_has_the_path_to_it():
+def test_template_issue_has_its_path():
     found = list(template_issues({"a": [{"b": "{{x}}"}, "{{input}}"]}))
     assert [path for path, _ in found] == [("body", "a", 0, "b")]
 
@@ -81,14 +81,14 @@ def test_a_fault_of_a_template_has_the_path_to_it():
         ("{{input.question.name}}", "The input has no `input.question.name`."),
     ],
 )
-def test_a_sample_that_lacks_what_a_placeholder_names_is_told_so(template, said):
+def test_missing_placeholder_value_is_error_with_its_name(template, said):
     with pytest.raises(LookupError, match="The input has no") as raised:
         compile_template(template)(ASKED)
     assert raised.value.args[0] == said
 
 
 @pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", " a", "a. b", 7, [], [None], [1.5], {"a": 1}])
-def test_what_is_no_path_is_refused(path):
+def test_invalid_path_is_error(path):
     with pytest.raises(ValueError, match="a path is"):
         parse_path(path)
 
@@ -97,7 +97,7 @@ LEAF = st.none() | st.integers() | st.text(max_size=5)
 
 
 @given(LEAF, st.lists(st.text("abz", min_size=1, max_size=3) | st.integers(0, 3), min_size=1, max_size=5))
-def test_a_path_finds_what_was_put_there_and_nothing_beyond_it(leaf, steps):
+def test_path_finds_only_its_value(leaf, steps):
     value = leaf
     for step in reversed(steps):
         value = {step: value} if isinstance(step, str) else [None] * step + [value]

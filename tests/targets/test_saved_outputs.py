@@ -49,7 +49,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "python"])
-def test_entries_are_read_alike_in_every_form(tmp_path, kind):
+def test_entries_read_same_in_every_form(tmp_path, kind):
     if kind == "python":
         saved = SavedOutputs(ENTRIES)
     else:
@@ -102,14 +102,14 @@ BAD = [
 ]
 
 
-def test_faults_of_a_table_of_outputs_are_listed_by_line(tmp_path):
+def test_issues_of_outputs_table_are_listed_with_lines(tmp_path):
     with pytest.raises(OutputsError) as caught:
         load(tmp_path, "o.csv", "id,output,repetition\na,x,0\nb,x,0\na,y,1\nc,x,one\n")
     assert [(fault.where or "").rpartition(":")[2] for fault in caught.value.issues] == ["3", "5"]
 
 
 @pytest.mark.parametrize(("entry", "said"), BAD)
-def test_what_is_wrong_with_an_entry_is_said_with_its_place(tmp_path, entry, said):
+def test_issue_of_entry_has_line(tmp_path, entry, said):
     good = {"id": "good", "output": "x"}
     for name, text in (
         ("o.jsonl", jsonl(good, entry)),
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_an_entry_is_said_with_its_place(tmp_path, entry, sai
         ([], "There are no outputs."),
     ],
 )
-def test_repetitions_are_whole(tmp_path, entries, said):
+def test_incomplete_repetitions_are_error(tmp_path, entries, said):
     rows = [{"id": name, "output": "x", "repetition": number} for name, number in entries]
     assert any(said in found for found in messages(lambda: SavedOutputs(rows)))
     assert any(said in found for found in messages(lambda: load(tmp_path, "o.jsonl", jsonl(*rows) or "\n")))
@@ -167,7 +167,7 @@ def test_repetitions_are_whole(tmp_path, entries, said):
         ("o.json", "", "empty"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(tmp_path, name, text, said):
+def test_unusable_file_is_error_with_reason(tmp_path, name, text, said):
     assert any(said in found for found in messages(lambda: load(tmp_path, name, text)))
 
 
@@ -203,7 +203,7 @@ def test_one_output_serves_every_repetition_and_any_other_mismatch_is_an_error(t
     assert "Repetition 2 is not recorded" in messages(lambda: second.answers(["a"], 2))[0]
 
 
-def test_jsonl_in_any_order_is_answered_in_the_order_asked_for(tmp_path):
+def test_jsonl_in_any_order_is_read_by_id(tmp_path):
     rows = [{"id": f"s{at}", "output": f"{at}/{turn}", "repetition": turn} for at in range(3000) for turn in range(2)]
     random.Random(5).shuffle(rows)
     saved = load(tmp_path, "o.jsonl", jsonl(*rows))
@@ -213,7 +213,7 @@ def test_jsonl_in_any_order_is_answered_in_the_order_asked_for(tmp_path):
     assert saved.answers([]) == []
 
 
-def test_a_file_that_changed_is_noticed(tmp_path):
+def test_changed_file_is_error(tmp_path):
     saved = load(tmp_path, "o.jsonl", jsonl({"id": "a", "output": "x"}))
     os.utime(tmp_path / "o.jsonl", ns=(1, 1))
     with pytest.raises(OutputsError, match="has changed since it was loaded"):

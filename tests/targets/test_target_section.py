@@ -72,7 +72,7 @@ def test_settings_reach_the_target():
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_an_unknown_key_is_told_with_its_place_and_the_nearest_one(kind):
+def test_unknown_key_is_error_with_line_and_suggestion(kind):
     main = {"python": "app:answer", "http": "http://h/", "command": ["cat"], "outputs": "a.json"}[kind]
     shape, key = SHAPES[kind]
     last = shape.__struct_fields__[-1]
@@ -81,7 +81,7 @@ def test_an_unknown_key_is_told_with_its_place_and_the_nearest_one(kind):
     assert f"Did you mean `{last}`?" in message
 
 
-def test_every_fault_has_the_place_of_its_key():
+def test_every_issue_has_line_of_its_key():
     section = {
         "http": {
             "url": "http://h/?q={{nothing}}",
@@ -116,7 +116,7 @@ def test_variables_of_the_environment_are_replaced_everywhere_in_the_section():
     assert found.settings["body"] == {"m": ["small"]}
 
 
-def test_an_unset_variable_is_an_error_where_the_target_is_called_and_not_where_it_is_only_checked():
+def test_unset_variable_is_error_only_if_target_is_called():
     section = {"http": {"url": "${HOST}/ask", "headers": {"Authorization": "${K}"}, "api_key_env": "APP_KEY"}}
     assert [where for where, _ in faults(section)] == [
         "target.http.url",
@@ -129,7 +129,7 @@ def test_an_unset_variable_is_an_error_where_the_target_is_called_and_not_where_
     assert isinstance(made(command, calls=False), CommandTarget)
 
 
-def test_a_secret_of_the_environment_is_hidden_whatever_the_header_is_called():
+def test_header_from_environment_is_hidden_under_any_name():
     section = {
         "http": {
             "url": "http://h/",
@@ -148,14 +148,14 @@ def test_a_secret_of_the_environment_is_hidden_whatever_the_header_is_called():
     assert target.identity["http"]["body"]["model"] == "a-large-model"
 
 
-def test_the_key_itself_in_the_file_is_refused_and_not_repeated():
+def test_key_in_file_is_error_without_key():
     told = json.dumps(faults({"http": {"url": "http://h/", "api_key": SECRET, "api_key_env": "sk-" + SECRET}}))
     assert "Did you mean `api_key_env`?" in told
     assert "No file holds the key itself." in told
     assert SECRET not in told
 
 
-def test_a_command_runs_in_the_suites_folder_unless_told_otherwise(tmp_path):
+def test_command_runs_in_suite_folder_by_default(tmp_path):
     (tmp_path / "inner").mkdir()
     assert declared({"command": ["cat"]}, folder=tmp_path).settings["cwd"] == str(tmp_path)
     inner = {"command": {"argv": ["cat"], "cwd": "inner"}}
@@ -176,7 +176,7 @@ SECTION = st.builds(lambda url: {"http": url}, ADDRESS) | st.dictionaries(
 
 @settings(max_examples=150)
 @given(SECTION | JSON)
-def test_whatever_a_section_holds_it_is_read_or_refused_with_places(section):
+def test_any_section_content_is_read_or_error_with_lines(section):
     found, wrong = read(section)
     assert (found is None) == bool(wrong)
     assert all(fault.where.startswith("target") for fault in wrong)
