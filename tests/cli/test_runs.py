@@ -160,7 +160,7 @@ def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
     with open_store("runs.db") as store:
         begun(store)
         living = called("runs", "--store", "runs.db").stdout
-        with store.write_transaction() as rows:
+        with store.pool.write_transaction() as rows:
             rows.write("UPDATE runs SET owner_pid = ?, owner_start = ?", (2**22 + 1, None))
         killed = called("runs", "--store", "runs.db").stdout
     assert ("running, gone" in living, "running" in living) == (False, True)
@@ -192,7 +192,7 @@ def test_runs_are_removed_after_confirmation(many):
 
 
 def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
-    with open_store() as store, store.write_transaction() as rows:
+    with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x' WHERE id = 'run-2'")
     result = called("runs")
     assert result.exit_code == 0

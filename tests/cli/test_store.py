@@ -170,7 +170,7 @@ def test_verify_of_sound_store_reports_no_damage(old):
 
 
 def test_verify_of_damaged_store_is_exit_code_1(old):
-    with open_store() as store, store.write_transaction() as rows:
+    with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = '{}' WHERE run = 2 AND position = 1")
         rows.write("UPDATE runs SET seed = '7' WHERE number = 3")
     result = called("store", "verify")
@@ -183,7 +183,7 @@ def test_verify_of_damaged_store_is_exit_code_1(old):
 
 
 def test_newer_store_is_one_line_error(old):
-    with open_store() as store, store.write_transaction() as rows:
+    with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("PRAGMA user_version = 99")
     for argv in (("store", "verify"), ("runs",), ("store", "prune")):
         result = called(*argv)

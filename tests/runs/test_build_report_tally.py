@@ -211,7 +211,7 @@ def test_invalid_usage_fails_only_its_mark(store):
 @pytest.mark.parametrize("lost", ["outputs", "marks"])
 def test_lost_executions_are_run_again(store, lost):
     ran(job(failing={3}), storage=RunStorage(store))
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write(f"DELETE FROM {lost} WHERE position = 5")
     report = ran(job(), storage=RunStorage(store, resume=True))
     assert report.to_json() == stored_report(store, "latest").to_json() == ran(job()).to_json()
@@ -224,7 +224,7 @@ DAMAGED = "UPDATE outputs SET checksum = checksum + 1 WHERE position = 600"
 @pytest.mark.parametrize("change", [DELETED, DAMAGED])
 def test_lost_executions_are_not_run_before_resume(store, change):
     ran(job(failing={3}), storage=RunStorage(store))
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write(change)
     stop = Stop()
     report = ran(job(stop=stop, stop_at=3, concurrency=1), stop=stop, storage=RunStorage(store, resume=True))

@@ -65,7 +65,7 @@ def written(store, number=0, *, count=3, cards=CARDS, **other):
 
 def counts(store, name):
     """How many rows each table holds of a run, counted by the database."""
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         number = rows.read("SELECT number FROM runs WHERE id = ?", (name,))[0][0]
         return {
             table: rows.read(f"SELECT count(*) FROM {table} WHERE run = ?", (number,))[0][0]

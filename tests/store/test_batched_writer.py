@@ -75,7 +75,7 @@ def test_a_durable_store_commits_before_it_returns(place, monkeypatch):
 
 def test_durable_sqlite_waits_for_the_disk(tmp_path):
     for durable, mode in ((True, 2), (False, 1)):
-        with open_store(tmp_path / "runs.db", durable=durable) as store, store.read_transaction() as rows:
+        with open_store(tmp_path / "runs.db", durable=durable) as store, store.pool.read_transaction() as rows:
             assert rows.read("PRAGMA synchronous") == [(mode,)]
 
 

@@ -62,7 +62,7 @@ def test_eight_processes_write_sixteen_thousand_distinct_rows_into_one_file(tmp_
         assert len(texts) == 16_000
         for number in range(8):
             assert counts(store, f"run-{number}")["outputs"] == counts(store, f"run-{number}")["marks"] == 2000
-        with store.read_transaction() as rows:
+        with store.pool.read_transaction() as rows:
             assert rows.read("SELECT count(*) FROM contents") == [(2000,)]
             assert rows.read("PRAGMA integrity_check") == [("ok",)]
 

@@ -38,7 +38,7 @@ def holder(place):
 
 def age(store, seconds, **other):
     """Let the owner of every run seem silent for so long, or be another."""
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET heartbeat = heartbeat - ?", (float(seconds),))
         for column, value in other.items():
             rows.write(f"UPDATE runs SET {column} = ?", (value,))

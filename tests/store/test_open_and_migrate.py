@@ -101,6 +101,6 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
         open_store(path)
     assert Path(path).read_bytes() == before
     further.write_text("CREATE TABLE notes (id TEXT);\n", encoding="utf-8")
-    with open_store(path) as store, store.read_transaction() as rows:
+    with open_store(path) as store, store.pool.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM notes") == [(0,)]
         assert rows.read("PRAGMA user_version") == [(len(SCHEMAS) + 1,)]

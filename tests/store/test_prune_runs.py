@@ -47,7 +47,7 @@ def test_prune_never_removes_run_in_progress(store):
 
 def test_prune_reports_and_skips_damaged_run(store):
     rest(store, written(store))
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x'")
     said = []
     assert runs_to_prune(store, keep=0, on_damage=said.append) == []

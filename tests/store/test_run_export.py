@@ -92,11 +92,11 @@ def test_export_of_run_in_progress_is_error(other, tmp_path):
 def test_export_of_damaged_run_is_error_and_keeps_existing_file(other, tmp_path):
     name = rest(other, written(other))
     (tmp_path / "run.jsonl").write_text("before")
-    with other.write_transaction() as rows:
+    with other.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = ? WHERE position = 1", (b'{"answer":null}',))
     with pytest.raises(StoreError, match="the output at position 1 does not fit its check sum"):
         export_runs(other, [name], tmp_path / "run.jsonl")
-    with other.write_transaction() as rows:
+    with other.pool.write_transaction() as rows:
         rows.write("DELETE FROM outputs WHERE position = 1")
         rows.write("DELETE FROM marks WHERE position = 1")
     with pytest.raises(StoreError, match="rows are missing"):

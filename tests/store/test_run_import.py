@@ -43,7 +43,7 @@ def target(tmp_path):
 
 
 def rows_of(store):
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         return {table: rows.read(f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES}
 
 
@@ -72,7 +72,7 @@ def only_refused(store, folder, data):
     for run in runs:
         told(store, run.id)
         store.remove(run.id)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("DELETE FROM contents")
     return True
 

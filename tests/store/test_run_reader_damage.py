@@ -107,7 +107,7 @@ def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
         written(store)
         with store.writer(begun(store, 1, kind="grading")) as writer:
             writer.add_entries([(1, b"{}")])
-        with store.write_transaction() as rows:
+        with store.pool.write_transaction() as rows:
             rows.write(f"UPDATE {table} SET {column} = ?", (b'{"answer":null}',))
     told = []
 
@@ -126,7 +126,7 @@ def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
 
 def test_lost_rows_are_counted_and_others_are_read(store):
     name = written(store, count=10)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = checksum + 1 WHERE position IN (3, 4)")
         rows.write("DELETE FROM outputs WHERE position = 7")
     with pytest.raises(StoreError, match="the execution at position 3, repetition 0 does not fit its check sum"):
@@ -140,7 +140,7 @@ def test_lost_rows_are_counted_and_others_are_read(store):
 
 def test_missing_row_is_detected(store):
     name = written(store, count=10)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("DELETE FROM outputs WHERE position = 9")
         rows.write("DELETE FROM samples WHERE position = 9")
     with pytest.raises(StoreError, match="1 execution of 10 cannot be read"):
@@ -151,7 +151,7 @@ def test_missing_row_is_detected(store):
 
 def test_moved_row_is_detected(store):
     name = written(store, count=10)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET position = 11 WHERE position = 9")
     with pytest.raises(StoreError, match="position 11"):
         list(store.executions(name))
@@ -160,7 +160,7 @@ def test_moved_row_is_detected(store):
 @pytest.mark.parametrize("change", ["done = 9", "samples = 9", "seed = '7'", "status = 'mixed'", "id = 'run-9'"])
 def test_changed_fact_of_run_is_detected(store, change):
     written(store, count=10)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write(f"UPDATE runs SET {change}")
     with pytest.raises(StoreError, match="is damaged"):
         store.run("latest")
@@ -168,7 +168,7 @@ def test_changed_fact_of_run_is_detected(store, change):
 
 def test_rerun_repairs_damaged_execution(store):
     name = written(store, count=4)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET checksum = 1 WHERE position = 2")
     with store.writer(name) as writer:
         writer.add([execution(2, text="again")])

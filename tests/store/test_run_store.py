@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import _insert_run as beginning
+from deemster.store import _run_table as beginning
 from deemster.store import open_store
 from deemster.store._database import InsertStatement
 from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
@@ -293,7 +293,7 @@ def test_duplicate_run_id_is_error(store):
 
 
 def test_run_is_visible_only_with_all_samples(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
+    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 2)
 
     def watched():
         for each in samples(5):
@@ -318,7 +318,7 @@ def test_rows_with_existing_key_are_not_inserted_twice(store):
     def content(number):
         return (b"%032d" % number, b"{}", number)
 
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         assert rows.insert_many(insert, []) == 0
         assert rows.insert_many(insert, [content(number) for number in range(5)]) == 5
         assert rows.insert_many(insert, [content(number) for number in range(200)]) == 195
@@ -326,12 +326,12 @@ def test_rows_with_existing_key_are_not_inserted_twice(store):
 
 
 def test_large_samples_are_inserted_in_small_batches(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
+    monkeypatch.setattr("deemster.store._run_table._CHUNK_BYTES", 250)
     large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
     seen = []
     put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._insert_run.insert_samples",
+        "deemster.store._run_table.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=7), iter(large), cards=[])
@@ -340,12 +340,12 @@ def test_large_samples_are_inserted_in_small_batches(store, monkeypatch):
 
 
 def test_samples_with_large_metadata_are_inserted_in_small_batches(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._CHUNK_BYTES", 250)
+    monkeypatch.setattr("deemster.store._run_table._CHUNK_BYTES", 250)
     large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
     seen = []
     put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._insert_run.insert_samples",
+        "deemster.store._run_table.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=5), iter(large), cards=[])
@@ -362,7 +362,7 @@ def test_insert_batches_respect_sqlite_limit_and_lose_no_row(tmp_path, variables
             "samples (run, position, id, row_hash, body, checksum, content)", "(?, ?, ?, ?, ?, ?, ?)"
         )
         refusal = contextlib.nullcontext() if is_enough else pytest.raises(StoreError, match="variable")
-        with refusal, store.write_transaction() as rows:
+        with refusal, store.pool.write_transaction() as rows:
             rows._base.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, variables)
             assert rows.insert_many(insert, values) == 19
 
@@ -388,7 +388,7 @@ def test_executions_can_be_read_from_a_position_on(store):
 
 
 def test_failed_begin_leaves_no_run(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._insert_run._CHUNK_SAMPLES", 2)
+    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 2)
 
     def broken():
         yield from samples(3)
@@ -398,23 +398,23 @@ def test_failed_begin_leaves_no_run(store, monkeypatch):
         store.begin(facts(samples=5), broken(), cards=[])
     with pytest.raises(StoreError, match="said to have 5 samples; 3 came"):
         store.begin(facts(samples=5), samples(3), cards=[])
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM runs")[0][0] == rows.read("SELECT count(*) FROM samples")[0][0] == 0
 
 
 def test_half_begun_run_of_dead_process_is_removed(store):
     begun(store)
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET status = 'beginning', owner_host = 'elsewhere', heartbeat = heartbeat - 31")
     begun(store, 1)
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         assert rows.read("SELECT id FROM runs") == [("run-1",)]
 
 
 def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
     for number in range(3):
         begun(store, number)
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         assert rows.read("SELECT count(*) FROM contents") == [(3,)]
     bare = [sample(0, content=False)]
     store.begin(facts(3, samples=1), bare, cards=[])
@@ -429,7 +429,7 @@ def test_a_removed_run_is_gone_and_others_stay(store):
     store.remove("run-0")
     assert [row.id for row in store.runs()] == ["run-1"]
     assert len(list(store.executions("run-1"))) == 3
-    with store.read_transaction() as rows:
+    with store.pool.read_transaction() as rows:
         tables = ("samples", "outputs", "marks", "scorings")
         assert [rows.read(f"SELECT count(*) FROM {table}")[0][0] for table in tables] == [3, 3, 3, 1]
 
@@ -576,7 +576,7 @@ def test_failed_transaction_is_rolled_back(store):
     name = written(store)
 
     def half():
-        with store.write_transaction() as rows:
+        with store.pool.write_transaction() as rows:
             rows.write("DELETE FROM marks")
             raise RuntimeError
 

@@ -94,7 +94,7 @@ def test_newer_schema_is_error(tmp_path, version, said):
 
 
 def test_newer_schema_in_postgres_is_error(postgres_url):
-    with open_store(postgres_url) as store, store.write_transaction() as rows:
+    with open_store(postgres_url) as store, store.pool.write_transaction() as rows:
         rows.write("INSERT INTO migrations VALUES (2)")
     assert "has schema 2; this version of deemster reads up to 1" in refused(lambda: open_store(postgres_url))
 

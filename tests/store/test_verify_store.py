@@ -11,7 +11,7 @@ from tests.store.make_runs import begun, execution, written
 
 
 def changed(store, sql, *values):
-    with store.write_transaction() as rows:
+    with store.pool.write_transaction() as rows:
         assert rows.write(sql, values) > 0
 
 

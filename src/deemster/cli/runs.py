@@ -15,7 +15,7 @@ from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
     from deemster.store import LeaseOwner, RunRow, Store
-    from deemster.store.pass_counts import PassCounts
+    from deemster.store.run_facts import PassCounts
 
 _HEAD = ("run", "suite", "dataset", "started", "status", "done")
 _LONGEST = 40
@@ -65,11 +65,9 @@ def show(*, run: str, json: str | None, store: str) -> None:
     """
     import msgspec
 
-    from deemster.store.pass_counts import count_passes
-
     with open_run_store(store) as opened:
         row = opened.run(run)
-        counts = count_passes(opened, row.id)
+        counts = opened.pass_counts(row.id)
         owner = opened.owner(row.id)
     if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})

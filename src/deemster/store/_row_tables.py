@@ -127,14 +127,3 @@ def put_final_marks(connection: Connection, run: int, scoring: int, marks: Itera
         " WHERE run = ? AND scoring = ? AND position = ? AND repetition = ?",
         values,
     )
-
-
-def delete_rows(connection: Connection, run: int) -> None:
-    """Remove a run with all its rows; the content of its samples stays, since others may share it.
-
-    Raises:
-        StoreError: The database refuses.
-    """
-    for table in ("marks", "outputs", "entries", "samples", "scorings"):
-        connection.write(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 - names only
-    connection.write("DELETE FROM runs WHERE number = ?", (run,))

@@ -1,18 +1,21 @@
-"""Writes, finds and checks the rows of runs and scorings."""
+"""Inserts, finds, checks, changes and deletes runs and their scorings."""
 
 from __future__ import annotations
 
+import itertools
 from binascii import crc32
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from deemster.errors import did_you_mean, list_names
+from deemster.errors import Issue, RunExistsError, did_you_mean, list_names, plural
 from deemster.records import MetricCard
-from deemster.store._database import Connection, Row, storage_error, store_error
+from deemster.store._database import Connection, ConnectionPool, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
-from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, ScoringRow
+from deemster.store._row_tables import encode_samples, insert_samples
+from deemster.store.lease import Lease, claim_run, find_owner
+from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
 
 OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.
@@ -27,31 +30,103 @@ _COLUMNS = (
 _CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
 _SCORING_COLUMNS = ("cards", "identity", "status", "started_at", "finished_at")
 _GUESSES = 200
+# The samples of a run are inserted in commits of bounded size.
+_CHUNK_SAMPLES = 20_000
+_CHUNK_BYTES = 32 << 20
 
 
-def insert_run_row(connection: Connection, run: RunFacts) -> bool:
-    """Add a run that no reader sees yet; whether its id was free."""
-    values = _encode_run(run, status=BEGINNING, reason=None, finished_at=None, duration_s=None)
+def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard] | None) -> Lease:
+    """Write a run that no reader sees yet, and lease it.
+
+    Args:
+        pool: Connections to the store.
+        run: The run.
+        cards: The metrics of its first scoring; None where its scorings follow.
+
+    Raises:
+        RunExistsError: There is a run of that id.
+        StoreError: The database refuses.
+    """
+    values = _encode_run(run, status=BEGINNING)
     places = ", ".join("?" * (len(_COLUMNS) + 1))
     sql = f"INSERT INTO runs ({', '.join(_COLUMNS)}, checksum) VALUES ({places}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names only
-    return connection.write(sql, (*values.values(), _run_checksum(values))) == 1
+    with pool.write_transaction() as connection:
+        if not connection.write(sql, (*values.values(), _run_checksum(values))):
+            raise RunExistsError(Issue(f"The store has a run `{run.id}` already.", pool.database.where))
+        number, token = claim_run(connection, pool, run.id)
+        if cards is not None:
+            insert_scoring_row(connection, number, ScoringRow(number=0, cards=tuple(cards), started_at=run.started_at))
+    return Lease(pool, run.id, number, token)
+
+
+def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, samples: Iterable[SampleFacts]) -> None:
+    """Write the samples of a run, then let it be seen.
+
+    Raises:
+        StoreError: The number of samples is not what the run says, or the database refuses.
+    """
+    count, each = 0, iter(samples)
+    with pool.connection() as connection, connection.large_cache():
+        while (
+            chunk := encode_samples(lease.number, itertools.islice(each, _CHUNK_SAMPLES), most=_CHUNK_BYTES)
+        ).samples:
+            with connection.transaction():
+                lease.renew(connection)
+                count += insert_samples(connection, chunk)
+    if count != run.samples:
+        message = f"The run `{run.id}` was said to have {plural(run.samples, 'sample')}; {count:,} came."
+        raise store_error(pool.database.where, message)
+    with pool.write_transaction() as connection:
+        lease.renew(connection)
+        update_run_row(connection, lease.number, run, status="running")
+
+
+def delete_abandoned_runs(pool: ConnectionPool) -> None:
+    """Remove what processes left behind that died while they began a run.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    with pool.connection() as connection:
+        unseen = connection.read("SELECT number, id FROM runs WHERE status = ?", (BEGINNING,))
+        owners = [find_owner(connection, pool, name) for _, name in unseen]
+    for (number, _), owner in zip(unseen, owners, strict=True):
+        if owner is None or not owner.alive:
+            delete_run(pool, number)
+
+
+def delete_run(pool: ConnectionPool, number: int) -> None:
+    """Remove a run with all its rows; the content of its samples stays, since others may share it.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    with pool.write_transaction() as connection:
+        for table in ("marks", "outputs", "entries", "samples", "scorings"):
+            connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
+        connection.write("DELETE FROM runs WHERE number = ?", (number,))
 
 
 def update_run_row(connection: Connection, number: int, run: RunFacts, **state: Any) -> None:
-    """Write what may change of a run: status, reason, times, identity and facts."""
+    """Write what may change of a run: status, reason, times, identity and facts.
+
+    Args:
+        connection: A connection.
+        number: The number of the run.
+        run: The run.
+        state: Its status, reason and times, where the run as it began does not hold them.
+    """
     values = _encode_run(run, **state)
     changes = ", ".join(f"{column} = ?" for column in (*_CHANGING, "checksum"))
     sql = f"UPDATE runs SET {changes} WHERE number = ?"  # noqa: S608 - names only
     connection.write(sql, (*(values[column] for column in _CHANGING), _run_checksum(values), number))
 
 
-def _encode_run(
-    run: RunFacts, *, status: str, reason: str | None, finished_at: str | None, duration_s: float | None
-) -> dict[str, Any]:
-    """The columns of a run that its check sum covers."""
-    values = msgspec.structs.asdict(run)
-    values |= {"status": status, "reason": reason, "finished_at": finished_at, "seed": str(run.seed)}
-    values["duration_s"] = None if duration_s is None else float(duration_s)
+def _encode_run(run: RunFacts, **state: Any) -> dict[str, Any]:
+    """The columns of a run that its check sum covers; a run that has just begun has no reason and no end."""
+    values = {**dict.fromkeys(_CHANGING), **msgspec.structs.asdict(run), **state, "seed": str(run.seed)}
+    if values["duration_s"] is not None:
+        values["duration_s"] = float(values["duration_s"])
     values |= {column: encode_json(values[column]) for column in ("identity", "facts")}
     values |= {column: clean_text(values[column]) for column in _TEXTS if values[column] is not None}
     return {column: values[column] for column in _COLUMNS}
@@ -63,24 +138,26 @@ def _run_checksum(values: Mapping[str, Any]) -> int:
     return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
 
 
-def insert_scoring_row(
-    connection: Connection, run: int, number: int, cards: Sequence[MetricCard], identity: Any, *, started_at: str | None
-) -> None:
-    """Add a scoring of a run."""
-    values = (encode_cards(cards), encode_json(identity), "running", started_at, None)
+def insert_scoring_row(connection: Connection, run: int, scoring: ScoringRow) -> None:
+    """Add a scoring of a run, of which nothing is done yet."""
+    values = _encode_scoring(scoring)
     sql = f"INSERT INTO scorings (run, number, {', '.join(_SCORING_COLUMNS)}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names only
-    connection.write(sql, (run, number, *values, _scoring_checksum(number, values)))
+    connection.write(sql, (run, scoring.number, *values, _scoring_checksum(scoring.number, values)))
 
 
-def update_scoring_row(
-    connection: Connection, run: int, scoring: ScoringRow, *, status: str, finished_at: str | None
-) -> None:
-    """Write the status of a scoring."""
-    values = (encode_cards(scoring.cards), encode_json(scoring.identity), status, scoring.started_at, finished_at)
+def update_scoring_row(connection: Connection, run: int, scoring: ScoringRow) -> None:
+    """Write what may change of a scoring: its status and its end."""
+    total = _scoring_checksum(scoring.number, _encode_scoring(scoring))
     connection.write(
         "UPDATE scorings SET status = ?, finished_at = ?, checksum = ? WHERE run = ? AND number = ?",
-        (status, finished_at, _scoring_checksum(scoring.number, values), run, scoring.number),
+        (scoring.status, scoring.finished_at, total, run, scoring.number),
     )
+
+
+def _encode_scoring(scoring: ScoringRow) -> Row:
+    """The columns of a scoring that its check sum covers."""
+    cards, identity = encode_cards(scoring.cards), encode_json(scoring.identity)
+    return cards, identity, scoring.status, scoring.started_at, scoring.finished_at
 
 
 def _scoring_checksum(number: int, values: Sequence[Any]) -> int:

@@ -98,7 +98,7 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
         StoreError: There is no such run, or it is damaged.
     """
     digest = hashlib.sha256()
-    with store.read_transaction() as connection:
+    with store.pool.read_transaction() as connection:
         run = next(read_runs(connection, store.where, "WHERE id = ?", (run_id,)), None)
         if run is None:
             raise store_error(store.where, f"The store holds no run `{visible(run_id, limit=80)}`.")

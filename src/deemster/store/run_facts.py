@@ -1,4 +1,4 @@
-"""The records of a stored run: run, sample, scoring, owner of the lease."""
+"""The records of a stored run: run, sample, scoring, counts of passes, owner of the lease."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     cards: tuple[MetricCard, ...]
-    identity: Mapping[str, Any]
-    status: RunStatus
-    started_at: str | None
-    finished_at: str | None
-    done: int
+    identity: Mapping[str, Any] = FrozenDict()
+    status: RunStatus = "running"
+    started_at: str | None = None
+    finished_at: str | None = None
+    done: int = 0
 
 
 class RunRow(RunFacts, frozen=True, kw_only=True):
@@ -109,6 +109,22 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
     duration_s: float | None
     done: int
     scorings: tuple[ScoringRow, ...]
+
+
+class PassCounts(msgspec.Struct, frozen=True):
+    """The marks of one metric, counted.
+
+    Attributes:
+        metric: Its name.
+        passed: Scores that reach the threshold.
+        failed: Scores that do not.
+        unscored: Marks without a score, by cause.
+    """
+
+    metric: str
+    passed: int
+    failed: int
+    unscored: Mapping[str, int]
 
 
 class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):

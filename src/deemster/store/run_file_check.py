@@ -50,24 +50,25 @@ class CheckedRun(NamedTuple):
     outputs: int
 
 
-def raw_lines(path: Path, read_transaction: Reading) -> Iterator[tuple[int, bytes]]:
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a run file without their ends, each with its number.
 
     Raises:
         StoreError: The file cannot be read, or a line is too long.
     """
+    reading = Reading(str(path), error=StoreError)
     try:
         with path.open("rb") as file:
             number = 0
             while data := file.readline(LONGEST + 1):
                 number += 1
                 if len(data) > LONGEST:
-                    read_transaction.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
+                    reading.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
                 yield number, data.removesuffix(b"\n")
     except FileNotFoundError:
-        read_transaction.refuse("There is no such file.")
+        reading.refuse("There is no such file.")
     except OSError as error:
-        read_transaction.refuse(f"The file cannot be read: {error.strerror}.")
+        reading.refuse(f"The file cannot be read: {error.strerror}.")
 
 
 def check_run_file(path: Path) -> list[CheckedRun]:
@@ -76,15 +77,14 @@ def check_run_file(path: Path) -> list[CheckedRun]:
     Raises:
         StoreError: The file cannot be read or is no run file. The error carries all issues that were found.
     """
-    read_transaction = Reading(str(path), error=StoreError)
-    lines = raw_lines(path, read_transaction)
+    lines = raw_lines(path)
     _, first = next(lines, (0, b""))
     if not first:
-        read_transaction.refuse("The file is empty.")
+        raise StoreError(Issue("The file is empty.", str(path)))
     try:
         header = parse_header(first)
     except ValueError as error:
-        read_transaction.refuse(str(error), line=1)
+        raise StoreError(Issue(str(error), f"{path}:1")) from None
     issues: list[Issue] = []
     runs = list(_runs(path, lines, issues))
     if not issues and len(runs) != header.runs:
@@ -108,14 +108,14 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
             line = parse_line(data)
             check.take(line, data)
         except ValueError as error:
-            check.is_whole = False
+            check.is_sound = False
             issues.append(Issue(str(error), where))
             if len(issues) >= _FAULTS or isinstance(error, _OutOfPlaceError):
                 return
         if isinstance(line, EndLine):
             if line.id in seen:
                 issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
-            elif check.is_whole:
+            elif check.is_sound:
                 yield CheckedRun(line.id, line.sha256, check.samples, len(check.outputs))
             seen.add(line.id)
             check = None
@@ -131,13 +131,13 @@ class _Check:
     """Checks the lines of one run against each other.
 
     Attributes:
-        is_whole: Whether nothing was wrong so far.
+        is_sound: Whether nothing was wrong so far.
         samples: How many samples there were so far.
         outputs: The outputs so far, each as its place among all that the run should have.
     """
 
     def __init__(self) -> None:
-        self.is_whole = True
+        self.is_sound = True
         self._place = -1
         self._run: RunLine | None = None
         self._digest = hashlib.sha256()
@@ -145,11 +145,12 @@ class _Check:
         self._ids = array("Q")
         self.samples = 0
         self.outputs = array("q")
-        self._own = 0
-        self._entries = 0
-        # The place of the last marks or entry, and of its output.
-        self._last = (-1, -1)
-        self._at = 0
+        # How many outputs have marks of scoring 0.
+        self._marked = 0
+        # The scoring and place of the last marks, the index of their output, and the position of the last entry.
+        self._last_marks = (-1, -1)
+        self._output_index = 0
+        self._last_entry = -1
 
     def take(self, line: Line, data: bytes) -> None:
         """Check a line against those before it.
@@ -169,7 +170,8 @@ class _Check:
         elif isinstance(line, RunLine):
             raise _OutOfPlaceError(f"Another run begins before the end of the run `{self._run.id}`.")
         if place < self._place:
-            raise _OutOfPlaceError(f"This line stands behind lines `{_named(self._place)}`, which follow its kind.")
+            before = _ORDER[self._place].__struct_config__.tag
+            raise _OutOfPlaceError(f"This line stands behind lines `{before}`, which follow its kind.")
         self._place = place
         if isinstance(line, EndLine):
             self._end(line)
@@ -180,7 +182,7 @@ class _Check:
         elif isinstance(line, OutputLine):
             self._output(line, self._run)
         elif isinstance(line, MarksLine):
-            self._marked(line, self._run)
+            self._marks(line, self._run)
         elif isinstance(line, ScoringLine):
             self._scoring(line)
         elif isinstance(line, EntryLine):
@@ -217,19 +219,19 @@ class _Check:
             raise ValueError("Outputs stand in the order of position and repetition, each once.")
         self.outputs.append(key)
 
-    def _marked(self, line: MarksLine, run: RunLine) -> None:
-        self._own += line.scoring == 0
+    def _marks(self, line: MarksLine, run: RunLine) -> None:
+        self._marked += line.scoring == 0
         key = self._key(line, run)
         if line.scoring >= len(self._cards):
             raise ValueError(f"There is no scoring {line.scoring}.")
-        if (line.scoring, key) <= self._last:
+        if (line.scoring, key) <= self._last_marks:
             raise ValueError("Marks stand in the order of scoring, position and repetition, each once.")
-        if line.scoring != self._last[0]:
-            self._at = 0
-        self._last = (line.scoring, key)
-        while self._at < len(self.outputs) and self.outputs[self._at] < key:
-            self._at += 1
-        if self._at == len(self.outputs) or self.outputs[self._at] != key:
+        if line.scoring != self._last_marks[0]:
+            self._output_index = 0
+        self._last_marks = (line.scoring, key)
+        while self._output_index < len(self.outputs) and self.outputs[self._output_index] < key:
+            self._output_index += 1
+        if self._output_index == len(self.outputs) or self.outputs[self._output_index] != key:
             raise ValueError("There is no output that these marks could be about.")
         wanted = self._cards[line.scoring]
         if len(line.marks) != wanted or (line.final is not None and len(line.final) != wanted):
@@ -238,11 +240,9 @@ class _Check:
     def _entry(self, line: EntryLine, run: RunLine) -> None:
         if run.kind != "grading":
             raise ValueError("Only a grading has entries.")
-        before = self._last[1] if self._entries else -1
-        self._entries += 1
-        if line.position <= before:
+        if line.position <= self._last_entry:
             raise ValueError("Entries stand in the order of position, each once.")
-        self._last = (0, line.position)
+        self._last_entry = line.position
 
     def _key(self, line: OutputLine | MarksLine, run: RunLine) -> int:
         if line.position >= self.samples or line.repetition >= run.repetitions:
@@ -250,13 +250,13 @@ class _Check:
         return line.position * run.repetitions + line.repetition
 
     def _end(self, line: EndLine) -> None:
-        if not self.is_whole or self._run is None:
+        if not self.is_sound or self._run is None:
             return
         if not self._cards:
             raise ValueError("The run has no scoring; its own is number 0.")
         if line.id != self._run.id:
             raise ValueError(f"This is the end of the run `{line.id}`, not of `{self._run.id}`.")
-        if self._own != len(self.outputs):
+        if self._marked != len(self.outputs):
             raise ValueError("Every output has marks of the scoring 0; some are missing.")
         if self.samples != self._run.samples:
             raise ValueError(
@@ -264,10 +264,5 @@ class _Check:
             )
         if line.sha256 != self._digest.hexdigest():
             raise ValueError("The check sum does not fit: the lines of this run are not those that were written.")
-        ids = sorted(self._ids)
-        if any(one == other for one, other in itertools.pairwise(ids)):
+        if any(one == other for one, other in itertools.pairwise(sorted(self._ids))):
             raise ValueError("Two samples of the run have the same id.")
-
-
-def _named(place: int) -> str:
-    return str(_ORDER[place].__struct_config__.tag)

@@ -12,12 +12,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import Issue, RunExistsError, StoreError
-from deemster.formats.document import Reading
 from deemster.store._database import Connection, ConnectionPool
-from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_run
 from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
 from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
-from deemster.store._run_table import add_done, insert_scoring_row, update_run_row, update_scoring_row
+from deemster.store._run_table import (
+    add_done,
+    delete_abandoned_runs,
+    delete_run,
+    insert_run,
+    insert_scoring_row,
+    update_run_row,
+)
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
 from deemster.store.run_facts import RunFacts, SampleFacts, ScoringRow
@@ -76,7 +81,7 @@ def import_runs(store: Store, path: Path) -> list[ImportedRun]:
     delete_abandoned_runs(pool)
     known = {run.id for run in runs if _is_known(store, run)}
     leases: list[Lease] = []
-    lines = (data for _, data in raw_lines(path, Reading(str(path), error=StoreError)))
+    lines = (data for _, data in raw_lines(path))
     next(lines)
     with ExitStack() as failing:
         failing.callback(_remove, pool, leases)
@@ -107,7 +112,7 @@ def _is_known(store: Store, run: CheckedRun) -> bool:
     Raises:
         RunExistsError: It has another one of that id.
     """
-    with store.read_transaction() as connection:
+    with store.pool.read_transaction() as connection:
         if not connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
             return False
     if run_digest(store, run.id) != run.sha256:
@@ -150,7 +155,7 @@ def _run_facts(line: RunLine) -> RunFacts:
 
 def _scoring_row(line: ScoringLine) -> ScoringRow:
     known: dict[str, Any] = {name: getattr(line, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
-    return ScoringRow(**known, cards=tuple(map(card_from_line, line.cards)), done=0)
+    return ScoringRow(**known, cards=tuple(map(card_from_line, line.cards)))
 
 
 def _sample_facts(line: SampleLine) -> SampleFacts:
@@ -165,7 +170,6 @@ class _RunInserter:
 
     def __init__(self, pool: ConnectionPool, lease: Lease, line: RunLine) -> None:
         self._pool, self._lease, self._run, self._line = pool, lease, lease.number, line
-        self._scorings: list[ScoringRow] = []
         self._waiting: list[tuple[Any, bytes]] = []
         self._size = 0
         self._done = 0
@@ -187,11 +191,8 @@ class _RunInserter:
         with self._pool.write_transaction() as connection:
             self._lease.renew(connection)
             add_done(connection, self._run, self._done)
-            for scoring in self._scorings:
-                add_done(connection, self._run, self._marked[scoring.number], scoring=scoring.number)
-                update_scoring_row(
-                    connection, self._run, scoring, status=scoring.status, finished_at=scoring.finished_at
-                )
+            for scoring, count in self._marked.items():
+                add_done(connection, self._run, count, scoring=scoring)
             update_run_row(connection, self._run, _run_facts(self._line), **state)
 
     def _write(self) -> None:
@@ -202,7 +203,8 @@ class _RunInserter:
         with self._pool.write_transaction() as connection:
             self._lease.renew(connection)
             if kind is ScoringLine:
-                self._insert_scorings(connection, [_scoring_row(line) for line, _ in waiting])
+                for line, _ in waiting:
+                    insert_scoring_row(connection, self._run, _scoring_row(line))
             elif kind is SampleLine:
                 samples = (_sample_facts(line) for line, _ in waiting)
                 insert_samples(connection, encode_samples(self._run, samples))
@@ -215,18 +217,6 @@ class _RunInserter:
                     self._insert_marks(connection, found)
                 else:
                     self._insert_entries(connection, found)
-
-    def _insert_scorings(self, connection: Connection, scorings: Sequence[ScoringRow]) -> None:
-        for scoring in scorings:
-            insert_scoring_row(
-                connection,
-                self._run,
-                scoring.number,
-                scoring.cards,
-                scoring.identity,
-                started_at=scoring.started_at,
-            )
-        self._scorings += scorings
 
     def _insert_outputs(self, connection: Connection, found: Sequence[tuple[OutputLine, RawBodies]]) -> None:
         # The check sum of an output covers the id of its sample. A million ids would be too many to hold in memory.

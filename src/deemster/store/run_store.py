@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from deemster.errors import Issue, LeaseError
-from deemster.records import Execution, MetricCard
-from deemster.store._database import Connection, ConnectionPool, store_error
-from deemster.store._insert_run import delete_abandoned_runs, delete_run, insert_all_samples, insert_run
+from deemster.records import CAUSES, Execution, MetricCard, MetricScore
+from deemster.store._database import ConnectionPool, store_error
 from deemster.store._row_encoding import encode_json, encode_marks
 from deemster.store._row_tables import put_final_marks
 from deemster.store._run_reader import RunReader, select_marks
 from deemster.store._run_table import (
     OnDamage,
+    delete_abandoned_runs,
+    delete_run,
     find_run,
     find_run_number,
     find_runs,
+    insert_all_samples,
+    insert_run,
     insert_scoring_row,
     recount_done,
     update_run_row,
@@ -30,10 +34,18 @@ from deemster.store._run_table import (
 )
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease, acquire_lease, find_owner
-from deemster.store.run_facts import LeaseOwner, RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
+from deemster.store.run_facts import (
+    LeaseOwner,
+    PassCounts,
+    RunFacts,
+    RunKind,
+    RunRow,
+    RunStatus,
+    SampleFacts,
+    ScoringRow,
+)
 
 _SETTLED = 2000
-_ENDING = ("reason", "finished_at", "duration_s")
 
 
 class Store:
@@ -65,14 +77,6 @@ class Store:
         for lease in leases:
             lease.release()
         self.pool.close()
-
-    def read_transaction(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one state of the store for the time of a block."""
-        return self.pool.read_transaction()
-
-    def write_transaction(self) -> AbstractContextManager[Connection]:
-        """A connection in one transaction, committed at the end of a block and rolled back where it raises."""
-        return self.pool.write_transaction()
 
     def begin(self, run: RunFacts, samples: Iterable[SampleFacts], *, cards: Sequence[MetricCard]) -> Lease:
         """Insert a run and its samples, and lease it. Others see the run once all its samples are there.
@@ -150,11 +154,11 @@ class Store:
         for scoring in row.scorings[1:]:
             if scoring.status == "running" and encode_json(scoring.identity) == encode_json(identity):
                 return scoring.number
-        number = len(row.scorings)
+        scoring = ScoringRow(number=len(row.scorings), cards=tuple(cards), identity=identity, started_at=started_at)
         with self.pool.write_transaction() as connection:
             lease.renew(connection)
-            insert_scoring_row(connection, lease.number, number, cards, identity, started_at=started_at)
-        return number
+            insert_scoring_row(connection, lease.number, scoring)
+        return scoring.number
 
     def writer(self, run_id: str, *, scoring: int = 0, outputs: bool = True) -> Writer:
         """A writer for the executions of a run.
@@ -196,7 +200,7 @@ class Store:
         Raises:
             StoreError: A run is damaged, or the database refuses.
         """
-        asked = {
+        conditions = {
             "suite = ?": suite,
             "dataset = ?": dataset,
             "kind = ?": kind,
@@ -205,7 +209,7 @@ class Store:
             "started_at < ?": until,
         }
         with self.pool.read_transaction() as connection:
-            return find_runs(connection, self.where, asked, limit=limit, on_damage=on_damage)
+            return find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
 
     def run(self, name: str, *, kind: RunKind | None = None) -> RunRow:
         """One run.
@@ -227,6 +231,22 @@ class Store:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
         return select_marks(self.run(run_id).scorings).cards
+
+    def pass_counts(self, run_id: str) -> tuple[PassCounts, ...]:
+        """How often each metric of a run's report passed, failed or gave no score.
+
+        Raises:
+            StoreError: There is no such run, it is damaged, or the database refuses.
+        """
+        cards = self.cards(run_id)
+        counts: list[Counter[bool | str]] = [Counter() for _ in cards]
+        for execution in self.executions(run_id) if cards else ():
+            for counted, mark in zip(counts, execution.marks, strict=True):
+                counted[mark.success if isinstance(mark, MetricScore) else mark.cause] += 1
+        return tuple(
+            PassCounts(card.name, found[True], found[False], {cause: found[cause] for cause in CAUSES if found[cause]})
+            for card, found in zip(cards, counts, strict=True)
+        )
 
     def samples(self, run_id: str, *, on_damage: OnDamage = None, content: bool = True) -> Iterator[SampleFacts]:
         """The samples of a run, in order.
@@ -337,18 +357,20 @@ class Store:
             StoreError: The database refuses.
         """
         lease, row = self._held(run_id), self.run(run_id)
-        known = row.identity if identity is None else identity
-        merged = {**row.facts, **(facts or {})}
-        changed = msgspec.structs.replace(row, facts=merged, identity=known, status=status or row.status)
-        state: dict[str, Any] = {name: None if status == "running" else getattr(row, name) for name in _ENDING}
+        changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}, "status": status or row.status}
+        if identity is not None:
+            changes["identity"] = identity
+        if status == "running":
+            changes |= {"reason": None, "finished_at": None, "duration_s": None}
+        changed = msgspec.structs.replace(row, **changes)
         with self.pool.write_transaction() as connection:
             lease.renew(connection)
-            update_run_row(connection, lease.number, changed, status=changed.status, **state)
+            update_run_row(connection, lease.number, changed)
             if status == "running":
                 recount_done(connection, lease.number)
             if status is not None:
-                own = row.scorings[0]
-                update_scoring_row(connection, lease.number, own, status=status, finished_at=state["finished_at"])
+                own = msgspec.structs.replace(row.scorings[0], status=status, finished_at=changed.finished_at)
+                update_scoring_row(connection, lease.number, own)
 
     def finish(
         self,
@@ -379,15 +401,15 @@ class Store:
             StoreError: The database refuses.
         """
         lease, row = self._held(run_id), self.run(run_id)
-        ended = self._scoring(row, scoring)
-        changed = msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})
-        state: dict[str, Any] = {name: getattr(row, name) for name in ("status", *_ENDING)}
+        ended = msgspec.structs.replace(self._scoring(row, scoring), status=status, finished_at=finished_at)
+        changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}}
         if scoring == 0:
-            state = {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
+            changes |= {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
+        changed = msgspec.structs.replace(row, **changes)
         with self.pool.write_transaction() as connection:
             lease.renew(connection)
-            update_run_row(connection, lease.number, changed, **state)
-            update_scoring_row(connection, lease.number, ended, status=status, finished_at=finished_at)
+            update_run_row(connection, lease.number, changed)
+            update_scoring_row(connection, lease.number, ended)
             if release:
                 lease.release_within(connection)
         if release:

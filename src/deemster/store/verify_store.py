@@ -37,7 +37,7 @@ def find_damage(store: Store) -> Iterator[str]:
 
 def _damages(store: Store) -> Iterator[str]:
     found: list[str] = []
-    with store.read_transaction() as connection:
+    with store.pool.read_transaction() as connection:
         yield from _database(store, connection)
         yield from _orphans(connection)
         yield from _contents(connection)
@@ -48,7 +48,7 @@ def _damages(store: Store) -> Iterator[str]:
             yield from _run(store, run)
         except StoreError as error:
             # A run that was removed in the meantime is not damaged.
-            with store.read_transaction() as connection:
+            with store.pool.read_transaction() as connection:
                 if connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
                     yield str(error)
 
@@ -118,7 +118,7 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
 
 
 def _counts(store: Store, run: RunRow) -> Iterator[str]:
-    with store.read_transaction() as connection:
+    with store.pool.read_transaction() as connection:
         number = find_run_number(connection, store.where, run.id)
         stray = _count(connection, _UNMARKED, number)
         if isinstance(stray, str):

@@ -68,7 +68,7 @@ def main():
         "SET search_path TO deemster",
         "CREATE TABLE migrations (number BIGINT PRIMARY KEY)",
     ]
-    with open_store(sys.argv[2]) as store, store.read_transaction() as rows:
+    with open_store(sys.argv[2]) as store, store.pool.read_transaction() as rows:
         for file in sorted(_FOLDER.glob("*.sql")):
             lines += statements(file, store.pool.database)
         for table in TABLES:
