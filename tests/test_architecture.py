@@ -37,7 +37,7 @@ def listing() -> str:
     return "".join(parts)
 
 
-def test_the_listing_of_files_is_that_of_the_package(refresh_golden):
+def test_listing_of_files_matches_package(refresh_golden):
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)

@@ -90,7 +90,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_there_are_pages():
+def test_expected_pages_exist():
     assert {"README.md", "docs/reference/cli.md", "examples/agent/README.md"} <= set(PAGES)
 
 
@@ -100,7 +100,7 @@ def test_every_block_has_a_language_that_is_tested(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
-def test_every_block_of_a_page_runs_and_shows_what_it_prints(page, folder, refresh_golden):
+def test_every_block_runs_and_prints_shown_output(page, folder, refresh_golden):
     said = ""
     shown = []
     for number, block in enumerate(blocks(page)):
@@ -164,7 +164,7 @@ def rewrite(page: str, shown: list[tuple[Block, str]]) -> None:
     blocks.cache_clear()
 
 
-def test_the_first_thing_in_the_readme_is_the_two_commands():
+def test_readme_begins_with_two_commands():
     first = blocks("README.md")[0]
     assert (first.kind, first.text) == ("bash", "make demo\nmake test\n")
     above = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[: first.first - 1] if line]
@@ -190,7 +190,7 @@ def catalog_table() -> str:
     return "\n".join(lines)
 
 
-def test_the_metrics_of_the_readme_are_those_of_the_catalog(refresh_golden):
+def test_readme_metrics_match_catalog(refresh_golden):
     readme = ROOT / "README.md"
     before, start, rest = readme.read_text(encoding="utf-8").partition("<!-- metrics -->\n")
     table, end, after = rest.partition("<!-- end of metrics -->")
@@ -204,7 +204,7 @@ def test_the_metrics_of_the_readme_are_those_of_the_catalog(refresh_golden):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_between_the_documents_leads_somewhere(page):
+def test_every_link_between_documents_has_target(page):
     source = (ROOT / page).parent
     for token in MarkdownIt().parse((ROOT / page).read_text(encoding="utf-8")):
         for child in token.children or ():

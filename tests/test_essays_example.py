@@ -30,7 +30,7 @@ def item_of(grading, name):
     return next(item for item in grading.items if item.id == name)
 
 
-def test_the_files_are_what_the_generator_writes(tmp_path):
+def test_example_files_match_generator(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", FOLDER / "make.py", tmp_path],
         env={"PATH": os.environ["PATH"], "PYTHONHASHSEED": "5"},
@@ -42,7 +42,7 @@ def test_the_files_are_what_the_generator_writes(tmp_path):
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes(), f"run make.py to refresh {name}"
 
 
-def test_the_rubric_has_every_kind_of_criterion_and_nothing_to_find_fault_with():
+def test_rubric_has_every_kind_of_criterion_and_no_issue():
     rubric = dm.Rubric.load(FOLDER / "rubric.yaml")
     assert {criterion.kind for criterion in rubric.criteria} == {"binary", "ordinal", "nominal"}
     assert any(criterion.fatal for criterion in rubric.criteria)
@@ -60,26 +60,26 @@ def test_every_file_is_valid_without_a_warning(name):
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_letters_that_take_no_side_score_nothing(grading):
+def test_letters_without_position_score_zero(grading):
     failed = {item.id for item in grading.items if item.failed_fatal}
     assert failed == {"undecided", "copy", "injection"}
     assert all(item_of(grading, name).score == 0.0 for name in failed)
 
 
-def test_two_kind_judges_outvote_the_careful_one(grading):
+def test_two_lenient_judges_outvote_the_careful_one(grading):
     item = item_of(grading, "wrong-number")
     facts = next(each for each in item.criteria if each.criterion == "facts")
     assert [vote.verdict for vote in facts.votes] == ["UNMET", "MET", "MET"]
     assert (facts.verdict, item.score) == ("MET", 1.0)
 
 
-def test_a_reply_that_is_no_verdict_counts_as_a_failed_call(grading):
+def test_unreadable_reply_is_failed_call(grading):
     item = item_of(grading, "cyclist")
     (failed,) = [vote for each in item.criteria for vote in each.votes if vote.failure is not None]
     assert (failed.judge, failed.failure.category) == ("cleo", "parse")
 
 
-def test_the_panel_is_as_good_as_the_readme_says(grading):
+def test_panel_has_numbers_of_readme(grading):
     result = dm.compute_metrics(grading.votes(), per_judge=True)
     by_name = {each.name: each for each in result.per_criterion}
     assert by_name["facts"].kappa == pytest.approx(0.0)

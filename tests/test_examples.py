@@ -91,7 +91,7 @@ def test_every_file_of_an_example_is_valid_without_a_warning(example):
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*/script.py")), ids=lambda path: path.parent.name)
-def test_a_script_of_an_example_says_what_it_said_before(script, golden):
+def test_example_script_output_matches_golden_file(script, golden):
     done = subprocess.run(
         [sys.executable, "-W", "error", script], env=environment(), capture_output=True, check=False, text=True
     )

@@ -163,7 +163,7 @@ sys.stderr.write("\\n" + json.dumps({"loaded": sorted(sys.modules), "events": so
 """
 
 
-def test_a_run_phones_nobody(tmp_path):
+def test_run_opens_no_connection(tmp_path):
     seen = told(RUNNING, "examples/quickstart/suite.yml", str(tmp_path / "runs.db"))
     assert NETWORK.isdisjoint(seen["loaded"])
     # An event loop makes a pair of sockets for itself; what would leave the process is connecting, binding, asking.
@@ -197,7 +197,7 @@ def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
 
 
 @pytest.mark.parametrize("family", ["errors", "models", "records", "report", "results", "rubrics"])
-def test_every_documented_name_of_a_room_is_offered_by_it(family):
+def test_every_documented_name_of_room_is_exported(family):
     names = documented_names()[family]
     assert len(names) == len(set(names)) > 0
     assert set(names) <= set(getattr(deemster, family).__all__) - set(deemster.__all__)
@@ -293,7 +293,7 @@ def test_every_command_is_documented_with_its_help():
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_the_list_of_commands_says_what_each_command_says_of_itself(name):
+def test_list_of_commands_matches_help_of_each_command(name):
     command = app.get_command(None, name)
     assert command is not None
     assert (command.name, command.short_help) == (name, COMMANDS[name])
@@ -364,7 +364,7 @@ def test_every_doctest_is_true():
     assert failures == []
 
 
-def test_nothing_is_left_open():
+def test_no_marker_of_unfinished_code_is_left():
     pattern = re.compile(r"TODO|FIXME|XXX|NotImplementedError|pragma: no cover")
     assert [name for name in NAMES if pattern.search((SOURCE / name).read_text(encoding="utf-8"))] == []
 
@@ -508,5 +508,5 @@ def test_every_test_file_of_a_room_is_named_for_a_file_of_that_room():
     assert strays == []
 
 
-def test_the_files_are_found():
+def test_source_files_are_found():
     assert {"__init__.py", "cli/main.py", GUARD, EVALUATE[0]} <= set(NAMES)

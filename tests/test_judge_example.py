@@ -27,7 +27,7 @@ def result():
     return compute_metrics(VOTES, bootstrap=True, seed=7, cluster="conversation", per_judge=True, per_slice=True)
 
 
-def test_the_files_are_what_the_generator_writes(tmp_path):
+def test_example_files_match_generator(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", FOLDER / "make_votes.py", tmp_path],
         env={"PATH": os.environ["PATH"], "PYTHONHASHSEED": "5"},
@@ -68,7 +68,7 @@ def test_the_log_holds_the_verdicts_of_the_votes_file():
     assert words == wanted
 
 
-def test_the_example_has_what_it_promises():
+def test_example_has_documented_contents():
     value = json.loads(VOTES.read_text("utf-8"))
     items = value["items"]
     cells = [cell for item in items for row in item.get("votes", {}).values() for cell in row]
@@ -124,23 +124,23 @@ def test_the_noisy_judge_contradicts_itself_on_every_fourth_cell(result):
     assert 1 - cinder.stable_share == pytest.approx(0.25, abs=0.03)
 
 
-def test_people_set_the_ceiling(result):
+def test_agreement_of_people_is_the_ceiling(result):
     assert result.human.ceiling_kappa == pytest.approx(0.77, abs=0.005)
     assert all(judge.mean_kappa < result.human.ceiling_kappa for judge in result.human.judges)
 
 
-def test_heated_customers_are_the_weak_spot_and_accounts_may_not_be(result):
+def test_heated_slice_is_weaker_and_account_slice_may_not_be(result):
     ends = {one.tag: one.intervals["kappa_difference"].ci for one in result.slices}
     assert ends["heated"].upper < 0 < ends["account"].upper
 
 
-def test_probabilities_of_the_good_judge_promise_too_much(result):
+def test_probabilities_of_good_judge_are_overconfident(result):
     (many,) = [one for one in result.calibration if one.scale == "multi-choice"]
     assert many.judge_id == "atlas"
     assert many.curve[-1].observed_share == pytest.approx(0.8, abs=0.005)
 
 
-def test_corrected_rates_differ_from_what_the_judges_saw(result):
+def test_corrected_rates_differ_from_judged_rates(result):
     (rate,) = [one for one in result.corrected.met_rates if one.name == "asks-back"]
     assert (rate.observed_rate, rate.value) == pytest.approx((0.38, 0.27), abs=0.005)
 
@@ -151,7 +151,7 @@ def test_clusters_widen_the_interval(result):
     assert wide > narrow
 
 
-def test_the_better_judge_is_better_beyond_chance_and_may_stand_in_for_a_person():
+def test_better_judge_is_significantly_better_and_can_replace_a_person():
     pair = compare_judges(VOTES, None, "atlas", "breeze", seed=7, cluster="conversation")
     ends = pair.mean_kappa.difference.ci
     assert (ends.lower, ends.upper) == pytest.approx((0.14, 0.26), abs=0.005)

@@ -31,13 +31,13 @@ def test_a_datagram_to_another_machine_is_refused_and_noted():
 
 
 @pytest.mark.parametrize("name", ["example.org", b"example.org", "127.0.0.1.example.org"])
-def test_a_name_is_not_looked_up(name):
+def test_host_name_is_not_resolved(name):
     with pytest.raises(socket.gaierror):
         socket.getaddrinfo(name, 80)
     assert len(reached_out()) == 1
 
 
-def test_a_name_that_can_have_no_address_may_be_asked_for():
+def test_invalid_host_name_may_be_resolved():
     with pytest.raises(socket.gaierror):
         socket.getaddrinfo("models.invalid", 80)
     assert reached_out() == []
@@ -50,7 +50,7 @@ def test_another_process_has_no_network_either():
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
-def test_this_machine_may_talk_to_itself(tmp_path, family):
+def test_loopback_connections_are_allowed(tmp_path, family):
     place = ("127.0.0.1", 0) if family == socket.AF_INET else os.fspath(tmp_path / "s")
     with socket.socket(family) as ear, socket.socket(family) as mouth:
         ear.bind(place)
@@ -60,6 +60,6 @@ def test_this_machine_may_talk_to_itself(tmp_path, family):
 
 
 @pytest.mark.xfail(raises=pytest.fail.Exception, reason="the proof that a test which swallows the refusal fails")
-def test_a_test_that_reaches_out_and_says_nothing_fails():
+def test_test_that_uses_network_silently_fails():
     with pytest.raises(OSError), socket.socket() as plug:
         plug.connect(AWAY)

@@ -28,7 +28,7 @@ def report():
     return dm.load_report(ROOT / "tests" / "golden" / "examples" / "rag" / "report.json")
 
 
-def test_the_files_are_what_the_generator_writes(tmp_path):
+def test_example_files_match_generator(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", FOLDER / "make.py", tmp_path],
         env={"PATH": os.environ["PATH"], "PYTHONHASHSEED": "5"},

@@ -111,7 +111,7 @@ FILES = {"votes": mistakes.VOTES_FILES, "rubric_dataset": mistakes.RUBRIC_DATASE
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in BEYOND for name in sorted(BEYOND[kind])])
-def test_what_is_beyond_a_schema_is_left_to_the_reader(kind, name):
+def test_rules_beyond_json_schema_are_checked_by_reader(kind, name):
     (mistake,) = [mistake for mistake in FILES[kind] if mistake.name == name]
     assert validator(kind).is_valid(json.loads(mistake.text))
 
@@ -129,5 +129,5 @@ def mistaken(kind, files):
     [*mistaken("votes", mistakes.VOTES_FILES), *mistaken("rubric_dataset", mistakes.RUBRIC_DATASETS)],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_what_a_reader_refuses_for_its_shape_its_schema_refuses_too(kind, mistake):
+def test_shape_rejected_by_reader_is_rejected_by_schema(kind, mistake):
     assert not validator(kind).is_valid(json.loads(mistake.text, parse_constant=str))

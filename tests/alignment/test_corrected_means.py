@@ -69,7 +69,7 @@ def test_without_a_true_unmet_there_is_no_specificity_and_no_rate():
     assert (found.sensitivity, found.specificity, found.value, found.n_negative) == (0.5, None, None, 0)
 
 
-def test_a_rate_that_contradicts_the_errors_is_clipped_and_says_so():
+def test_rate_that_contradicts_errors_is_clipped_and_flagged():
     labelled = [("MET", "MET")] * 9 + [("MET", "UNMET")] + [("UNMET", "UNMET")] * 8 + [("UNMET", "MET")] * 2
     (found,) = corrected_of(labelled, ["MET"] * 400).met_rates
     assert found.value == 1.0

@@ -51,7 +51,7 @@ def test_a_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world
 
 
 @pytest.mark.parametrize("flag", ["--markdown", "--csv", "--html", "--junit", "--github"])
-def test_a_report_rendered_again_is_what_the_run_would_have_written(world, flag):
+def test_rendered_report_equals_report_of_run(world, flag):
     world()
     once = called("run", "suite.yml", "--json", "run.json", flag, "once").exit_code
     again = called("report", "run.json", flag, "again").exit_code

@@ -119,7 +119,7 @@ def test_metric_left_out_by_flag_is_left_out_of_aggregator(suite):
         ),
     ],
 )
-def test_a_mistake_in_an_aggregator_is_one_clear_message_and_exit_code_2(suite, section, message):
+def test_invalid_aggregator_is_one_message_and_exit_code_2(suite, section, message):
     suite(METRICS + section)
     result = called("run", "suite.yml")
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")

@@ -115,12 +115,12 @@ def test_a_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
     assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 requests, ")
 
 
-def test_a_dry_run_of_one_request_says_so_in_the_singular(folder):
+def test_dry_run_of_one_request_uses_singular(folder):
     written(folder, files(plain(1)))
     assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 1 request, ")
 
 
-def test_a_dry_run_of_a_suite_without_judges_says_so(folder):
+def test_dry_run_without_judges_is_reported(folder):
     assert called("run", "suite.yml", "--dry-run", "--metric", "contains").stdout == "No model would be asked.\n"
 
 

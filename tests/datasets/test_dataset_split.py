@@ -44,7 +44,7 @@ def labels(dataset):
     ("train", "size"), [(100, 100), (1, 1), (249, 249), (0.2, 50), (0.5, 125), (0.001, 1), (0.999, 249)]
 )
 @pytest.mark.parametrize("stratify", [True, False])
-def test_the_first_part_has_exactly_the_size_asked_for(train, size, stratify):
+def test_first_part_has_exactly_given_size(train, size, stratify):
     dataset = essays(250)
     first, rest = dataset.split(train, stratify=stratify)
     assert (len(first), len(rest)) == (size, 250 - size)
@@ -66,7 +66,7 @@ def test_both_parts_hold_each_label_in_proportion(seed):
         assert abs(labels(first)[pair] - 0.3 * count) <= 1.5, pair
 
 
-def test_the_rarest_label_is_divided_even_where_chance_would_often_not():
+def test_rarest_label_is_in_both_parts():
     items = [
         {"id": f"e{at}", "submission": "x", "ground_truth": ["UNMET" if at < 2 else "MET", "good"]} for at in range(40)
     ]
@@ -76,7 +76,7 @@ def test_the_rarest_label_is_divided_even_where_chance_would_often_not():
         assert labels(first)[0, "UNMET"] == labels(rest)[0, "UNMET"] == 1
 
 
-def test_the_same_seed_gives_the_same_parts_whatever_the_order_of_the_items():
+def test_same_seed_gives_same_parts_in_any_item_order():
     dataset = essays(60, clusters=20)
     turned = RubricDataset(tuple(reversed(dataset.items)), rubric=dataset.rubric)
     for options in ({}, {"stratify": False}, {"cluster": "doc"}):
@@ -104,7 +104,7 @@ def test_without_strata_every_item_is_as_likely_as_any_other():
     st.integers(1, 23),
     st.booleans(),
 )
-def test_no_cluster_is_divided_and_the_size_is_the_nearest_that_clusters_come_to(docs, train, stratify):
+def test_no_cluster_is_split_and_size_is_nearest_possible(docs, train, stratify):
     items = [
         {"submission": "x", "ground_truth": ["MET", "good" if at % 3 else "poor"], "metadata": {"doc": doc}}
         for at, doc in enumerate(docs)
@@ -127,7 +127,7 @@ def test_clusters_may_be_given_by_id():
 
 
 @given(st.dictionaries(st.integers(1, 6), st.integers(0, 4), max_size=4))
-def test_subset_sums_are_those_of_trying_every_subset(sizes):
+def test_subset_sums_equal_exhaustive_search(sizes):
     every = [size for size, count in sizes.items() for _ in range(count)]
     expected = {sum(part) for count in range(len(every) + 1) for part in itertools.combinations(every, count)}
     found = subset_sums(sizes)
@@ -135,18 +135,18 @@ def test_subset_sums_are_those_of_trying_every_subset(sizes):
 
 
 @pytest.mark.parametrize("train", [0, 10, -1, 11, 0.0, 1.0, 1.5, True, "3", None, float("nan")])
-def test_a_size_that_leaves_a_part_empty_is_refused(train):
+def test_size_that_leaves_empty_part_is_error(train):
     with pytest.raises(DatasetError, match="train is a number of items from 1 to 9, or a share between 0 and 1, not"):
         essays(10).split(train)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
-def test_a_seed_is_a_whole_number_from_0_on(seed):
+def test_invalid_seed_is_error(seed):
     with pytest.raises(DatasetError, match="seed is a whole number from 0 on, not"):
         essays(10).split(3, seed=seed)
 
 
-def test_items_without_a_label_cannot_be_stratified_by_it():
+def test_stratifying_by_missing_label_is_error():
     items = [{"id": f"e{at}", "submission": "x", "ground_truth": [None, None] if at else None} for at in range(3)]
     dataset = RubricDataset(items, rubric=RUBRIC)
     with pytest.raises(DatasetError, match="use stratify=False") as caught:
@@ -155,14 +155,14 @@ def test_items_without_a_label_cannot_be_stratified_by_it():
     assert len(dataset.split(1, stratify=False)[0]) == 1
 
 
-def test_an_item_without_a_cluster_is_told():
+def test_item_without_cluster_is_error():
     with pytest.raises(DatasetError, match="sample `e0000`: The item belongs to no cluster: its metadata has no `doc`"):
         essays(3).split(1, cluster="doc")
     with pytest.raises(DatasetError, match="it is not named"):
         essays(3).split(1, cluster={"e0000": 1})
 
 
-def test_what_cannot_be_divided_is_told():
+def test_indivisible_dataset_is_error():
     with pytest.raises(DatasetError, match="A dataset of one item"):
         essays(1).split(1)
     with pytest.raises(DatasetError, match="All items belong to one cluster"):

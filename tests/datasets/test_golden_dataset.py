@@ -41,7 +41,7 @@ def jsonl(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_a_dataset_has_what_its_file_says(tmp_path):
+def test_dataset_has_content_of_its_file(tmp_path):
     text = """\
 schema_version: deemster.dataset.v1
 name: support.refunds
@@ -63,7 +63,7 @@ samples:
 
 
 @pytest.mark.parametrize("kind", ["yml", "yaml", "json", "jsonl"])
-def test_what_is_saved_loads_again_the_same(tmp_path, kind):
+def test_saved_dataset_loads_equal(tmp_path, kind):
     dataset = Dataset(ROWS, name="n: 'x'", description="d", repetitions=2)
     dataset.save(tmp_path / f"a.{kind}")
     again = Dataset.load(tmp_path / f"a.{kind}")
@@ -107,7 +107,7 @@ def test_all_formats_hold_the_same_data(tmp_path, parts):
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | st.dictionaries(texts, values, max_size=3), min_size=1), st.booleans())
-def test_a_jsonl_file_has_the_fingerprint_of_its_rows_in_whatever_order_they_come(tmp_path, metadata, rising):
+def test_fingerprint_of_jsonl_does_not_depend_on_row_order(tmp_path, metadata, rising):
     rows = [{"id": f"s{at:04d}", "input": {}, "expected_output": 0.5} for at in range(len(metadata))]
     rows = [row if each is None else {**row, "metadata": each} for row, each in zip(rows, metadata, strict=True)]
     digest = hashlib.sha256(_canonical({"expected_output": 0.5, "input": {}})).hexdigest()
@@ -120,7 +120,7 @@ def _canonical(value):
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def test_very_long_keys_survive_yaml(tmp_path):
+def test_very_long_keys_round_trip_yaml(tmp_path):
     dataset = Dataset([{"id": "a", "input": {"k" * 3000: {"j" * 2000: 1}}, "expected_output": 1}], name="n")
     dataset.save(tmp_path / "a.yml")
     assert list(Dataset.load(tmp_path / "a.yml")) == list(dataset)
@@ -167,7 +167,7 @@ def test_a_parquet_type_without_a_json_value_is_an_error(tmp_path):
     assert "not Parquet" in faults_of(tmp_path, "b.parquet", "PAR1")[0][2]
 
 
-def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_is_error_naming_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match="parquet"):
         load(tmp_path, "a.parquet", "PAR1")
@@ -188,7 +188,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
         ("a", "x", "A file without an extension"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why(tmp_path, name, content, said):
+def test_unreadable_file_is_error_with_reason(tmp_path, name, content, said):
     assert said in faults_of(tmp_path, name, content)[0][2]
 
 
@@ -235,7 +235,7 @@ GOOD = "samples: [{id: a, input: {}, expected_output: 1}]\n"
         ("name: n\nsampels: []\n" + GOOD, 2, "Did you mean `samples`?"),
     ],
 )
-def test_what_is_wrong_at_the_root_is_said_with_its_line(tmp_path, text, line, said):
+def test_issue_at_root_has_line(tmp_path, text, line, said):
     (fault,) = faults_of(tmp_path, "a.yml", text)
     assert fault[0] == f":{line}"
     assert said in fault[2]
@@ -275,7 +275,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "said"), BAD_ROWS)
-def test_what_is_wrong_with_a_sample_is_said_alike_in_every_format(tmp_path, row, said):
+def test_issue_of_sample_has_same_message_in_every_format(tmp_path, row, said):
     good = {"id": "good", "input": {}, "expected_output": None}
     name = row.get("id") if isinstance(row, dict) and isinstance(row.get("id"), str) else None
     root = {"name": "n", "samples": [good, row]}
@@ -295,7 +295,7 @@ def test_what_is_wrong_with_a_sample_is_said_alike_in_every_format(tmp_path, row
     assert caught.value.issues[0].where == "samples[1]"
 
 
-def test_an_empty_tag_list_and_an_empty_input_are_fine(tmp_path):
+def test_empty_tags_and_empty_input_are_valid(tmp_path):
     row = {"id": "x" * 256, "input": {}, "expected_output": 1, "metadata": {"tags": []}}
     assert next(iter(load(tmp_path, "a.jsonl", jsonl(row)))).tags == ()
 
@@ -310,7 +310,7 @@ def test_an_id_given_twice_names_both_places(tmp_path):
     assert faults_of(tmp_path, "a.yml", listed) == [(":5", "b", f"The id is given twice, first at {path}:3.")]
 
 
-def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path):
+def test_all_issues_are_listed_at_once_in_file_order(tmp_path):
     good = '{"id": "%s", "input": {}, "expected_output": 1}\n'
     text = good % "z" + "nonsense\n" + good % "z" + '{"id": "k", "input": {"a": 1, "a": 2}, "expected_output": 1}\n[]\n'
     found = faults_of(tmp_path, "a.jsonl", text)
@@ -319,7 +319,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path):
     assert "A sample must be a map with `id`, `input` and `expected_output`, not a list." in found[3][2]
 
 
-def test_a_file_full_of_faults_does_not_fill_memory(tmp_path):
+def test_number_of_listed_issues_is_bounded(tmp_path):
     faults = faults_of(tmp_path, "a.jsonl", "x\n" * 400_000)
     assert "stopped" in faults[-1][2]
     assert len(faults) == 10_001
@@ -331,7 +331,7 @@ def test_a_file_full_of_faults_does_not_fill_memory(tmp_path):
     [("NaN", "finite"), ("-Infinity", "finite"), ("1e999", "too large"), ('"\\ud800"', "lone surrogate"),
      ('{"a":1,"a":2}', "given twice"), ("[" * 97 + "]" * 97, "deeper than 100"), ("[" * 50_000, "deeper than 100")],
 )  # fmt: skip
-def test_what_strict_json_refuses_no_dataset_holds(tmp_path, kind, value, said):
+def test_values_refused_by_strict_json_are_error(tmp_path, kind, value, said):
     row = '{"id": "a", "input": {"x": %s}, "expected_output": 1}'
     first = row.replace('"a"', '"0"') % 1 + "\n"
     text = first + row % value if kind == "jsonl" else '{"name": "n", "samples": [' + row % value + "]}"
@@ -339,7 +339,7 @@ def test_what_strict_json_refuses_no_dataset_holds(tmp_path, kind, value, said):
     assert said in message
 
 
-def test_the_deepest_sample_is_the_same_in_every_format(tmp_path):
+def test_depth_limit_is_same_in_every_format(tmp_path):
     nested = json.loads("[" * 96 + "]" * 96)
     dataset = Dataset([{"id": "a", "input": {"x": nested}, "expected_output": 1}], name="n")
     for kind in ("yml", "json", "jsonl"):
@@ -396,7 +396,7 @@ def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
         ("id,input.q,expected_output\n", "", "samples is empty."),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place, said):
+def test_issue_of_table_has_line(tmp_path, text, place, said):
     found = faults_of(tmp_path, "a.csv", text)
     assert any(said in message and where == place for where, _, message in found)
 
@@ -422,24 +422,24 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, place,
         ("id,input.q,expected_output,tags,metadata:json\na,b,c,x,[1]\n", "metadata must be a map, not a list."),
     ],
 )
-def test_one_mistake_in_a_table_is_one_fault(tmp_path, text, message):
+def test_one_error_in_table_is_one_issue(tmp_path, text, message):
     assert [said for _, _, said in faults_of(tmp_path, "a.csv", text)] == [message]
 
 
-def test_a_table_without_its_columns_names_them(tmp_path):
+def test_missing_columns_are_error_with_names(tmp_path):
     messages = " ".join(message for _, _, message in faults_of(tmp_path, "a.csv", "tags\nx\n"))
     assert "`id`" in messages
     assert "`input.<field>`" in messages
     assert "`expected_output`" in messages
 
 
-def test_a_cell_may_be_long(tmp_path):
+def test_long_cell_is_read(tmp_path):
     text = f"id,input.q,expected_output\na,{'x' * 200_000},c\n"
     assert len(next(iter(load(tmp_path, "a.csv", text))).input["q"]) == 200_000
 
 
 @pytest.mark.parametrize("kind", ["yml", "jsonl"])
-def test_equal_rows_are_listed_and_the_fingerprint_sees_every_edit(tmp_path, kind):
+def test_equal_rows_are_listed_and_every_edit_changes_fingerprint(tmp_path, kind):
     rows = [{"id": f"s{at}", "input": {"q": at % 3}, "expected_output": 1.5} for at in (4, 3, 2, 1, 0, 9)]
     base = Dataset(rows, name="n")
     base.save(tmp_path / f"a.{kind}")
@@ -472,7 +472,7 @@ def test_a_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
     assert message.endswith(":8.")
 
 
-def test_a_file_that_changed_is_noticed(tmp_path):
+def test_changed_file_is_error(tmp_path):
     dataset = load(tmp_path, "a.jsonl", jsonl(*ROWS))
     os.utime(tmp_path / "a.jsonl", ns=(1, 1))
     with pytest.raises(DatasetError, match="has changed since it was loaded"):
@@ -489,7 +489,7 @@ def test_saving_somewhere_impossible_is_an_error(tmp_path):
         dataset.save(tmp_path / "a.csv")
 
 
-def test_documents_for_other_rooms_know_their_lines(tmp_path):
+def test_documents_have_line_numbers(tmp_path):
     (tmp_path / "suite.yml").write_text("a: 1\nb:\n  c: 2\n")
     document = read_document(tmp_path / "suite.yml")
     assert document.value == {"a": 1, "b": {"c": 2}}

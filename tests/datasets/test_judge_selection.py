@@ -27,7 +27,7 @@ def without(value, gone):
 
 @settings(max_examples=80)
 @given(votes_files(), st.randoms(use_true_random=False))
-def test_the_rest_of_a_panel_is_what_a_file_without_the_others_gives(value, random):
+def test_selected_judges_equal_file_without_the_others(value, random):
     names = [judge["id"] for judge in value["judges"]]
     kept = random.sample(names, random.randint(1, len(names)))
     votes = Votes.parse(value)

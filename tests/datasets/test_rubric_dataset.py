@@ -48,7 +48,7 @@ def essays(items=ITEMS, **facts):
     return RubricDataset(items, **{**given, **facts})
 
 
-def test_labels_are_spelt_as_the_rubric_spells_them_and_ids_are_given():
+def test_labels_take_spelling_of_rubric_and_missing_ids_are_generated():
     dataset = essays()
     assert [item.id for item in dataset] == ["e1", "item-0002", "e3"]
     assert dataset[0].ground_truth == ("MET", "good")
@@ -57,14 +57,14 @@ def test_labels_are_spelt_as_the_rubric_spells_them_and_ids_are_given():
     assert dataset[0].tags == ("weather", "short text")
 
 
-def test_an_item_may_have_a_rubric_of_its_own_and_it_replaces_the_whole_of_the_datasets():
+def test_rubric_of_item_replaces_rubric_of_dataset():
     dataset = essays()
     assert dataset.rubrics[0] == Rubric.load(RUBRIC)
     assert dataset.rubrics[2] == OWN
     assert dataset.rubrics[2].guidelines is None
 
 
-def test_a_dataset_of_items_in_python_is_that_of_maps():
+def test_dataset_of_items_equals_dataset_of_maps():
     items = [
         RubricItem("It rained.", ground_truth=("MET", None), tags=("a",), metadata={"doc": 1}),
         RubricItem(Submission("x", "Hm."), id="own", rubric=OWN, annotations={"ann": ("MET",)}),
@@ -81,7 +81,7 @@ def test_a_dataset_of_items_in_python_is_that_of_maps():
     assert essays(items) == essays(maps)
 
 
-def test_labels_are_checked_on_construction_and_all_bad_ones_are_told_at_once():
+def test_all_invalid_labels_are_listed_at_construction():
     items = [RubricItem("a", ground_truth=("YES", "fiar")), RubricItem("b", annotations={"ann": ("MET", "bad")})]
     with pytest.raises(DatasetError) as caught:
         essays(items)
@@ -89,7 +89,7 @@ def test_labels_are_checked_on_construction_and_all_bad_ones_are_told_at_once():
     assert "Did you mean `fair`?" in str(caught.value)
 
 
-def test_the_truth_of_an_item_is_what_is_stated_else_the_consensus_of_its_annotators():
+def test_ground_truth_is_stated_or_consensus_of_annotators():
     items = [
         {"submission": "a", "ground_truth": ["UNMET", None], "annotations": {"x": ["MET", "good"]}},
         {"submission": "b", "annotations": {"x": ["MET", "good"], "y": ["UNMET", "good"], "z": ["MET", None]}},
@@ -100,7 +100,7 @@ def test_the_truth_of_an_item_is_what_is_stated_else_the_consensus_of_its_annota
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl", "yaml"])
-def test_a_dataset_is_the_same_after_a_round_trip_and_so_are_its_bytes(suffix, tmp_path):
+def test_dataset_and_its_bytes_round_trip(suffix, tmp_path):
     dataset = essays()
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     dataset.save(first)
@@ -110,7 +110,7 @@ def test_a_dataset_is_the_same_after_a_round_trip_and_so_are_its_bytes(suffix, t
     assert second.read_bytes() == first.read_bytes()
 
 
-def test_lines_without_a_header_are_a_dataset_where_every_item_has_a_rubric(tmp_path):
+def test_jsonl_without_header_needs_rubric_in_every_item(tmp_path):
     row = {"submission": "x", "rubric": OWN.to_dict()}
     (tmp_path / "essays.jsonl").write_text(json.dumps(row) + "\n\n" + json.dumps(row) + "\n", encoding="utf-8")
     dataset = RubricDataset.load(tmp_path / "essays.jsonl")
@@ -140,7 +140,7 @@ ITEM = st.builds(
 
 @settings(max_examples=60)
 @given(st.lists(ITEM, min_size=1, max_size=3), st.sampled_from(["json", "jsonl", "yaml"]))
-def test_any_dataset_is_the_same_after_a_round_trip(tmp_path_factory, items, suffix):
+def test_any_dataset_round_trips(tmp_path_factory, items, suffix):
     path = tmp_path_factory.mktemp("round") / f"essays.{suffix}"
     dataset = essays(items)
     dataset.save(path)
@@ -164,14 +164,14 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize("change", SEEN, ids=lambda change: next(iter(change)))
-def test_what_a_judge_can_see_changes_both_fingerprints(change):
+def test_content_visible_to_judges_changes_both_fingerprints(change):
     one, other = essays(ITEMS[:1]), essays([{**ITEMS[0], "ground_truth_reasons": None, **change}])
     assert one.grading_fingerprint("e1") != other.grading_fingerprint("e1")
     assert one.fingerprint != other.fingerprint
 
 
 @pytest.mark.parametrize("change", UNSEEN, ids=lambda change: next(iter(change)))
-def test_what_no_judge_can_see_changes_only_the_fingerprint_of_the_dataset(change):
+def test_content_hidden_from_judges_changes_only_dataset_fingerprint(change):
     one, other = essays(ITEMS[:1]), essays([{**ITEMS[0], **change}])
     assert one.grading_fingerprint(one[0]) == other.grading_fingerprint(other[0])
     assert one.fingerprint != other.fingerprint
@@ -183,12 +183,12 @@ def test_the_order_of_items_and_keys_changes_no_fingerprint():
     assert essays(items).fingerprint == essays(turned).fingerprint
 
 
-def test_the_prompt_of_the_dataset_is_seen_where_an_item_has_none():
+def test_item_without_prompt_uses_prompt_of_dataset():
     assert essays(prompt="Other.").grading_fingerprint("e3") != essays().grading_fingerprint("e3")
     assert essays(prompt="Other.").grading_fingerprint("e1") == essays().grading_fingerprint("e1")
 
 
-def test_an_item_of_another_dataset_has_no_fingerprint():
+def test_fingerprint_of_foreign_item_is_error():
     with pytest.raises(DatasetError, match="There is no item `e9`"):
         essays().grading_fingerprint("e9")
 
@@ -251,14 +251,14 @@ def test_a_canonical_number_is_read_back_as_itself(number):
 
 
 @pytest.mark.parametrize("mistake", mistakes.RUBRIC_DATASETS, ids=lambda mistake: mistake.name)
-def test_a_bad_rubric_dataset_is_refused(mistake, tmp_path):
+def test_bad_rubric_dataset_is_error(mistake, tmp_path):
     path = tmp_path / mistake.file
     path.write_text(mistake.text, encoding="utf-8")
     with pytest.raises(DatasetError):
         RubricDataset.load(path)
 
 
-def test_every_fault_of_a_rubric_dataset_is_told_with_its_place(golden, tmp_path, monkeypatch):
+def test_all_issues_of_rubric_dataset_have_lines(golden, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages = []
     for mistake in mistakes.RUBRIC_DATASETS:
@@ -269,14 +269,14 @@ def test_every_fault_of_a_rubric_dataset_is_told_with_its_place(golden, tmp_path
     golden("dataset/rubric_dataset.txt", "\n".join(pages))
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_path_is_error(tmp_path):
     with pytest.raises(DatasetError, match="cannot be written"):
         essays().save(tmp_path / "none" / "essays.json")
     with pytest.raises(DatasetError, match="Known formats: `json`, `yaml`, `jsonl`"):
         essays().save(tmp_path / "essays.csv")
 
 
-def test_a_dataset_tells_what_it_is_and_gives_the_map_of_its_file():
+def test_dataset_has_repr_and_map():
     dataset = essays()
     assert repr(dataset) == "<RubricDataset 'essays': 3 items>"
     assert dataset != "a dataset"
@@ -286,7 +286,7 @@ def test_a_dataset_tells_what_it_is_and_gives_the_map_of_its_file():
     assert RubricDataset(items, **held) == dataset
 
 
-def test_an_item_without_a_rubric_beside_one_with_is_told_by_its_id(tmp_path):
+def test_item_without_rubric_is_error_with_its_id(tmp_path):
     rubric = {"criteria": [{"name": "a", "requirement": "It is so."}]}
     items = [{"id": "one", "submission": "x", "rubric": rubric}, {"id": "two", "submission": "y"}]
     path = tmp_path / "mixed.json"

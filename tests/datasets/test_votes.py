@@ -98,7 +98,7 @@ def final_of(block_votes, **root):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_every_item_of_the_worked_example_has_the_verdicts_and_scores_of_the_table(name):
+def test_worked_example_has_verdicts_and_scores_of_specification(name):
     votes = Votes.parse(PILOT)
     (derived,) = derive(votes)
     row = votes.ids.index(name)
@@ -114,7 +114,7 @@ def test_every_item_of_the_worked_example_has_the_verdicts_and_scores_of_the_tab
     assert numbers(derived.judge_scores[row]) == [None if j is None else pytest.approx(j, abs=1e-12) for j in judges]
 
 
-def test_the_columns_hold_what_the_file_says():
+def test_columns_equal_file_content():
     votes = Votes.parse(PILOT)
     (block,) = votes.blocks
     assert votes.ids == ("q1", "q2", "q3", "q4", "q5", "q6")
@@ -133,14 +133,14 @@ def test_the_columns_hold_what_the_file_says():
     assert block.probabilities == (Probability(2, 2, 0, (0.7, 0.2, 0.1)),)
 
 
-def test_the_columns_cannot_be_changed():
+def test_columns_are_read_only():
     block = Votes.parse(PILOT).blocks[0]
     with pytest.raises(ValueError, match="read-only"):
         block.votes[0, 0, 0] = 1
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
-def test_the_worked_example_is_the_same_after_a_round_trip(suffix, tmp_path):
+def test_worked_example_round_trips(suffix, tmp_path):
     path = tmp_path / f"votes.{suffix}"
     votes = Votes.parse(PILOT)
     votes.save(path)
@@ -150,14 +150,14 @@ def test_the_worked_example_is_the_same_after_a_round_trip(suffix, tmp_path):
     assert path.read_bytes() == first
 
 
-def test_a_header_line_and_items_are_read_as_one_document_is(tmp_path):
+def test_jsonl_reads_same_as_json(tmp_path):
     header = {key: value for key, value in PILOT.items() if key != "items"}
     text = "\r\n\r\n".join(json.dumps(part) for part in [header, *PILOT["items"]])
     (tmp_path / "votes.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert Votes.load(tmp_path / "votes.jsonl") == Votes.parse(PILOT)
 
 
-def test_labels_are_read_whatever_their_case_and_the_white_space_around_them():
+def test_labels_are_read_without_case_and_outer_space():
     block = one({"a": [" met", "Unmet", "GOOD "]}, ground_truth=["met", "cannot_assess", " fair"])
     assert block.votes[0, :, 0].tolist() == [0, 1, 2]
     assert block.truth[0].tolist() == [0, 2, 1]
@@ -199,7 +199,7 @@ def test_the_weight_of_a_judge_counts_under_a_weighted_rule_only():
     assert final_of(votes, judges=judges, grading={"aggregation": "weighted"}).final[0, 0] == 0
 
 
-def test_a_failed_cell_counts_in_the_score_by_its_stand_in_and_stays_a_failed_cell():
+def test_failed_cell_counts_in_score_by_replacement_and_stays_failed():
     derived = final_of({"a": [{"failure": "unknown"}, "UNMET", "good"]})
     assert derived.final[0].tolist() == [FAILED_WORST, 1, 2]
     assert derived.score[0] == pytest.approx(6 / 16)
@@ -222,7 +222,7 @@ def test_the_penalty_is_taken_from_every_score_and_never_below_zero():
     assert numbers(derived.judge_scores[0]) == [0.5625, 0.125, 0.0]
 
 
-def test_what_the_grader_recorded_wins_and_the_derivation_stays_beside_it():
+def test_recorded_results_override_derived_ones_which_are_kept():
     item = {**PILOT["items"][0], "final": ["UNMET", None, None], "score": 0.25}
     (derived,) = derive(Votes.parse({**PILOT, "items": [item]}))
     assert derived.final[0].tolist() == [1, 1, 2]
@@ -238,7 +238,7 @@ def test_a_recorded_verdict_without_a_recorded_score_gives_the_score_of_that_ver
     assert numbers(derived.derived_score) == [1.0]
 
 
-def test_a_check_answers_its_criterion_alone_and_joins_no_panel(tmp_path):
+def test_check_answers_its_criterion_without_panel(tmp_path):
     item = {"id": "q1", "votes": {"a": ["MET", "fair", None], "check:contains": [None, None, {"verdict": "UNMET"}]}}
     votes = Votes.parse({**mistakes.VOTES, "items": [item]})
     (block,), (derived,) = votes.blocks, derive(votes)
@@ -284,21 +284,21 @@ def test_without_ground_truth_the_consensus_of_annotators_is_the_truth(annotatio
     assert block.labelled.tolist() == [True]
 
 
-def test_an_annotator_who_says_nothing_labels_nothing():
+def test_annotator_with_only_nulls_labels_nothing():
     block = one({"a": ["MET", "MET", "good"]}, annotations={"ann": [None, None, None]})
     assert block.labelled.tolist() == [False]
     assert not block.annotations
 
 
 @pytest.mark.parametrize("mistake", mistakes.VOTES_FILES, ids=lambda mistake: mistake.name)
-def test_a_bad_votes_file_is_refused(mistake, tmp_path):
+def test_bad_votes_file_is_error(mistake, tmp_path):
     path = tmp_path / mistake.file
     path.write_bytes(mistake.text if isinstance(mistake.text, bytes) else mistake.text.encode())
     with pytest.raises(VotesError):
         Votes.load(path)
 
 
-def test_every_fault_of_a_votes_file_is_told_with_its_place(golden, tmp_path, monkeypatch):
+def test_all_issues_of_votes_file_have_lines(golden, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages = []
     for mistake in mistakes.VOTES_FILES:
@@ -319,7 +319,7 @@ def test_every_fault_of_a_votes_file_is_told_with_its_place(golden, tmp_path, mo
         (object(), "is a object, which is not a JSON value"),
     ],
 )
-def test_values_that_no_file_can_hold_are_refused_too(cell, said):
+def test_invalid_python_values_are_error(cell, said):
     with pytest.raises(VotesError, match=said):
         one({"a": [cell, None, None]})
 
@@ -331,7 +331,7 @@ def test_a_penalty_or_score_is_a_finite_number(key, value):
         one({"a": ["MET", "MET", "good"]}, **{key: value})
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_path_is_error(tmp_path):
     votes = Votes.parse(PILOT)
     with pytest.raises(VotesError, match="cannot be written"):
         votes.save(tmp_path / "none" / "votes.json")
@@ -355,7 +355,7 @@ def test_the_dataset_labels_the_items_that_the_votes_leave_unlabelled():
     assert derive(votes)[0].true_score[5] == pytest.approx(12 / 16)
 
 
-def test_labels_of_the_dataset_win_over_those_of_the_votes():
+def test_labels_of_dataset_override_votes():
     dataset = essays(id="q1", ground_truth=["UNMET", "MET", "poor"], tags=["late"])
     votes = with_ground_truth(Votes.parse(PILOT), dataset)
     assert votes.blocks[0].truth[0].tolist() == [1, 0, 0]
@@ -388,7 +388,7 @@ def test_the_consensus_of_the_dataset_labels_votes_too():
     assert block.no_consensus[5].tolist() == [False, True, False]
 
 
-def test_the_rubric_may_have_the_abstention_that_graders_add():
+def test_rubric_with_added_na_option_matches():
     full = json.loads(json.dumps(RUBRIC))
     full["criteria"][2]["options"].append({"label": "Cannot assess / not applicable", "na": True})
     dataset = RubricDataset([{"id": "q6", "submission": "x", "ground_truth": ["MET", "MET", "good"]}], rubric=full)
@@ -403,7 +403,7 @@ def test_the_rubric_may_have_the_abstention_that_graders_add():
         (None, "The rubric has 3 criteria in the votes and 2 in the dataset."),
     ],
 )
-def test_another_rubric_than_that_of_the_votes_is_refused(change, said):
+def test_rubric_different_from_votes_is_error(change, said):
     first, *rest = RUBRIC["criteria"]
     criteria = [{**first, **change}, *rest] if change else rest
     dataset = RubricDataset([{"id": "q6", "submission": "x"}], rubric={"criteria": criteria})
@@ -414,14 +414,14 @@ def test_another_rubric_than_that_of_the_votes_is_refused(change, said):
 
 @settings(max_examples=60)
 @given(votes_files())
-def test_votes_are_the_same_after_a_round_trip(value):
+def test_votes_round_trip(value):
     votes = Votes.parse(value)
     assert Votes.parse(json.loads(json.dumps(votes.to_dict()))) == votes
 
 
 @settings(max_examples=120)
 @given(votes_files())
-def test_the_derivation_is_that_of_a_plain_loop(value):
+def test_derived_verdicts_equal_plain_loop(value):
     votes = Votes.parse(value)
     plain = plain_derivation(value)
     for block, derived in zip(votes.blocks, derive(votes), strict=True):
@@ -469,7 +469,7 @@ def test_the_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(
     np.testing.assert_allclose(second.judge_scores[rows][:, columns], first.judge_scores, atol=1e-12)
 
 
-def test_votes_and_blocks_tell_how_long_they_are():
+def test_votes_and_blocks_have_length():
     votes = Votes.parse(PILOT)
     assert (len(votes), len(votes.blocks[0])) == (6, 6)
     assert repr(votes) == "<Votes 'pilot': 6 items, 3 judges>"

@@ -69,7 +69,7 @@ def same(ours, theirs, *, near=1e-12):
 @given(graded)
 @example((2, [0], [0]))
 @example((3, [0, 0], [1, 1]))
-def test_kappa_is_that_of_scikit_learn(data):
+def test_kappa_equals_scikit_learn(data):
     size, a, b = data
     for weights in (None, "linear", "quadratic"):
         theirs = quiet(metrics.cohen_kappa_score, a, b, weights=weights, labels=range(size))
@@ -77,7 +77,7 @@ def test_kappa_is_that_of_scikit_learn(data):
 
 
 @given(graded)
-def test_confusion_and_accuracy_are_those_of_scikit_learn(data):
+def test_confusion_and_accuracy_equal_scikit_learn(data):
     size, a, b = data
     ours = confusion(a, b, labels=range(size))
     np.testing.assert_array_equal(ours.matrix, metrics.confusion_matrix(a, b, labels=range(size)))
@@ -90,7 +90,7 @@ def test_confusion_and_accuracy_are_those_of_scikit_learn(data):
 @given(binary)
 @example(([0], [0]))
 @example(([1, 1], [0, 0]))
-def test_precision_recall_and_f1_are_those_of_scikit_learn(data):
+def test_precision_recall_and_f1_equal_scikit_learn(data):
     true, predicted = data
     ours = precision_recall_f1(true, predicted)
     p, r, f, _ = metrics.precision_recall_fscore_support(true, predicted, average="binary", zero_division=np.nan)
@@ -101,7 +101,7 @@ def test_precision_recall_and_f1_are_those_of_scikit_learn(data):
 
 
 @given(binary)
-def test_phi_is_the_matthews_coefficient_where_that_is_defined(data):
+def test_phi_equals_matthews_coefficient_where_defined(data):
     a, b = data
     ours = phi(a, b).value
     if len(set(a)) < 2 or len(set(b)) < 2:
@@ -111,7 +111,7 @@ def test_phi_is_the_matthews_coefficient_where_that_is_defined(data):
 
 
 @given(graded)
-def test_balanced_accuracy_is_that_of_scikit_learn_for_two_true_labels_or_more(data):
+def test_balanced_accuracy_equals_scikit_learn_for_two_true_labels_or_more(data):
     size, true, predicted = data
     ours = balanced_accuracy(true, predicted, labels=range(size)).value
     if len(set(true)) < 2:
@@ -121,7 +121,7 @@ def test_balanced_accuracy_is_that_of_scikit_learn_for_two_true_labels_or_more(d
 
 
 @given(st.integers(2, 4).flatmap(lambda k: st.lists(st.integers(0, 8), min_size=k * k, max_size=k * k)))
-def test_standard_errors_of_kappa_are_those_of_statsmodels(cells):
+def test_standard_errors_of_kappa_equal_statsmodels(cells):
     size = math.isqrt(len(cells))
     table = np.array(cells, dtype=float).reshape(size, size)
     weights = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) ** 1.5
@@ -137,7 +137,7 @@ def test_standard_errors_of_kappa_are_those_of_statsmodels(cells):
 
 
 @given(st.integers(2, 6), st.data())
-def test_fleiss_kappa_is_that_of_statsmodels(raters, data):
+def test_fleiss_kappa_equals_statsmodels(raters, data):
     labels = st.lists(st.integers(0, 3), min_size=raters, max_size=raters)
     votes = data.draw(st.lists(labels, min_size=2, max_size=15))
     table = np.array([np.bincount(row, minlength=4) for row in votes])
@@ -149,7 +149,7 @@ def test_fleiss_kappa_is_that_of_statsmodels(raters, data):
 @settings(max_examples=200)
 @given(panels)
 @example([[0, 0, None], [0, 1, 2]])
-def test_alpha_is_that_of_the_krippendorff_package(votes):
+def test_alpha_equals_krippendorff_package(votes):
     units = [[vote for vote in unit if vote is not None] for unit in zip(*votes, strict=True)]
     pairable = [unit for unit in units if len(unit) >= 2]
     ours = krippendorff_alpha(votes, level=LEVELS)
@@ -164,7 +164,7 @@ def test_alpha_is_that_of_the_krippendorff_package(votes):
 
 
 @given(panels)
-def test_alpha_without_a_table_of_coincidences_is_alpha_with_it(votes):
+def test_alpha_without_coincidence_table_equals_alpha_with_it(votes):
     codes, scale = encode_ratings(votes)
     worth = _values_by_level(LEVELS, scale, ordered=False)
     units = (codes >= 0).sum(axis=0)
@@ -175,7 +175,7 @@ def test_alpha_without_a_table_of_coincidences_is_alpha_with_it(votes):
             assert same(short[level], math.nan if long[level] is None else long[level], near=1e-10)
 
 
-def test_alpha_of_scores_that_never_repeat_is_that_of_the_krippendorff_package():
+def test_alpha_of_distinct_scores_equals_krippendorff_package():
     rng = np.random.default_rng(9)
     scores = rng.random((3, 80)) + rng.random(80)
     scores[rng.random(scores.shape) < 0.05] = np.nan
@@ -224,7 +224,7 @@ def irrcac_cases():
 @pytest.mark.skipif(
     not (ENVIRONMENT / ".installed").exists(), reason="no environment: python3 bench/environments.py irrcac"
 )
-def test_gwet_scott_and_pabak_are_those_of_irrcac():
+def test_gwet_scott_and_pabak_equal_irrcac():
     cases = irrcac_cases()
     done = subprocess.run(
         [ENVIRONMENT / "bin" / "python", "-c", ASKING],

@@ -265,7 +265,7 @@ def plain(result: Any) -> dict:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_field_is_that_of_autorubric_or_differs_for_a_reason_that_is_listed(peer, seed):
+def test_every_field_equals_autorubric_or_is_listed_difference(peer, seed):
     value = votes_file(seed)
     answer = peer.answer(value, CALLS)
     votes = Votes.parse(value)
@@ -291,7 +291,7 @@ def check_refusal(votes, call, error):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_verdicts_and_all_scores_derived_from_votes_are_those_of_autorubric(peer, seed):
+def test_derived_verdicts_and_scores_equal_autorubric(peer, seed):
     value = votes_file(seed, rubrics=1 + seed % 2)
     answer = peer.answer(value, [])
     votes = Votes.parse(value)
@@ -329,7 +329,7 @@ CODES = {
 }
 
 
-def test_what_autorubric_warns_of_is_warned_of_and_nothing_else_of_that_kind(peer):
+def test_warnings_equal_autorubric(peer):
     compared = 0
     for seed in SEEDS:
         value = votes_file(seed)
@@ -347,7 +347,7 @@ POOLED = ("scale_type", "n_points", "exact_accuracy", "value_rmse", "value_mae",
 MET = ("kappa", "phi", "precision", "recall", "f1")
 
 
-def test_pools_of_mixed_rubrics_are_those_of_autorubric_where_truth_does_not_abstain(peer):
+def test_pooled_mixed_rubrics_equal_autorubric_without_abstaining_truth(peer):
     # Truth that abstains is counted as UNMET or 0 there, and all modes are one: see the deliberate differences.
     compared = 0
     for seed in SEEDS:
@@ -380,7 +380,7 @@ def same_pools(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
             assert {name: mine[name] for name in names} == {name: approx(pool[name]) for name in names}
 
 
-def test_intervals_are_those_of_autorubric_on_the_same_draws(peer):
+def test_intervals_equal_autorubric_on_same_draws(peer):
     value = votes_file(12, kinds="bbb")
     value["grading"] |= {"abstention": "zero"}
     value["items"] = [item for item in value["items"] if "votes" in item and "ground_truth" in item]
@@ -402,7 +402,7 @@ def field(result: Any, path: str) -> Any:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_deliberate_difference_is_as_specified(peer, row):
+def test_deliberate_difference_follows_specification(peer, row):
     theirs = peer.answer(row.votes, [row.call], truth_as_graded=False)["results"][0]
     ours = plain(compute_metrics(Votes.parse(row.votes), None, **row.call))
     assert {path: field(theirs, path) for path in row.theirs} == {path: near(one) for path, one in row.theirs.items()}
@@ -413,14 +413,14 @@ def near(value: Any) -> Any:
     return pytest.approx(value, abs=1e-12) if isinstance(value, float) else value
 
 
-def test_a_label_that_fits_no_option_stops_where_autorubric_goes_on(peer):
+def test_unknown_label_is_error_unlike_autorubric(peer):
     theirs = peer.answer(WRONG, [{}])["results"][0]
     assert (theirs["criterion_accuracy"], theirs["n_items"]) == (1.0, 3)
     with pytest.raises(InputError, match="L9"):
         Votes.parse(WRONG)
 
 
-def test_a_score_of_nothing_but_zero_weights_is_undefined_where_autorubric_says_0(peer):
+def test_score_of_only_zero_weights_is_undefined_unlike_autorubric(peer):
     theirs = peer.answer(WEIGHTLESS, [])["items"][0]
     (derived,) = derive(Votes.parse(WEIGHTLESS))
     assert theirs["score"] == 0.0

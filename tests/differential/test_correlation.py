@@ -45,7 +45,7 @@ def quiet(call, *arguments, **options):
 @given(paired)
 @example(([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]))
 @example(([1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 4.0, 3.0]))
-def test_correlations_and_their_p_values_are_those_of_scipy(data):
+def test_correlations_and_p_values_equal_scipy(data):
     x, y = data
     constant = len(set(x)) < 2 or len(set(y)) < 2
     for ours, theirs in ((pearson, stats.pearsonr), (spearman, stats.spearmanr), (kendall, stats.kendalltau)):
@@ -73,7 +73,7 @@ def test_kendall_without_ties_has_the_exact_p_value_of_scipy(n):
             assert found.p_value == pytest.approx(known.pvalue, rel=1e-9)
 
 
-def test_kendall_of_ten_thousand_scores_is_that_of_scipy():
+def test_kendall_of_ten_thousand_scores_equals_scipy():
     rng = np.random.default_rng(1)
     x = np.round(rng.random(10_000), 2)
     y = np.round(x + rng.normal(size=10_000) * 0.5, 2)
@@ -83,7 +83,7 @@ def test_kendall_of_ten_thousand_scores_is_that_of_scipy():
 
 
 @given(st.integers(2, 5), st.data())
-def test_rank_correlations_of_a_table_are_those_of_its_pairs(size, data):
+def test_rank_correlations_of_table_equal_those_of_pairs(size, data):
     cells = data.draw(st.lists(st.integers(0, 4), min_size=size * size, max_size=size * size))
     table = np.array(cells).reshape(size, size)
     x, y = (np.repeat(side.ravel(), table.ravel()) for side in np.indices(table.shape))
@@ -95,7 +95,7 @@ def test_rank_correlations_of_a_table_are_those_of_its_pairs(size, data):
 
 
 @given(paired, st.randoms(use_true_random=False))
-def test_replicates_by_weights_are_the_correlations_of_the_drawn_items(data, random):
+def test_weighted_replicates_equal_correlations_of_drawn_items(data, random):
     x, y = map(np.array, data)
     n = len(x)
     draws = np.array([[random.randrange(n) for _ in range(n)] for _ in range(4)])
@@ -117,7 +117,7 @@ def test_replicates_by_weights_are_the_correlations_of_the_drawn_items(data, ran
         )
     )
 )
-def test_intraclass_correlations_are_those_of_an_analysis_of_variance_by_loops(ratings):
+def test_icc_equals_analysis_of_variance_by_loops(ratings):
     x = np.array(ratings, dtype=float)
     n, k = x.shape
     grand = x.mean()
@@ -141,7 +141,7 @@ def test_intraclass_correlations_are_those_of_an_analysis_of_variance_by_loops(r
             assert value == pytest.approx(above / below, rel=1e-6, abs=1e-9)
 
 
-def test_tests_and_intervals_of_the_icc_are_those_of_pingouin():
+def test_icc_tests_and_intervals_equal_pingouin():
     pandas = pytest.importorskip("pandas")
     pingouin = quiet(pytest.importorskip, "pingouin")
     rng = np.random.default_rng(8)
@@ -169,14 +169,14 @@ def test_tests_and_intervals_of_the_icc_are_those_of_pingouin():
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.lists(st.integers(0, 100), min_size=1, max_size=20))
-def test_distances_and_tests_of_distributions_are_those_of_scipy(a, b):
+def test_distances_and_distribution_tests_equal_scipy(a, b):
     a, b = np.array(a) / 100, np.array(b) / 100
     assert earth_movers_distance(a, b).emd == pytest.approx(stats.wasserstein_distance(a, b), abs=1e-12)
     found, known = ks_test(a, b), quiet(stats.ks_2samp, a, b)
     assert (found.statistic, found.p_value) == pytest.approx((known.statistic, known.pvalue))
 
 
-def test_the_test_of_normality_is_that_of_lilliefors():
+def test_normality_test_equals_lilliefors():
     lilliefors = pytest.importorskip("statsmodels.stats.diagnostic").lilliefors
     rng = np.random.default_rng(12)
     for size, shape in ((15, 3.0), (40, 2.0), (60, 6.0)):
@@ -189,7 +189,7 @@ def test_the_test_of_normality_is_that_of_lilliefors():
 
 
 @given(st.lists(st.integers(0, 50).map(lambda value: value / 50), min_size=4, max_size=30))
-def test_the_shape_of_scores_is_that_of_scipy(sample):
+def test_skewness_and_kurtosis_equal_scipy(sample):
     found = score_distribution(sample)
     if len(set(sample)) < 2:
         assert (found.skewness, found.kurtosis) == (None, None)
@@ -201,7 +201,7 @@ def test_the_shape_of_scores_is_that_of_scipy(sample):
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=2, max_size=30))
-def test_bias_is_the_t_test_of_scipy_where_there_is_spread(pairs):
+def test_bias_test_equals_scipy_t_test_with_spread(pairs):
     a, b = (np.array(side) / 40 for side in zip(*pairs, strict=True))
     found = systematic_bias(a, b)
     if len({x - y for x, y in pairs}) < 2:
@@ -221,7 +221,7 @@ def test_bias_is_the_t_test_of_scipy_where_there_is_spread(pairs):
         assert (welch.ci.lower, welch.ci.upper) == pytest.approx((interval.low, interval.high), abs=1e-10)
 
 
-def test_interval_alpha_from_sums_is_what_resampling_whole_units_gives():
+def test_interval_alpha_from_sums_equals_resampled_units():
     import krippendorff
 
     rng = np.random.default_rng(6)

@@ -55,13 +55,13 @@ def cast(its: dict, criteria: list[dict]):
 
 
 @pytest.mark.parametrize("seed", range(29))
-def test_verdicts_scores_and_judge_scores_of_a_grading_are_those_of_autorubric(peer, seed):
+def test_grading_verdicts_and_scores_equal_autorubric(peer, seed):
     compare(peer, whole(seed))
 
 
 @pytest.mark.parametrize("place", range(max(map(len, (BINARY, ORDINAL, NOMINAL)))))
 @pytest.mark.parametrize("seed", range(3))
-def test_every_rule_makes_of_a_panel_of_three_that_is_divided_what_autorubric_makes_of_it(peer, seed, place):
+def test_every_rule_on_divided_panel_equals_autorubric(peer, seed, place):
     rules = {
         "aggregation": BINARY[place % len(BINARY)],
         "ordinal_aggregation": ORDINAL[place % len(ORDINAL)],

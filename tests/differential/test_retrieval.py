@@ -47,7 +47,7 @@ def score(metric, ranking, gains):
 
 
 @given(rankings, relevance)
-def test_every_measure_is_that_of_trec_eval_at_every_depth(ranking, gains):
+def test_every_measure_equals_trec_eval_at_every_depth(ranking, gains):
     peer = trec_eval(ranking, gains)
     for measure, metric in WHOLE.items():
         assert score(metric, ranking, gains) == pytest.approx(peer[measure], abs=1e-12), measure
@@ -57,13 +57,13 @@ def test_every_measure_is_that_of_trec_eval_at_every_depth(ranking, gains):
 
 
 @given(rankings, relevance, st.integers(1, 20))
-def test_the_reciprocal_rank_at_a_depth_is_that_of_the_list_cut_there(ranking, gains, k):
+def test_reciprocal_rank_at_depth_equals_cut_list(ranking, gains, k):
     peer = trec_eval(ranking[:k], gains)["recip_rank"]
     assert score(RetrievalMrr(k=k), ranking, gains) == pytest.approx(peer, abs=1e-12)
 
 
 @given(rankings, relevance)
-def test_f1_is_the_harmonic_mean_of_the_precision_and_recall_of_trec_eval(ranking, gains):
+def test_f1_equals_harmonic_mean_of_trec_eval_precision_and_recall(ranking, gains):
     peer = trec_eval(ranking, gains)
     for k in DEPTHS:
         precision, recall = peer[f"P_{k}"], peer[f"recall_{k}"]
@@ -72,7 +72,7 @@ def test_f1_is_the_harmonic_mean_of_the_precision_and_recall_of_trec_eval(rankin
 
 
 @given(rankings, relevance, st.data())
-def test_a_ranking_with_duplicates_is_the_one_trec_eval_sees_without_them(ranking, gains, data):
+def test_ranking_with_duplicates_equals_trec_eval_without_them(ranking, gains, data):
     doubled = list(ranking)
     for _ in range(data.draw(st.integers(1, 4))):
         source = data.draw(st.integers(0, len(doubled) - 1))
@@ -86,7 +86,7 @@ def test_a_ranking_with_duplicates_is_the_one_trec_eval_sees_without_them(rankin
 
 
 @given(st.permutations(NAMES[:8]), st.data())
-def test_ndcg_is_that_of_scikit_learn_where_all_documents_are_ranked(ranking, data):
+def test_ndcg_of_full_ranking_equals_scikit_learn(ranking, data):
     grades = st.integers(0, 5) | st.floats(0, 5).map(lambda gain: round(gain, 3))
     gains = data.draw(st.lists(grades, min_size=8, max_size=8).filter(any))
     by_id = dict(zip(NAMES[:8], gains, strict=True))
@@ -102,7 +102,7 @@ def test_ndcg_is_that_of_scikit_learn_where_all_documents_are_ranked(ranking, da
 
 
 @given(st.permutations(NAMES[:8]), st.integers(1, 7), st.data())
-def test_ndcg_of_a_short_list_is_that_of_scikit_learn_cut_at_its_end(ranking, length, data):
+def test_ndcg_of_short_list_equals_scikit_learn_cut_at_its_end(ranking, length, data):
     gains = data.draw(st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(any))
     places = [[-ranking.index(name) for name in NAMES[:8]]]
     peer = ndcg_score([gains], places, k=length, ignore_ties=True)

@@ -19,7 +19,7 @@ ascii_prose = st.lists(st.sampled_from(["the", "Cat", "sat,", "on-a", "mat.", "x
 
 
 @given(st.one_of(ascii_prose, st.text(st.characters(codec="ascii"), max_size=30)), ascii_prose)
-def test_scores_precision_and_recall_are_those_of_rouge_score(expected, actual):
+def test_rouge_scores_equal_rouge_score(expected, actual):
     mark = RougeL().score(Sample("s", {}, expected), Output(actual))
     peer = PEER.score(expected, actual)["rougeL"]
     if mark.details["expected_tokens"] and mark.details["actual_tokens"]:

@@ -5,7 +5,7 @@ from deemster.errors import show_value
 ENDLESS = 10**5000
 
 
-def test_a_value_that_python_cannot_write_is_named_by_its_kind():
+def test_value_with_failing_repr_is_shown_by_type():
     deep = []
     for _ in range(100_000):
         deep = [deep]

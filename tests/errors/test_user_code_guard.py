@@ -26,7 +26,7 @@ def caught(error):
         (ValueError("\ud800\u202e"), "ValueError: \ufffd\\u202e"),
     ],
 )
-def test_what_was_raised_is_told_in_one_harmless_line(error, message):
+def test_exception_is_described_in_one_safe_line(error, message):
     assert caught(error).message == message
 
 
@@ -34,7 +34,7 @@ def test_a_long_message_is_cut():
     assert len(caught(ValueError("x" * 10_000)).message) == 300
 
 
-def test_an_exception_whose_text_fails_is_told_anyway():
+def test_exception_with_failing_str_is_described():
     class RudeError(Exception):
         def __str__(self):
             raise RuntimeError("no text")
@@ -48,7 +48,7 @@ def test_interrupts_and_cancellation_pass_through(error):
         raise error
 
 
-def test_where_nothing_was_raised_there_is_no_message():
+def test_without_exception_there_is_no_message():
     with UserCodeGuard() as guard:
         pass
     assert (guard.error, guard.message) == (None, "")

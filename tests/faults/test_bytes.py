@@ -125,7 +125,7 @@ def recorded(tmp_path_factory, server):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_bytes_of_a_report_do_not_depend_on_how_the_run_went(tmp_path, recorded, request, way):
+def test_report_bytes_do_not_depend_on_faults(tmp_path, recorded, request, way):
     concurrency, environ, kind, kills = WAYS[way]
     recordings, _, expected = recorded
     folder = prepared(tmp_path / "run", concurrency)
@@ -139,7 +139,7 @@ def test_the_bytes_of_a_report_do_not_depend_on_how_the_run_went(tmp_path, recor
     assert reported(last, folder) == expected
 
 
-def test_a_report_on_live_models_differs_in_what_was_used_alone(recorded):
+def test_live_model_report_differs_only_in_usage(recorded):
     def told(report):
         shown = json.loads(report)
         for name in ("usage", "cost"):

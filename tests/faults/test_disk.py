@@ -75,7 +75,7 @@ def failures(base, scratch, kind):
 
 
 @pytest.mark.parametrize("kind", ["open", "write", "fsync", "rename", "commit", "statement"])
-def test_a_failing_disk_is_told_by_path_and_cause_and_leaves_what_stood_there(base, tmp_path, capsys, kind):
+def test_failing_disk_is_error_with_path_and_keeps_old_file(base, tmp_path, capsys, kind):
     before = stored(base)
     found = failures(base, tmp_path, kind)
     whole = {name: (tmp_path / "0" / name).read_bytes() for name in REPORTS}
@@ -98,7 +98,7 @@ def test_a_failing_disk_is_told_by_path_and_cause_and_leaves_what_stood_there(ba
 
 
 @pytest.mark.parametrize("kind", ["commit", "rename"])
-def test_once_the_disk_is_well_again_the_run_is_taken_up(base, tmp_path, kind):
+def test_run_resumes_after_disk_recovers(base, tmp_path, kind):
     found = failures(base, tmp_path, kind)
     whole = {name: (tmp_path / "0" / name).read_bytes() for name in REPORTS}
     for case in found["failed"][:: len(SAID)]:
@@ -121,7 +121,7 @@ def bounded(size):
 
 
 @pytest.mark.parametrize("size", [0, 512, 4_096, 20_000, 60_000, 90_000])
-def test_files_that_may_not_grow_end_in_one_line_and_leave_what_stood_there(base, tmp_path, size):
+def test_file_size_limit_is_one_line_error_and_keeps_old_file(base, tmp_path, size):
     folder = tmp_path / "run"
     subprocess.run(["cp", "-r", base, folder], check=True)
     before = stored(base)

@@ -56,7 +56,7 @@ def interrupted(folder, number, *flags, kind="async"):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_reports_what_it_has_and_exits_with_3(tmp_path, number):
+def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number):
     code, out, err = interrupted(tmp_path, number, "--json", "-")
     report = json.loads(out)
     assert code == 3
@@ -103,7 +103,7 @@ def test_an_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
         (signal.SIGTERM, signal.SIGTERM, -signal.SIGTERM),
     ],
 )
-def test_a_second_signal_leaves_at_once_and_the_run_can_be_resumed(tmp_path, first, second, code):
+def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, first, second, code):
     suite = SUITE.replace("outputs: answers.yml", "python: 'stuck:answer'")
     written(tmp_path, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
     os.mkfifo(tmp_path / "inside")
@@ -125,7 +125,7 @@ def test_a_second_signal_leaves_at_once_and_the_run_can_be_resumed(tmp_path, fir
     assert (again.returncode, "Resuming the run" in err) == (0, True)
 
 
-def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
+def test_closed_pipe_gives_no_traceback(tmp_path):
     written(tmp_path, FILES)
     process = started(tmp_path, "run", "suite.yml", "--json", "-")
     process.stdout.close()
@@ -137,7 +137,7 @@ def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
 
 
 @pytest.mark.parametrize(("bound", "code"), [(0.5, 0), (0.6, 1)])
-def test_a_reader_that_has_seen_enough_leaves_the_gate_its_exit_code(tmp_path, bound, code):
+def test_closed_pipe_keeps_exit_code_of_gate(tmp_path, bound, code):
     written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ min_macro_f1: {bound} }}\n"})
     process = started(tmp_path, "run", "suite.yml")
     process.stdout.close()
@@ -163,7 +163,7 @@ def test_a_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
     assert json.loads(process.stdout.decode("utf-8"))["samples"][1]["id"] == "Gebühr"
 
 
-def test_the_terminal_report_survives_a_terminal_that_knows_no_umlauts(tmp_path):
+def test_terminal_report_works_with_ascii_terminal(tmp_path):
     tagged = GOLDEN.replace("policy", "Gebühr…")
     written(tmp_path, {**FILES, "golden.yml": tagged, "answers.yml": ANSWERS})
     process = subprocess.run(

@@ -261,7 +261,7 @@ def reference(tmp_path_factory, judge):
 
 
 @pytest.mark.parametrize("mode", PROMISE_S)
-def test_a_run_killed_twenty_times_ends_in_the_report_of_a_run_left_alone(tmp_path, judge, reference, capsys, mode):
+def test_run_killed_twenty_times_resumes_to_same_report(tmp_path, judge, reference, capsys, mode):
     chance = random.Random(f"kills {mode}")
     trial = Trial(prepared(tmp_path / "run"), judge, ("--durable",) if mode == "durable" else ())
     start = judge.count()

@@ -89,7 +89,7 @@ def reply(server, faults, request=ASK, **settings):
 
 
 @pytest.mark.parametrize("fault", RETRIED)
-def test_a_transport_fault_is_four_requests_and_a_failed_model(server, fault):
+def test_transport_fault_sends_four_requests_then_model_failed(server, fault):
     no_answer = reply(server, [fault] * 9)
     assert isinstance(no_answer, NoAnswer)
     assert no_answer.cause == "model_failed"
@@ -98,32 +98,32 @@ def test_a_transport_fault_is_four_requests_and_a_failed_model(server, fault):
 
 
 @pytest.mark.parametrize("fault", LATE)
-def test_a_reply_that_never_ends_is_left_at_the_attempts_limit(server, fault):
+def test_endless_reply_ends_at_timeout(server, fault):
     no_answer = reply(server, [fault] * 9, timeout_s=0.1)
     assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
     assert "0.1 s" in no_answer.message
 
 
 @pytest.mark.parametrize("fault", ["429", "429=2", "retry-ms=1500", "retry-reset=3s"])
-def test_a_429_is_four_requests_and_rate_limited(server, fault):
+def test_status_429_sends_four_requests_then_rate_limited(server, fault):
     no_answer = reply(server, [fault] * 9)
     assert (no_answer.cause, len(server.requests)) == ("rate_limited", 4)
 
 
 @pytest.mark.parametrize("fault", MISSHAPEN)
-def test_a_reply_of_the_wrong_shape_is_asked_for_again_once(server, fault):
+def test_wrong_shape_is_requested_once_more(server, fault):
     no_answer = reply(server, [fault] * 9)
     assert (no_answer.cause, len(server.requests)) == ("unreadable", 2)
 
 
 @pytest.mark.parametrize("fault", REFUSED)
-def test_a_refusal_is_one_request(server, fault):
+def test_refusal_sends_one_request(server, fault):
     no_answer = reply(server, [fault] * 9)
     assert (no_answer.cause, len(server.requests)) == ("model_failed", 1)
 
 
 @pytest.mark.parametrize("fault", [*RETRIED, "429", *MISSHAPEN])
-def test_one_fault_costs_one_more_request_and_nothing_else(server, fault):
+def test_one_fault_costs_one_additional_request(server, fault):
     answer = reply(server, [fault])
     assert isinstance(answer, Answer)
     assert json.loads(answer.text)["score"] is not None
@@ -131,12 +131,12 @@ def test_one_fault_costs_one_more_request_and_nothing_else(server, fault):
 
 
 @pytest.mark.parametrize("fault", [*RETRIED, "429", *MISSHAPEN, *REFUSED])
-def test_no_retries_are_none(server, fault):
+def test_zero_retries_send_one_request(server, fault):
     assert isinstance(reply(server, [fault] * 9, retries=0), NoAnswer)
     assert len(server.requests) == 1
 
 
-def test_every_fault_of_the_wire_and_of_chat_is_tested_here():
+def test_every_connection_and_chat_fault_is_covered():
     tried = {fault.partition("=")[0] for fault in [*RETRIED, *LATE, *MISSHAPEN, *REFUSED, *BAD_VECTORS, *BAD_BATCHES]}
     harmless = {"ok", "refusal", "bad-usage", "no-usage", "no-logprobs", "merge", "message", "text"}
     harmless |= {"shuffled", "no-index", "zero"}
@@ -157,7 +157,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("fault", WAITS)
-def test_no_request_is_earlier_than_asked(server, fault):
+def test_no_retry_is_earlier_than_retry_after(server, fault):
     clock = HandClock()
     answer = reply(server, [fault], clock=clock, max_retry_after_s=100)
     assert isinstance(answer, Answer)
@@ -166,13 +166,13 @@ def test_no_request_is_earlier_than_asked(server, fault):
 
 
 @pytest.mark.parametrize("fault", ["429=61", "429=99999999999999999999", "retry-ms=61000", "429=1h", "503=3600"])
-def test_a_wait_above_the_cap_ends_rate_limited_without_sleeping(server, fault):
+def test_retry_after_above_cap_is_rate_limited_without_wait(server, fault):
     clock = HandClock()
     no_answer = reply(server, [fault] * 9, clock=clock)
     assert (no_answer.cause, len(server.requests), clock.waits) == ("rate_limited", 1, [])
 
 
-def test_a_date_to_wait_for_is_measured_from_the_replys_own_date(server):
+def test_retry_after_date_is_relative_to_reply_date(server):
     clock = HandClock()
     no_answer = reply(server, ["429=Fri, 31 Dec 2100 23:59:59 GMT"], clock=clock)
     assert (no_answer.cause, clock.waits) == ("rate_limited", [])
@@ -181,13 +181,13 @@ def test_a_date_to_wait_for_is_measured_from_the_replys_own_date(server):
     assert clock.at < 1
 
 
-def test_kinds_of_trouble_share_one_count_of_attempts(server):
+def test_failure_kinds_share_one_retry_count(server):
     no_answer = reply(server, ["500", "429", "reset", "half", "ok"])
     assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
 
 
 @pytest.mark.parametrize("fault", [*BAD_VECTORS, *BAD_BATCHES])
-def test_vectors_that_cannot_be_used_are_asked_for_again_once(server, fault):
+def test_unusable_vectors_are_requested_once_more(server, fault):
     request = Embed(texts=("one", "two", "three"))
     no_answer = reply(server, [fault] * 9, request)
     assert (no_answer.cause, len(server.requests)) == ("unreadable", 2)
@@ -198,19 +198,19 @@ def test_vectors_that_cannot_be_used_are_asked_for_again_once(server, fault):
 
 
 @pytest.mark.parametrize("status", ["400", "413", "422"])
-def test_a_batch_that_is_refused_for_what_it_holds_is_sent_in_halves(server, status):
+def test_refused_batch_is_split(server, status):
     vectors = reply(server, [status], Embed(texts=("one", "two", "three", "four")))
     assert isinstance(vectors, Vectors)
     assert [request.document["input"] for request in server.requests[1:]] == [["one", "two"], ["three", "four"]]
 
 
-def test_a_vector_with_nan_is_no_json_and_so_four_requests(server):
+def test_vector_with_nan_is_invalid_json_with_four_requests(server):
     no_answer = reply(server, ["nan"] * 9, Embed(texts=("one",)))
     assert (no_answer.cause, len(server.requests)) == ("model_failed", 4)
 
 
 @pytest.mark.parametrize("fault", ["shuffled", "no-index"])
-def test_vectors_in_another_order_are_put_in_order(server, fault):
+def test_unordered_vectors_are_reordered(server, fault):
     request = Embed(texts=("one", "two", "three"))
     assert reply(server, [fault], request).values.tolist() == reply(server, ["ok"], request).values.tolist()
 
@@ -243,7 +243,7 @@ VERDICTS += ["text=", "text=The score is 0.9.", "text=[]", "refusal", 'text={"sc
 
 
 @pytest.mark.parametrize("fault", VERDICTS)
-def test_a_verdict_that_cannot_be_read_is_asked_for_again_once_and_then_unscored(server, fault):
+def test_unreadable_verdict_is_retried_once_then_unscored(server, fault):
     unscored = mark(server, [fault] * 9)
     assert isinstance(unscored, Unscored)
     assert (unscored.cause, len(server.requests)) == ("unreadable", 2)
@@ -265,7 +265,7 @@ MARKS = {
 
 
 @pytest.mark.parametrize("fault", MARKS)
-def test_a_fault_leaves_its_mark(server, fault):
+def test_each_fault_gives_its_unscored_cause(server, fault):
     unscored = mark(server, [fault] * 9)
     assert (unscored.cause, len(server.requests)) == MARKS[fault]
 
@@ -276,7 +276,7 @@ def test_a_healthy_model_leaves_a_score(server):
     assert (scored.score, len(server.requests)) == (0.75, 1)
 
 
-def test_what_a_useless_reply_used_is_counted(server):
+def test_usage_of_unusable_reply_is_counted(server):
     no_answer = reply(server, ["null-content"] * 9)
     assert no_answer.usage.calls == 2
     assert no_answer.usage.prompt_tokens == 2 * 3
@@ -304,7 +304,7 @@ def test_many_calls_against_a_flaky_server_all_end_and_are_counted():
     assert "model_failed" in first
 
 
-def test_a_key_reaches_nothing_that_is_written_or_shown(server, tmp_path, capfd, caplog):
+def test_key_is_never_written_or_shown(server, tmp_path, capfd, caplog):
     caplog.set_level(0)
     recording, cache = str(tmp_path / "recorded.jsonl"), Cache(tmp_path / "cache.jsonl")
     url = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"
@@ -358,7 +358,7 @@ models:
 
 
 @pytest.mark.parametrize("faults", [["401"] * 2, ["text={}"] * 4, ["reset", "null-content"], ["score=0.5"] * 2])
-def test_a_key_reaches_nothing_that_a_run_writes_or_prints(server, tmp_path, faults):
+def test_key_is_in_no_output_of_a_run(server, tmp_path, faults):
     written(tmp_path, FILES | {"suite.yml": SUITE_WITH_A_JUDGE})
     server.play([fault.format(KEY) for fault in faults])
     url = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"

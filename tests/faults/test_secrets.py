@@ -51,7 +51,7 @@ models:
 REPORTS = ("json", "markdown", "csv", "html", "junit")
 
 
-def test_a_key_that_a_target_or_a_metric_tells_reaches_nothing(tmp_path, monkeypatch):
+def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"}) + "\n" for n in range(6))
     written(tmp_path, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
@@ -77,11 +77,11 @@ def test_a_key_that_a_target_or_a_metric_tells_reaches_nothing(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("answer", [Output("plain", usage=Usage(cost_usd=Decimal("0.1"))), Output("bad \ud800")])
-def test_an_answer_without_a_secret_stays_the_very_same(answer):
+def test_answer_without_secret_is_unchanged(answer):
     assert redact_answer(answer, Secrets([KEY])) == answer
 
 
-def test_what_looks_like_a_key_goes_from_failures_and_stays_in_answers():
+def test_key_like_text_is_removed_from_failures_but_kept_in_answers():
     said = "sk-abcdefghijklmnop"
     assert (
         redact_answer(TargetFailure(f"Incorrect API key: {said}"), Secrets()).message == "Incorrect API key: [removed]"

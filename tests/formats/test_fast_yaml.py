@@ -64,7 +64,7 @@ def agree(text):
 @settings(max_examples=1500, deadline=None)
 @given(entries, st.sampled_from(["", "  ", " "]), st.sampled_from(["", "name: n\n", "# c\n", "---\n", 'name: "\n']),
        st.sampled_from([1, 40, 8192]))  # fmt: skip
-def test_the_fast_door_agrees_with_the_strict_reader_or_steps_aside(rows, indent, head, piece):
+def test_fast_reader_agrees_with_strict_reader_or_declines(rows, indent, head, piece):
     before = quickyaml.PIECE
     quickyaml.PIECE = piece
     try:
@@ -75,7 +75,7 @@ def test_the_fast_door_agrees_with_the_strict_reader_or_steps_aside(rows, indent
 
 @pytest.mark.parametrize("atom", ATOMS)
 @pytest.mark.parametrize("shape", ["  - id: {}\n  - id: x\n", "  - {{id: {}}}\n", "- {}\n- x\n", "  - [{}, x]\n"])
-def test_each_atom_agrees_in_each_place(atom, shape, monkeypatch):
+def test_each_scalar_agrees_in_each_position(atom, shape, monkeypatch):
     monkeypatch.setattr(quickyaml, "PIECE", 1)
     agree("name: n\nsamples:\n" + shape.format(atom))
 
@@ -88,12 +88,12 @@ def test_each_atom_agrees_in_each_place(atom, shape, monkeypatch):
         "  # first\n\n  - id: a\n    x: ~\n",
     ],
 )
-def test_ordinary_samples_take_the_fast_door(body):
+def test_ordinary_samples_use_fast_reader(body):
     assert agree(f"name: n\nsamples:\n{body}")
 
 
 @pytest.mark.parametrize("unit", ["{a: ", '{"}": ', '["\n- ",', "[", "- "])
-def test_a_deep_entry_never_keeps_the_fast_door_busy(unit, monkeypatch):
+def test_deep_entry_never_blocks_fast_reader(unit, monkeypatch):
     pytest.importorskip("ryaml")
     seen = []
     monkeypatch.setattr("ryaml.loads", lambda text: seen.append(len(text)) or [])
@@ -103,7 +103,7 @@ def test_a_deep_entry_never_keeps_the_fast_door_busy(unit, monkeypatch):
     assert all(size < 200_000 or unit == "- " for size in seen)
 
 
-def test_without_ryaml_the_strict_reader_does_the_work(tmp_path, monkeypatch):
+def test_without_ryaml_strict_reader_is_used(tmp_path, monkeypatch):
     (tmp_path / "a.yml").write_text("name: n\nsamples:\n  - {id: a, input: {}, expected_output: 017}\n")
     monkeypatch.setitem(sys.modules, "ryaml", None)
     assert [sample.expected_output for sample in Dataset.load(tmp_path / "a.yml")] == [17]

@@ -98,7 +98,7 @@ def messages(value):
         ({"steps": [{"id": "a" * 257}]}, "id has 257 characters; at most 256 are allowed."),
     ],
 )
-def test_each_kind_of_issue_has_its_sentence(change, message):
+def test_each_kind_of_issue_has_its_message(change, message):
     value = {**GOOD, **change}
     assert messages(value) == [message]
 
@@ -109,14 +109,14 @@ def test_a_good_value_has_no_issue_and_fits_the_schema():
     assert decode_shape(GOOD, Plan, error=ConfigurationError).steps[0].id == "a"
 
 
-def test_a_missing_key_that_may_be_null_says_so():
+def test_missing_nullable_key_suggests_null():
     assert messages({"name": "n"}) == [
         "`steps` is missing.",
         "`expected` is missing; write null where there is none.",
     ]
 
 
-def test_a_root_of_another_kind_names_what_it_should_be():
+def test_root_of_wrong_type_names_expected_type():
     assert messages([]) == ["A plan must be a map with `name`, `steps` and `expected`, not a list."]
 
 
@@ -141,7 +141,7 @@ def test_every_issue_carries_its_line_and_its_item():
     ]
 
 
-def test_without_a_document_an_issue_inside_an_item_says_its_position():
+def test_without_document_issue_has_position_of_item():
     (issue,) = check_shape({**GOOD, "steps": [STEP, {}]}, Plan, items="steps")
     assert issue == Issue("`id` is missing.", "steps[1]")
 

@@ -24,7 +24,7 @@ def read(text, **options):
 
 
 @given(values)
-def test_both_readers_give_back_what_was_written(value):
+def test_both_readers_read_back_written_value(value):
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
         assert repr(json_value(text.encode())) == repr(value)
         assert repr(read(text).value) == repr(value)
@@ -34,7 +34,7 @@ def test_both_readers_give_back_what_was_written(value):
 @example('{"a":1,"a":1}')
 @example('{"\\"":1,"\\u0022":1}')
 @example('["\\\\","\\""]')
-def test_the_fast_reader_never_takes_what_the_precise_one_refuses(text):
+def test_fast_reader_never_accepts_what_strict_reader_refuses(text):
     try:
         fast = json_value(text.encode())
     except ValueError:
@@ -65,7 +65,7 @@ def test_the_fast_reader_never_takes_what_the_precise_one_refuses(text):
         ("\ufeff1", "1:1", "a value was expected"),
     ],
 )
-def test_what_is_refused_is_named_with_line_and_column(text, place, said):
+def test_refused_input_is_error_with_line_and_column(text, place, said):
     with pytest.raises(DatasetError) as caught:
         read(text)
     (fault,) = caught.value.issues
@@ -73,11 +73,11 @@ def test_what_is_refused_is_named_with_line_and_column(text, place, said):
     assert fault.where == f"f.json:{place}"
 
 
-def test_a_lone_surrogate_is_kept_where_it_is_asked_for():
+def test_lone_surrogate_is_kept_on_request():
     assert read('["\\ud800"]', surrogates=True).value == ["\ud800"]
 
 
-def test_every_part_knows_its_line():
+def test_every_part_has_its_line():
     document = read('{"a": [\n1,\n{"b":\n2}]}')
     assert document.where(("a", 1, "b")) == "f.json:3"
     assert document.where(("a", 0)) == "f.json:2"
@@ -114,24 +114,24 @@ def test_the_fast_canonical_form_has_the_bytes_of_the_reference(value):
 @example(9.999999999999999e-05)
 @example(-0.0)
 @example(123456789012345.6)
-def test_a_float_that_is_not_odd_is_written_alike_by_both_encoders(number):
+def test_ordinary_float_is_written_same_by_both_encoders(number):
     if not has_exponent(number):
         assert canonical(number, exponents=False) == reference(number)
     assert canonical(number) == repr(number).encode()
 
 
-def test_the_row_hash_of_the_specification():
+def test_row_hash_equals_specification():
     given_input = {"question": "How long do I have to return it?", "lang": "en"}
     expected = "57ffec28cbc4e19794990d8b0777b882467503fccd2e27e184d4574d1582955b"
     assert row_hash(given_input, "30 days") == expected
     assert row_digest(given_input, "30 days", exponents=False).hex() == expected
 
 
-def test_one_and_one_point_zero_differ():
+def test_integer_and_float_of_same_value_differ():
     assert row_hash({}, 1) != row_hash({}, 1.0)
 
 
-def test_a_line_of_a_longer_file_knows_its_number():
+def test_line_number_counts_from_start_of_file():
     document = json_document('{"id": "a", "votes": {"b": [1]}}', Reading("votes.jsonl", error=DatasetError), line=40)
     for path in ((), ("id",), ("votes", "b", 0), ("absent",)):
         assert document.where(path) == "votes.jsonl:40"

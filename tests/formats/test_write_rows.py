@@ -48,7 +48,7 @@ def test_yaml_keeps_its_text_and_gains_the_rows(tmp_path, indent, end):
         "samples:\n  - id: a\n    expected_output: |\n      text\n ...\n",
     ],
 )
-def test_yaml_that_cannot_be_extended_is_left_alone(tmp_path, text):
+def test_unextendable_yaml_is_error_and_unchanged(tmp_path, text):
     with pytest.raises(DatasetError):
         extended(tmp_path, "x.yml", text)
     assert (tmp_path / "x.yml").read_text() == text
@@ -61,6 +61,6 @@ def test_json_and_jsonl_gain_the_rows(tmp_path):
     assert len(path.read_text().splitlines()) == 3
 
 
-def test_a_file_that_is_not_there_is_a_clear_error(tmp_path):
+def test_missing_file_is_error(tmp_path):
     with pytest.raises(DatasetError, match="cannot be extended: No such file"):
         extend_rows(tmp_path / "none.yml", NEW, key="samples", known=("yaml",), error=DatasetError)

@@ -29,7 +29,7 @@ def cached(path, key, body):
     return Cache(path)
 
 
-def test_a_cached_line_whose_key_is_no_hash_is_passed_over(tmp_path):
+def test_cached_line_with_invalid_key_is_skipped(tmp_path):
     cache = cached(tmp_path / "cache.jsonl", b"x" * 64, b'{"text":"no"}')
     assert len(cache) == 1
     assert cache.answer(WHOLE).text == "yes"
@@ -40,7 +40,7 @@ def test_a_cached_line_whose_key_is_no_hash_is_passed_over(tmp_path):
 @pytest.mark.parametrize(
     "body", [b'{"text":"\xef"}', b'{"text":' + b"[" * 100_000 + b"]" * 100_000 + b"}"], ids=["bytes", "depth"]
 )
-def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, body):
+def test_undecodable_cached_answer_is_requested_again(tmp_path, body):
     cache = cached(tmp_path / "cache.jsonl", b"ab" * 32, body)
     assert cache.answer(b"\xab" * 32) is None
     assert "is damaged and is asked for again" in cache.notes[0]
@@ -52,20 +52,20 @@ def test_a_cached_answer_that_cannot_be_decoded_is_asked_for_again(tmp_path, bod
     [b'{"key":"\xf2"}', b'{"key":"a","request":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"],
     ids=["bytes", "depth"],
 )
-def test_a_recorded_line_that_cannot_be_decoded_is_a_fault_with_its_line(tmp_path, line):
+def test_undecodable_recorded_line_is_error_with_line(tmp_path, line):
     path = tmp_path / "recording.jsonl"
     path.write_bytes(line + b"\n")
     with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: This is not a recorded answer"):
         Recording(path, secrets=Secrets())
 
 
-def test_a_replay_with_a_name_that_no_file_can_have_is_not_there():
+def test_replay_with_invalid_file_name_is_missing_file_error():
     with pytest.raises(ConfigurationError, match="There is no recording"):
         read_models({"judge": {"replay": "r.jsonl" * 500}}, place=lambda _: None, environ={})
 
 
 @pytest.mark.parametrize("settings", [{"timeout_s": 10**400}, {"price": {"input": 10**400}}])
-def test_a_number_of_a_model_that_no_float_can_hold_is_an_issue(settings):
+def test_model_setting_beyond_float_is_issue(settings):
     judge = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **settings}
     with pytest.raises(ConfigurationError, match="out of range"):
         read_models({"judge": judge}, place=lambda _: None, environ={})
@@ -88,7 +88,7 @@ def report_with(tmp_path, change):
     return path
 
 
-def test_a_report_that_claims_a_billion_repetitions_is_refused_before_they_are_counted_out(tmp_path):
+def test_report_with_billion_repetitions_is_error_at_once(tmp_path):
     path = report_with(tmp_path, lambda value: value["samples"][0].update(repetitions=10**9))
     with pytest.raises(ReportError, match="do not fit each other"):
         load_report(path)

@@ -48,7 +48,7 @@ def told(result):
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_hostile_input_meets_typed_errors_in_time_and_memory(name, capsys):
+def test_hostile_input_gives_typed_errors_within_limits(name, capsys):
     count = FEWER.get(name, COUNT)
     result = fed(name, count=count)
     figures = "{fed:,} inputs, {read:,} read, {cpu_s:.1f} CPU s, slowest {slowest_s:.3f} s, {grown_mb:.0f} MB".format(
@@ -65,6 +65,6 @@ def test_hostile_input_meets_typed_errors_in_time_and_memory(name, capsys):
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_the_corpus_holds_something_that_is_read(name, tmp_path):
+def test_corpus_has_valid_inputs(name, tmp_path):
     parser = PARSERS[name]
     assert any(parser.feed(tmp_path / f"input{parser.suffix}", data) for data in corpus(name))

@@ -96,13 +96,13 @@ def test_a_duplicate_key_is_refused(folder, text):
 
 
 @pytest.mark.parametrize("value", [".nan", ".inf", "-.inf", ".NaN"])
-def test_yaml_numbers_that_are_none_are_refused(folder, value):
+def test_invalid_yaml_numbers_are_error(folder, value):
     said = refused(yaml(folder, f"name: d\nsamples:\n  - id: a\n    input: {{q: {value}}}\n    expected_output: x\n"))
     assert "golden.yml:4" in said
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-def test_json_numbers_that_are_none_are_refused(folder, value):
+def test_invalid_json_numbers_are_error(folder, value):
     result, report = scored(folder, [sample("PLACE")], {"a": "x"}, raw=lambda text: text.replace('"PLACE"', value))
     assert "golden.json:1" in refused(result)
     assert report is None
@@ -138,7 +138,7 @@ def test_deep_json_in_an_output_is_a_mark_and_not_a_crash(folder, depth):
     assert report["totals"]["executions"] == 1
 
 
-def test_five_thousand_digits_in_a_dataset_are_refused_with_their_place(folder):
+def test_five_thousand_digits_in_dataset_are_error_with_line(folder):
     result, _ = scored(folder, [sample("PLACE")], {"a": "x"}, raw=lambda text: text.replace('"PLACE"', "9" * 5000))
     assert "golden.json:1" in refused(result)
     assert "digits" in result.stderr
@@ -150,7 +150,7 @@ def test_five_thousand_digits_in_an_output_are_text(folder):
     assert report["executions"][0]["output"] == "9" * 5000
 
 
-def test_numbers_as_long_as_allowed_go_round_the_whole_way(folder):
+def test_longest_allowed_numbers_round_trip_through_run(folder):
     def long(text):
         return text.replace('"PLACE"', "9" * 4000)
 
@@ -225,7 +225,7 @@ def test_a_pattern_that_would_need_much_memory_is_refused_or_scored(folder, patt
 @pytest.mark.parametrize(
     "text", ["file:///etc/passwd", "@/etc/passwd", "@answers.json", "${HOME}", "{{ 7 * 7 }}", "$(id)"]
 )
-def test_text_that_looks_like_a_reference_stays_text(folder, text):
+def test_text_like_placeholder_or_reference_stays_text(folder, text):
     _, report = scored(folder, [sample(text)], {"a": text}, "exact-match")
     assert report["executions"][0]["output"] == text
     assert report["samples"][0]["expected_output"] == text
@@ -255,7 +255,7 @@ def test_a_huge_single_line_that_is_cut_short_is_refused(folder):
     assert len(refused(result)) < 500
 
 
-def test_a_huge_fault_is_told_shortly(folder):
+def test_huge_issue_is_reported_briefly(folder):
     key = "k" * 100_000
     result, _ = scored(folder, [sample(**{key: 1})], {"a": "x"})
     assert len(refused(result)) < 5000

@@ -225,7 +225,7 @@ def test_a_criterion_whose_every_vote_failed_is_failed_and_has_no_verdict():
     assert item.error is None
 
 
-def test_an_item_whose_every_criterion_failed_has_no_score_and_says_why():
+def test_item_with_all_criteria_failed_has_no_score_but_reason():
     item = graded(dict.fromkeys(GOOD, DOWN), judges="ab", abstention="fail")
     assert item.score is None
     assert item.raw_score is None
@@ -537,7 +537,7 @@ def test_single_judge_is_accepted_without_list():
     assert CriterionGrader(Judge("a", "m")).roles == ("m",)
 
 
-def test_the_settings_tell_graders_apart_and_are_json():
+def test_settings_are_json_and_distinguish_graders():
     train = dataset({"submission": "x", "ground_truth": ["MET", None, None, None]})
     kinds = [
         grader(),

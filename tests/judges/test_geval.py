@@ -111,7 +111,7 @@ def test_expected_value_ignores_numbers_off_rubric():
     assert mark.details["mass"] == pytest.approx(0.75)
 
 
-def test_without_log_probabilities_the_number_written_counts_and_says_so():
+def test_without_log_probabilities_written_number_is_fallback():
     mark, _ = judged(GEval(steps=STEPS, scoring="logprobs"), [scored(6)])
     assert (mark.score, mark.details["scoring"], mark.details["mass"]) == (0.6, "integer", None)
     assert mark.details["fallback"] == "The model gave no log-probabilities."
@@ -218,7 +218,7 @@ def test_prompt_says_if_context_is_empty():
     assert "no passage was retrieved" in ask.messages[1].content
 
 
-def test_a_sample_without_what_is_shown_is_unscored_without_asking():
+def test_sample_without_shown_fields_is_unscored_without_request():
     no_reference = GEval(steps=STEPS, fields=["expected_output"])
     assert judged(no_reference, sample=Sample("s", {}))[0].cause == "no_expected"
     assert judged(GEval(steps=STEPS, fields=["context"]))[0].cause == "bad_sample"

@@ -214,7 +214,7 @@ def test_consistency_is_share_of_equal_answers():
     assert len(item.criteria[0].votes) == 5
 
 
-def test_a_confidence_of_exactly_the_threshold_stands():
+def test_confidence_equal_to_threshold_is_not_escalated():
     item, _ = played({**SURE, "facts": ("UNMET", 0.59)}, {**STRONG, "facts": "MET"}, unsure_below=0.59)
     assert finals(item)[0] == "UNMET"
 
@@ -254,7 +254,7 @@ def test_the_mean_probability_of_several_answers_counts():
     assert verdict_probability(BINARY, [Vote(judge="c", verdict="MET")], 0) is None
 
 
-def test_settings_tell_a_cascade_from_a_panel():
+def test_settings_distinguish_cascade_from_panel():
     panel, cascade = CriterionGrader([CHEAP, ONE]), CriterionGrader(Cascade(CHEAP, ONE))
     assert panel.judges == cascade.judges
     assert panel.settings != cascade.settings

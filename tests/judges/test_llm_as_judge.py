@@ -145,7 +145,7 @@ def test_logprobs_give_expected_value_over_tenths():
     assert mark.details["scoring"] == "logprobs"
 
 
-def test_without_log_probabilities_the_written_number_counts_and_the_mark_says_so():
+def test_without_log_probabilities_written_number_counts_as_fallback():
     mark, _ = play(LlmAsJudge(logprobs=True).script(SAMPLE, OUTPUT), [scored(8)])
     assert mark.score == 0.8
     assert mark.details["scoring"] == "integer"

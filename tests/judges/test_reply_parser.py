@@ -124,7 +124,7 @@ def test_a_fence_within_the_reason_is_part_of_the_reason():
     assert READ(said(reason="```json\n{}\n```", score=1)).reason == "```json\n{}\n```"
 
 
-def test_a_reply_that_was_cut_off_says_which_option_to_raise():
+def test_truncated_reply_names_max_tokens():
     with pytest.raises(UnreadableReplyError, match="raise `max_tokens`"):
         READ(said('{"reason": "Sa', finish="length"))
 

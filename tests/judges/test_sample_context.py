@@ -11,7 +11,7 @@ def found(*, given=None, metadata=None, retrieved=None):
     return context_passages(Sample("s", given or {}, None, metadata or {}), Output("o", retrieved=retrieved))
 
 
-def test_what_was_retrieved_comes_before_the_input_and_the_input_before_the_metadata():
+def test_context_comes_from_retrieved_then_input_then_metadata():
     given, metadata = {"context": "from the input"}, {"context": "from the metadata"}
     retrieved = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
     assert found(given=given, metadata=metadata, retrieved=retrieved) == ("a", "b")
@@ -57,7 +57,7 @@ def test_nothing_retrieved_is_a_context_without_passages():
         ({"given": {"context": "\ud800"}}, "bad_sample", "not valid Unicode"),
     ],
 )
-def test_a_context_that_cannot_be_read_says_where_and_why(case, cause, message):
+def test_unreadable_context_is_issue_with_place_and_reason(case, cause, message):
     with pytest.raises(UnscoredError) as fault:
         found(**case)
     assert fault.value.cause == cause

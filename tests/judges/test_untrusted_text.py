@@ -19,12 +19,12 @@ def test_a_nonce_is_sixteen_hexadecimal_digits_that_no_text_holds(every):
     assert nonce == make_nonce(every)
 
 
-def test_a_nonce_depends_on_where_one_text_ends_and_the_next_begins():
+def test_nonce_depends_on_boundaries_between_texts():
     made = [make_nonce(every) for every in (["ab"], ["a", "b"], ["", "ab"], ["ab", ""], ["b", "a"], [])]
     assert len(set(made)) == len(made)
 
 
-def test_a_nonce_depends_on_what_the_call_is_about():
+def test_nonce_depends_on_subject_of_call():
     made = [make_nonce(["a"], about=about) for about in ((), ("a",), (1,), (1, "judge"), ("1judge",))]
     assert len(set(made)) == len(made)
 

@@ -75,7 +75,7 @@ def test_the_order_of_the_metrics_does_not_matter(kind, named, chance: random.Ra
 
 @pytest.mark.parametrize("kind", GATES)
 @given(results())
-def test_an_and_gate_opens_only_where_every_metric_succeeded(kind, named):
+def test_and_aggregator_succeeds_only_if_every_metric_does(kind, named):
     expected = all(result.success for result in named.values())
     assert AGGREGATORS[kind].aggregate(named).aggregate_success is expected
 
@@ -93,14 +93,14 @@ def test_a_further_error_never_raises_the_score_and_never_succeeds(kind, named, 
 
 @every
 @given(results(scored | errored))
-def test_one_error_is_enough_to_close_every_gate(kind, named):
+def test_one_error_prevents_success_of_every_aggregator(kind, named):
     if any(result.error is not None for result in named.values()):
         assert AGGREGATORS[kind].aggregate(named).aggregate_success is False
 
 
 @every
 @given(results(), st.sampled_from(NAMES))
-def test_a_success_more_never_closes_a_gate(kind, named, name):
+def test_additional_success_never_prevents_success(kind, named, name):
     if name in named:
         old = named[name]
         better = MetricResult(old.score, old.rubric_score, True, old.threshold, old.higher_is_better)
@@ -117,14 +117,14 @@ def test_weakest_geometric_and_mean_are_in_this_order(kind, named):
 
 @pytest.mark.parametrize("kind", [*MEANS, "min", "geometric"])
 @given(st.floats(0, 1), st.integers(1, 5))
-def test_equal_qualities_are_their_own_aggregate(kind, score, count):
+def test_equal_qualities_give_same_aggregate(kind, score, count):
     named = dict.fromkeys(NAMES[:count], MetricResult(score))
     assert AGGREGATORS[kind].aggregate(named).aggregate_score == pytest.approx(score, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", [*MEANS, "min", "geometric"])
 @given(results())
-def test_a_metric_turned_round_has_the_same_quality(kind, named):
+def test_reversed_metric_has_same_quality(kind, named):
     # Scores of 1/64 steps, since 1 - (1 - s) is s only where nothing is rounded.
     exact = {
         name: MetricResult(round(result.score * 64) / 64, None, result.success, None, result.higher_is_better)

@@ -231,7 +231,7 @@ reading = [alias for alias in PLAIN if catalog.describe(alias).reads_expected]
 
 
 @every
-def test_every_option_of_every_metric_is_under_these_laws(alias):
+def test_every_option_of_every_metric_is_covered(alias):
     known = {option.name for option in catalog.describe(alias).options}
     assert known == {*OPTIONS[alias], *SHARED}
 
@@ -261,7 +261,7 @@ def immense(number):
 
 @every
 @pytest.mark.parametrize("digits", [400, 5000])
-def test_numbers_that_nothing_can_hold_are_marked_or_refused_like_any_other(alias, digits):
+def test_huge_numbers_are_scored_or_unscored(alias, digits):
     metric = made(alias)
     output = Output("5", ["a"], trajectory=Trajectory(), usage=Usage(latency_ms=1.0, cost_usd=1))
     for value in immense(10**digits):
@@ -273,7 +273,7 @@ def test_numbers_that_nothing_can_hold_are_marked_or_refused_like_any_other(alia
 
 
 @every
-def test_options_that_nothing_can_hold_are_refused_in_words(alias):
+def test_huge_options_are_error_with_message(alias):
     for option in catalog.describe(alias).options:
         for value in immense(10**5000):
             with pytest.raises(ConfigurationError) as caught:
@@ -293,7 +293,7 @@ def test_a_spec_round_trips(alias, data):
 @every
 @few
 @given(st.data())
-def test_details_survive_json(alias, data):
+def test_details_round_trip_json(alias, data):
     mark = made(alias).score(*data.draw(pairs))
     if isinstance(mark, MetricScore):
         assert freeze(msgspec.json.decode(msgspec.json.encode(mark.details))) == mark.details
@@ -310,7 +310,7 @@ def with_canary(value):
 @every
 @few
 @given(st.data())
-def test_no_text_of_a_sample_or_output_stands_outside_the_quoted_details(alias, data):
+def test_only_declared_details_quote_text(alias, data):
     metric = data.draw(metrics(alias))
     expected = with_canary(data.draw(json_values))
     words = [CANARY, CANARY + " b", CANARY + "low"]
@@ -351,7 +351,7 @@ def test_no_text_of_a_sample_or_output_stands_outside_the_quoted_details(alias, 
 @pytest.mark.parametrize("alias", reading)
 @few
 @given(outputs)
-def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, output):
+def test_missing_expected_output_is_unscored(alias, output):
     options = {"scale": ["low", "high"]} if alias == "ordinal-distance" else {}
     metric = made(alias, options)
     assert metric.score(Sample("s", {}), output).cause == "no_expected"
@@ -361,7 +361,7 @@ def test_nothing_expected_is_unscored_for_every_metric_that_reads_it(alias, outp
 @pytest.mark.parametrize("alias", [alias for alias in PLAIN if hasattr(made(alias), "score_many")])
 @few
 @given(st.data())
-def test_many_marks_are_the_marks_one_by_one(alias, data):
+def test_batch_gives_same_marks_as_pairs(alias, data):
     metric = made(alias)
     drawn = data.draw(st.lists(pairs, max_size=4))
     batch = metric.score_many([sample for sample, _ in drawn], [output for _, output in drawn])
@@ -419,7 +419,7 @@ def test_the_expected_answer_scores_one(alias, data):
 )
 @few
 @given(st.data())
-def test_symmetric_metrics_do_not_care_which_side_is_expected(spec, data):
+def test_symmetric_metrics_are_symmetric(spec, data):
     metric = catalog.parse_metric(spec)
     # Few letters, so that equal and overlapping texts occur.
     texts = st.sampled_from(["a b", "c", "d"]) if spec.startswith("ordinal") else st.text("aB .é", max_size=5)

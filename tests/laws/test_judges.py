@@ -56,7 +56,7 @@ def good(judge, score=0.5):
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
 @few
 @given(data=st.data())
-def test_whatever_is_replied_a_judge_ends_with_a_mark_after_at_most_two_rounds(judge, data):
+def test_any_reply_ends_with_mark_after_at_most_two_rounds(judge, data):
     mark, rounds = played(judge, lambda _: data.draw(answers | no_answers))
     assert rounds <= 2
     assert isinstance(mark, (MetricScore, Unscored))
@@ -69,7 +69,7 @@ def test_whatever_is_replied_a_judge_ends_with_a_mark_after_at_most_two_rounds(j
 
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
-def test_a_panel_of_silence_is_unscored_and_never_a_zero(judge, cause):
+def test_panel_without_answers_is_unscored(judge, cause):
     mark, rounds = played(judge, lambda _: NoAnswer(cause=cause, message="No."))
     alone = len(judge.models) == 1 or cause == "not_run"
     assert mark.cause == (cause if alone else "no_quorum")
@@ -91,12 +91,12 @@ def test_a_score_needs_more_than_half_of_the_panel(judge):
 
 
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
-def test_members_that_agree_are_what_they_agree_on(judge):
+def test_unanimous_panel_gives_common_vote(judge):
     mark, rounds = played(judge, lambda _: good(judge))
     assert (mark.score, rounds) == (0.5, 1)
     assert mark.details.get("agreement", 1.0) == 1.0
 
 
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
-def test_the_same_pair_is_asked_the_same_way(judge):
+def test_same_pair_gives_same_request(judge):
     assert next(judge.script(SAMPLE, OUTPUT)) == next(judge.script(SAMPLE, OUTPUT))

@@ -57,7 +57,7 @@ def scored(value, *, tokens=None):
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 @few
 @given(data=st.data())
-def test_whatever_is_replied_there_is_a_mark_within_bounds_or_a_listed_cause(metric, data):
+def test_any_reply_gives_mark_in_bounds_or_known_cause(metric, data):
     answers = st.builds(Answer, text=replies) | no_answers
     mark = played(metric, lambda _: data.draw(answers))
     if isinstance(mark, Unscored):
@@ -69,7 +69,7 @@ def test_whatever_is_replied_there_is_a_mark_within_bounds_or_a_listed_cause(met
 
 @few
 @given(low=st.integers(0, 50), span=st.integers(1, 50), place=st.integers(0, 50), higher=st.booleans())
-def test_a_score_is_the_place_of_the_number_between_the_ends(low, span, place, higher):
+def test_score_is_relative_position_of_number(low, span, place, higher):
     place = min(place, span)
     rubric = [{"range": [low, low], "outcome": "o"}, {"range": [low + 1, low + span], "outcome": "o"}]
     mark = played(GEval(steps=["s"], rubric=rubric, higher_is_better=higher), lambda _: scored(low + place))
@@ -90,7 +90,7 @@ def test_a_sampled_score_lies_between_the_answers_and_is_their_mean(votes):
 
 @few
 @given(weights=st.dictionaries(st.integers(0, 9), shares, min_size=1), outside=shares)
-def test_an_expectation_is_the_mean_over_the_rubric_and_its_mass_is_what_they_cover(weights, outside):
+def test_expected_value_is_mean_over_rubric_with_its_mass(weights, outside):
     total = sum(weights.values()) + outside
     alternatives = tuple((str(value), math.log(share / total)) for value, share in weights.items())
     chosen = str(next(iter(weights)))
@@ -108,7 +108,7 @@ def test_an_expectation_is_the_mean_over_the_rubric_and_its_mass_is_what_they_co
 
 @few
 @given(ends=st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True))
-def test_neighbouring_bands_are_accepted_in_any_order_and_a_gap_never(ends):
+def test_adjacent_bands_are_accepted_in_any_order_and_gap_is_error(ends):
     marks = sorted(ends)
     rubric = [{"range": [low, high - 1], "outcome": "o"} for low, high in pairwise(marks)] + [
         {"range": [marks[-1], marks[-1]], "outcome": "o"}

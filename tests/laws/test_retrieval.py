@@ -101,7 +101,7 @@ def test_a_later_duplicate_changes_nothing(ranking, relevant, k, data):
 
 
 @given(st.lists(st.tuples(repeating, gains), max_size=6), depths)
-def test_a_batch_is_marked_as_its_pairs_are(pairs, k):
+def test_batch_gives_same_marks_as_pairs(pairs, k):
     samples = [Sample("s", {}, relevant) for _, relevant in pairs]
     outputs = [Output("", ranking) for ranking, _ in pairs]
     metrics = every(k)
@@ -111,7 +111,7 @@ def test_a_batch_is_marked_as_its_pairs_are(pairs, k):
 
 
 @given(repeating, gains, depths, depths)
-def test_what_is_asked_beside_it_changes_no_mark(ranking, relevant, k, other):
+def test_other_metrics_change_no_mark(ranking, relevant, k, other):
     sample, output = Sample("s", {}, relevant), Output("", ranking)
     for metric in every(k):
         for beside in (*every(other), RetrievalMrr(k=other), RetrievalMap(k=other)):

@@ -47,7 +47,7 @@ def test_the_order_of_criteria_changes_no_score(data):
 
 
 @given(st.data(), st.sampled_from([0.1, 3.0, 1e6]))
-def test_the_unit_of_the_weights_changes_no_normalised_score(data, unit):
+def test_scaling_weights_changes_no_normalised_score(data, unit):
     rubric, scoring = data.draw(rubrics()), data.draw(SETTINGS)
     codes = data.draw(codes_for(rubric))
     scaled = Rubric(tuple(msgspec.structs.replace(one, weight=one.weight * unit) for one in rubric.criteria))
@@ -86,7 +86,7 @@ def test_fail_is_the_smallest_score_any_completion_could_give(data):
 
 
 @given(st.data(), st.floats(0, 1))
-def test_partial_credit_is_never_below_none(data, credit):
+def test_partial_credit_never_lowers_score(data, credit):
     rubric = data.draw(rubrics())
     codes = data.draw(codes_for(rubric))
     zero, partial = (rubric_score(rubric, codes, scoring=Scoring(name, credit)).score for name in ("zero", "partial"))
@@ -121,7 +121,7 @@ def test_an_aggregate_of_equal_votes_is_that_vote(data):
 
 
 @given(st.data())
-def test_an_aggregate_is_a_verdict_of_the_criterion_or_says_why_there_is_none(data):
+def test_aggregate_is_verdict_or_has_reason(data):
     criterion = data.draw(criteria())
     rule = data.draw(st.sampled_from(rules_of(criterion)))
     row = data.draw(st.lists(st.integers(FAILED_WORST, len(criterion.labels) - 1), min_size=1, max_size=5))
@@ -134,7 +134,7 @@ def test_an_aggregate_is_a_verdict_of_the_criterion_or_says_why_there_is_none(da
 
 
 @given(st.data())
-def test_the_unit_of_the_voters_weights_changes_no_verdict(data):
+def test_scaling_judge_weights_changes_no_verdict(data):
     criterion = data.draw(criteria())
     rule = data.draw(st.sampled_from(rules_of(criterion)))
     row = data.draw(st.lists(st.integers(0, len(criterion.labels) - 1), min_size=1, max_size=5))

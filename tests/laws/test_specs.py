@@ -180,7 +180,7 @@ def made(alias, told):
 @pytest.mark.parametrize("alias", JUDGED)
 @few
 @given(data=st.data())
-def test_a_metric_that_asks_a_model_is_its_spec(alias, data):
+def test_spec_of_model_metric_round_trips(alias, data):
     metric = made(alias, data.draw(JUDGED[alias]))
     again = catalog.parse_metric(str(metric))
     assert again == metric
@@ -193,13 +193,13 @@ def test_a_metric_that_asks_a_model_is_its_spec(alias, data):
 @pytest.mark.parametrize("alias", JUDGED)
 @few
 @given(data=st.data())
-def test_an_option_that_was_told_another_way_makes_another_spec(alias, data):
+def test_different_option_gives_different_spec(alias, data):
     one, other = (data.draw(JUDGED[alias]) for _ in range(2))
     first, second = made(alias, one), made(alias, other)
     assume(first != second)
     assert str(first) != str(second)
 
 
-def test_every_metric_that_asks_a_model_has_its_options_here():
+def test_every_model_metric_is_covered():
     asking = {entry.name for entry in catalog.entries() if entry.family in ("semantic", "judge")}
     assert asking == set(JUDGED)

@@ -102,7 +102,7 @@ def test_an_empty_ranking_scores_zero(metric):
     assert marked(metric, [], ["a"]).score == 0
 
 
-def test_an_empty_ranking_scores_zero_whatever_the_denominator():
+def test_empty_ranking_scores_zero_with_any_denominator():
     assert marked(RetrievalPrecisionAtK(denominator="retrieved"), [], ["a"]).score == 0
 
 

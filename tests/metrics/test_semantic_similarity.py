@@ -142,7 +142,7 @@ def test_attribution_lists_the_worst_matches_first():
     assert "truncated" not in mark.details
 
 
-def test_attribution_is_cut_at_its_limit_and_says_so():
+def test_attribution_is_cut_at_limit_and_marked():
     mark = marked(BertscoreLike(attribute=True, attribute_limit=1), "car cat", "dog car")
     assert [match[0] for match in mark.details["matches"]] == ["cat"]
     assert mark.details["truncated"] is True

@@ -203,7 +203,7 @@ def test_client_object_becomes_a_role():
         as_role("judge", 7)
 
 
-def test_a_missing_role_says_what_to_write():
+def test_missing_role_is_error_with_example():
     assert missing_role_message("judge", [], embeds=False) == (
         "This asks the model `judge`, which is not there. "
         "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`."

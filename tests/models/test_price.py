@@ -71,7 +71,7 @@ def test_no_longer_prefix_fits(table, model):
     assert found == (Price(Decimal(table[fitting[-1]])) if fitting else None)
 
 
-def test_the_gateway_adds_up_what_a_role_spent():
+def test_gateway_sums_spending_of_role():
     async def work():
         async with gateway(Remote(), settings={"prices": TABLE}) as opened:
             for n in range(3):

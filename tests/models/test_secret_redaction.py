@@ -33,11 +33,11 @@ def test_a_known_key_is_removed_in_every_spelling(before, after):
         ("a risk-averse bearer of bad news at a@b.example", "a risk-averse bearer of bad news at a@b.example"),
     ],
 )
-def test_what_looks_like_a_key_is_removed_from_messages(text, left):
+def test_key_like_text_is_removed_from_messages(text, left):
     assert Secrets().redact(text, shapes=True) == left
 
 
-def test_answers_keep_what_only_looks_like_a_key():
+def test_answers_keep_key_like_text():
     assert Secrets([KEY]).redact("sk-abcdefghijklmnop") == "sk-abcdefghijklmnop"
 
 

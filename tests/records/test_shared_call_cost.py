@@ -39,7 +39,7 @@ def execution(position, *marks, repetition=0):
     return Execution(position, f"s{position}", repetition, Output("x"), marks)
 
 
-def test_the_first_pays_and_those_after_it_count_a_cached_call():
+def test_first_is_charged_and_later_ones_count_cached_call():
     first, second = [each.marks[0] for each in PaidExecutions([execution(0, mark(7)), execution(1, mark(7))])]
     assert first.usage == used(7)
     assert (second.usage.calls, second.usage.cached_calls) == (0, 1)
@@ -47,23 +47,23 @@ def test_the_first_pays_and_those_after_it_count_a_cached_call():
     assert (first.calls, second.calls) == ((), ())
 
 
-def test_of_several_calls_only_those_that_are_shared_are_free():
+def test_only_shared_calls_are_free():
     _, second = [each.marks[0] for each in PaidExecutions([execution(0, mark(7)), execution(1, mark(7, 5))])]
     assert (second.usage.calls, second.usage.cached_calls) == (1, 1)
     assert (second.usage.prompt_tokens, second.usage.cost_usd) == (12, USD * 5)
 
 
-def test_metrics_of_one_execution_pay_in_their_order():
+def test_metrics_of_one_execution_are_charged_in_order():
     (only,) = PaidExecutions([execution(0, mark(7), mark(7))])
     assert [each.usage.calls for each in only.marks] == [1, 0]
 
 
-def test_a_script_that_asks_the_same_twice_pays_once():
+def test_script_asking_twice_is_charged_once():
     (only,) = PaidExecutions([execution(0, mark(7, 7))])
     assert (only.marks[0].usage.calls, only.marks[0].usage.cached_calls) == (1, 1)
 
 
-def test_a_part_of_a_call_that_is_paid_already_is_nothing():
+def test_share_of_charged_call_is_zero():
     part = used(3, calls=0)
     marks = [MetricScore(1.0, usage=part, calls=(Call(1),)) for _ in range(2)]
     assert [CallPayments().usage(marks[0]), *map(CallPayments().usage, marks[1:])] == [part, part]
@@ -71,7 +71,7 @@ def test_a_part_of_a_call_that_is_paid_already_is_nothing():
     assert [payer.usage(each) for each in marks] == [part, None]
 
 
-def test_what_nobody_shares_is_paid_by_each():
+def test_unshared_calls_are_charged_to_each():
     marks = [MetricScore(1.0, usage=used(3)), Unscored("unreadable", "x", used(3))]
     (only,) = PaidExecutions([execution(0, *marks)])
     assert list(only.marks) == marks
@@ -81,7 +81,7 @@ def test_an_execution_that_is_missing_stays_missing():
     assert list(PaidExecutions([None, execution(1, mark())])) == [None, execution(1, mark())]
 
 
-def test_the_executions_can_be_gone_through_again():
+def test_executions_can_be_iterated_again():
     paid = PaidExecutions([execution(0, mark(7)), execution(1, mark(7))])
     assert list(paid) == list(paid)
 
@@ -90,7 +90,7 @@ numbers = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=12)
 
 
 @given(numbers)
-def test_every_call_is_paid_exactly_once(rows):
+def test_every_call_is_charged_exactly_once(rows):
     paid = PaidExecutions([execution(position, mark(*row)) for position, row in enumerate(rows)])
     usages = [usage for each in paid for one in each.marks if (usage := one.usage) is not None]
     distinct = {number for row in rows for number in row}
@@ -100,7 +100,7 @@ def test_every_call_is_paid_exactly_once(rows):
 
 
 @given(numbers)
-def test_what_a_run_has_spent_is_what_its_marks_pay(rows):
+def test_cost_of_run_equals_charges_of_marks(rows):
     executions = [execution(position, mark(*row)) for position, row in enumerate(rows)]
     spent = sum_spending(executions)
     distinct = {number for row in rows for number in row}
@@ -108,7 +108,7 @@ def test_what_a_run_has_spent_is_what_its_marks_pay(rows):
     assert spent.usd == USD * sum(distinct)
 
 
-def test_parts_of_a_call_add_up_and_one_given_twice_counts_once():
+def test_shares_of_call_sum_and_repeated_share_counts_once():
     usage = Usage(prompt_tokens=7, completion_tokens=3, cost_usd=Decimal("0.001"))
     two = split_calls([MetricScore(1.0), MetricScore(1.0)], [Call(5, usage), Call(0, usage)])
     assert sum(one.usage.prompt_tokens for one in two) == 14
@@ -117,7 +117,7 @@ def test_parts_of_a_call_add_up_and_one_given_twice_counts_once():
     assert with_calls(two[0], distinct_calls(repeated)).usage == two[0].usage
 
 
-def test_payments_know_which_calls_are_paid():
+def test_payments_record_charged_calls():
     payments = CallPayments(shared={5})
     assert payments.paid == frozenset()
     assert [payments.pay(5), payments.pay(5), payments.pay(6), payments.pay(0)] == [True, False, True, True]

@@ -27,7 +27,7 @@ usages = st.builds(
 
 
 @given(usages, st.integers(1, 40))
-def test_the_parts_of_a_usage_add_up_to_it_exactly(usage, parts):
+def test_shares_of_usage_sum_exactly(usage, parts):
     shares = divide_usage(usage, parts)
     assert len(shares) == parts
     for name in ("calls", "cached_calls", *COUNTS):
@@ -39,7 +39,7 @@ def test_the_parts_of_a_usage_add_up_to_it_exactly(usage, parts):
 
 
 @given(usages, st.integers(1, 40))
-def test_added_parts_say_what_the_whole_said(usage, parts):
+def test_sum_of_shares_equals_usage(usage, parts):
     whole = sum_usage(divide_usage(usage, parts))
     for name in ("calls", "cached_calls", *COUNTS, "model"):
         assert getattr(whole, name) == getattr(usage, name)
@@ -59,7 +59,7 @@ def test_parts_differ_by_one_at_most(usage, parts):
 
 
 @given(st.lists(usages, max_size=6))
-def test_a_count_that_nobody_reported_stays_unknown(every):
+def test_unreported_count_stays_none(every):
     whole = sum_usage(every)
     if not every:
         assert whole is None
@@ -69,14 +69,14 @@ def test_a_count_that_nobody_reported_stays_unknown(every):
         assert getattr(whole, name) == (sum(told) if told else None)
 
 
-def test_money_is_unknown_where_one_call_that_was_made_has_no_price():
+def test_cost_is_unknown_if_one_call_has_no_price():
     paid, unknown, cached = Usage(cost_usd=Decimal("0.5")), Usage(), Usage(calls=0, cached_calls=1)
     assert sum_usage([paid, unknown]).cost_usd is None
     assert sum_usage([paid, cached]).cost_usd == Decimal("0.5")
     assert sum_usage([paid, paid, cached]).cost_usd == Decimal(1)
 
 
-def test_nothing_is_divided_into_nothing():
+def test_split_of_no_usage_or_into_zero_parts_is_defined():
     assert divide_usage(None, 3) == [None, None, None]
     assert divide_usage(Usage(), 0) == []
 

@@ -68,7 +68,7 @@ def test_long_diagnosis_is_not_cut():
     assert improvement().to_markdown().count("Heading") >= 30
 
 
-def test_undecided_tries_come_first():
+def test_incomplete_improvement_warns_first():
     text = improvement(complete=False, stopped="the budget is used up").to_markdown()
     assert text.splitlines()[2].startswith("**Warning: this is incomplete")
 

@@ -209,7 +209,7 @@ def test_at_least_with_invalid_number_is_error(k):
 
 
 @pytest.mark.parametrize("names", [[], "m0", [""], [1]])
-def test_critical_without_names_is_error(names):
+def test_invalid_critical_names_are_error(names):
     with pytest.raises(ConfigurationError, match="`critical` is a list of metric names, not"):
         Critical(names)
 

@@ -117,7 +117,7 @@ def test_issue_is_reported_once(code):
     assert codes(SHOWN[code]) == [code]
 
 
-def test_issue_says_where_it_is_and_what_to_do(tmp_path):
+def test_issue_has_line_and_suggestion(tmp_path):
     path = tmp_path / "rubric.yaml"
     path.write_text("sections:\n- criteria:\n  - name: tone\n    weight: 3\n    requirement: The tone is nice.\n")
     document = read_document(path, error=RubricError)
@@ -135,7 +135,7 @@ def test_issue_says_where_it_is_and_what_to_do(tmp_path):
         ("- criteria:\n  - requirement: Has a title.\n- requirement: Has an index.\n", [2, 3]),
     ],
 )
-def test_places_are_right_in_every_shape_of_rubric(tmp_path, text, lines):
+def test_lines_are_right_in_every_shape_of_rubric(tmp_path, text, lines):
     path = tmp_path / "rubric.yaml"
     path.write_text(text)
     found = check_rubric(Rubric.load(path), document=read_document(path, error=RubricError))

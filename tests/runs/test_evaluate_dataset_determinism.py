@@ -117,7 +117,7 @@ def test_concurrency_and_delays_change_no_byte():
     count=st.integers(1, 40),
     kinds=st.integers(1, 40),
 )
-def test_any_two_ways_of_running_it_tell_the_same(seeds, limits, count, kinds):
+def test_report_does_not_depend_on_how_it_runs(seeds, limits, count, kinds):
     one, other = (
         reported(seed, concurrency=limit, count=count, kinds=kinds).to_json()
         for seed, limit in zip(seeds, limits, strict=True)
@@ -125,7 +125,7 @@ def test_any_two_ways_of_running_it_tell_the_same(seeds, limits, count, kinds):
     assert one == other
 
 
-def test_the_epoch_of_the_environment_makes_the_whole_door_repeatable(monkeypatch):
+def test_source_date_epoch_makes_evaluate_reproducible(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(datetime(2025, 6, 15, tzinfo=UTC).timestamp())))
 
     def text(seed, concurrency):
@@ -142,7 +142,7 @@ def test_the_epoch_of_the_environment_makes_the_whole_door_repeatable(monkeypatc
     assert text(1, 64) == text(2, 7) == text(3, 1)
 
 
-def test_what_is_paid_is_what_was_asked():
+def test_cost_equals_sum_of_requests():
     judge = Judge(5)
     report = reported(5, concurrency=64, judge=judge)
     assert report.usage.scoring.calls == judge.asked
@@ -150,7 +150,7 @@ def test_what_is_paid_is_what_was_asked():
 
 
 @pytest.mark.parametrize("at", [1, 2, 9, 25, 39])
-def test_a_run_that_was_stopped_and_resumed_with_its_cache_tells_the_same(tmp_path, at):
+def test_stopped_run_resumed_with_cache_gives_same_report(tmp_path, at):
     whole = reported(0).to_json()
     judges = []
     with open_store(tmp_path / "runs.db") as store:
@@ -187,7 +187,7 @@ class Killer(Judge):
 
 
 @pytest.mark.parametrize("at", [0, 3, 7, 11])
-def test_a_run_that_was_dropped_and_resumed_with_its_cache_pays_for_every_answer_once(tmp_path, at):
+def test_killed_run_resumed_with_cache_charges_every_answer_once(tmp_path, at):
     whole = json.loads(reported(0).to_json())
     killer, judge = Killer(1, at), Judge(2)
 

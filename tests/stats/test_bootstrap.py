@@ -148,7 +148,7 @@ def test_an_undefined_statistic_has_no_interval():
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_a_single_unit_gives_an_interval_without_width_and_says_so(method):
+def test_single_unit_gives_zero_width_interval_with_note(method):
     for result in (
         bootstrap(mean_of_sums, table=[[3, 1]], method=method, seed=0),
         bootstrap(np.mean, [3.0], method=method, seed=0),
@@ -157,7 +157,7 @@ def test_a_single_unit_gives_an_interval_without_width_and_says_so(method):
         assert "single unit" in result.note
 
 
-def test_an_infinite_correction_falls_back_to_percentile_and_says_so():
+def test_infinite_correction_falls_back_to_percentile_with_note():
     result = bootstrap(lambda x: len(set(x.tolist())), np.arange(30), method="bca", seed=1, n_resamples=200)
     assert result.interval.method == "percentile"
     assert "infinite" in result.note

@@ -200,7 +200,7 @@ def test_the_names_and_order_of_labels_change_no_unweighted_agreement(pairs, ord
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=25))
-def test_agreement_does_not_depend_on_who_is_called_first(pairs):
+def test_agreement_is_symmetric_in_raters(pairs):
     a, b = zip(*pairs, strict=True)
     for statistic in (cohen_kappa, scott_pi, pabak):
         first, second = statistic(a, b).value, statistic(b, a).value

@@ -170,7 +170,7 @@ def test_only_object_with_text_is_json_output_unless_setting_decides(written, fo
         (b"\xff", "text", "not UTF-8: byte 0xff at 0"),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_a_failure_that_says_why(written, form, said):
+def test_unreadable_answer_is_failure_with_reason(written, form, said):
     with pytest.raises(ValueError) as raised:
         parse_command_output(written, form=form, secrets=NO_SECRETS)
     assert said in str(raised.value)

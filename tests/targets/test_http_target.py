@@ -426,7 +426,7 @@ def test_remote_address_is_error_offline(server):
     assert report.metrics["exact-match"].mean == 1
 
 
-def test_a_run_over_http_scores_what_came_and_counts_what_failed(server):
+def test_run_over_http_scores_answers_and_counts_failures(server):
     samples = [
         {"id": str(number), "input": {"q": f"q{number}"}, "expected_output": f"Q{number}"} for number in range(8)
     ]
