@@ -15,7 +15,7 @@ from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
 from deemster.formats.schema_validation import DRAFT, json_schema
-from deemster.records import ToolCall, Trajectory, Usage
+from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.results.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
@@ -91,11 +91,10 @@ def _written(kind: type) -> str:
     if kind is SuiteFile:
         parts["SuiteFile"]["anyOf"] = [{"required": ["metrics"]}, {"required": ["group"]}]
     if kind is OutputsFile:
-        _, records = msgspec.json.schema_components([Trajectory, Usage], ref_template="#/$defs/{name}")
+        _, records = msgspec.json.schema_components([Trajectory], ref_template="#/$defs/{name}")
         parts |= records
         for name in ("SavedOutput", "OutputEntry"):
-            for key, record in (("trajectory", "Trajectory"), ("usage", "Usage")):
-                parts[name]["properties"][key] = {"anyOf": [{"$ref": f"#/$defs/{record}"}, {"type": "null"}]}
+            parts[name]["properties"]["trajectory"] = {"anyOf": [{"$ref": "#/$defs/Trajectory"}, {"type": "null"}]}
         # Names and shorthand that are read beside the canonical ones.
         parts["ToolCall"] = {"anyOf": [{"type": "string"}, {"type": "object", "properties": _call_keys(parts)}]}
         parts["Trajectory"]["properties"]["tools"] = parts["Trajectory"]["properties"]["tool_calls"]
@@ -128,8 +127,8 @@ def _call_keys(parts: dict[str, Any]) -> dict[str, Any]:
 
 def _trimmed(value: Any) -> Any:
     """Descriptions cut to their first line, and money as the number that reports write."""
-    if value == {"type": "string", "format": "decimal"}:
-        return {"type": "number"}
+    if isinstance(value, dict) and value.get("format") == "decimal":
+        return {"type": "number", "minimum": 0}
     if isinstance(value, dict):
         return {
             key: entry.partition("\n")[0] if key == "description" and isinstance(entry, str) else _trimmed(entry)

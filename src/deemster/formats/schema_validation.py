@@ -36,6 +36,7 @@ from msgspec import Meta, inspect
 from deemster.errors import InputError, Issue, did_you_mean, list_names, nearest
 from deemster.formats.document import DEPTH, in_order
 from deemster.formats.json_values import SURROGATE, Path, is_json_key, kind_of, pointer, to_json_value, value_issues
+from deemster.records.field_checks import bare_shape, read_refusal
 
 # No control characters, and something besides white space.
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$(?!\n)"
@@ -48,8 +49,6 @@ _REFERENCE = "#/$defs/{name}"
 _STRUCTS: dict[str, type[msgspec.Struct]] = {}
 _NOUN = re.compile(r"[^.:;,\n]+")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_REFUSED = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def is_id(text: str) -> bool:
@@ -108,7 +107,18 @@ def json_schema(shape: Any) -> dict[str, Any]:
             if keys := getattr(struct, "one_of", ()):
                 parts[struct.__name__]["oneOf"] = [{"required": [key]} for key in keys]
         waiting = [_STRUCTS[name] for name in _names_of_references(parts) if name not in parts]
+    _accept_decimals_as_numbers(parts)
     return {"$schema": DRAFT, **root, "$defs": dict(sorted(parts.items()))}
+
+
+def _accept_decimals_as_numbers(value: Any) -> None:
+    """Let a Decimal be a number or text: the typed decoder reads both, and msgspec declares text alone."""
+    if isinstance(value, dict):
+        if value.get("format") == "decimal":
+            value["type"] = ["number", "string"]
+        value = list(value.values())
+    for entry in value if isinstance(value, list) else ():
+        _accept_decimals_as_numbers(entry)
 
 
 def _names_of_references(value: Any) -> set[str]:
@@ -184,20 +194,13 @@ def decode_struct(
     Raises:
         InputError: A field does not have the shape; every issue is given.
     """
-    shape = shape or _bare_shape(type(struct))
+    shape = shape or bare_shape(type(struct))
     fields = {name: getattr(struct, name) for name in shape.__struct_fields__}
     try:
         value = plain_value({**fields, **changes})
     except RecursionError:
         raise error(f"{_capital(_noun({'description': struct.__doc__}))} is nested too deep.") from None
     return decode_shape(value, shape, error=error, path=path)
-
-
-@functools.lru_cache(maxsize=64)
-def _bare_shape(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """A struct with the same fields and without `__post_init__`."""
-    fields = [(field.name, field.type, field.default) for field in msgspec.structs.fields(kind)]
-    return msgspec.defstruct(kind.__name__, fields, kw_only=True)
 
 
 def plain_value(value: Any) -> Any:
@@ -425,14 +428,9 @@ class _Checker:
         try:
             msgspec.convert(value, self._shape)
         except msgspec.ValidationError as error:
-            found = _REFUSED.match(str(error))
-            steps = _STEP.findall((found["path"] if found else None) or "")
-            path: Path = tuple(key or int(index) for key, index in steps if index != "...")
-            text = (found["message"] if found else str(error)).rstrip(".")
-            yield (
-                (*self._path, *path),
-                f"{self._shown((*self._path, *path))}: {text[:1].lower()}{text[1:]}.".lstrip(": "),
-            )
+            path, text = read_refusal(error)
+            at = (*self._path, *path)
+            yield at, f"{self._shown(at)}: {text}.".lstrip(": ")
 
 
 @functools.lru_cache(maxsize=64)

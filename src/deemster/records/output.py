@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from deemster.records.field_checks import decode_record
 from deemster.records.trajectory import Trajectory
 from deemster.records.usage import Usage
 
@@ -36,7 +37,4 @@ class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
         if self.trajectory is not None and not isinstance(self.trajectory, Trajectory):
             msgspec.structs.force_setattr(self, "trajectory", Trajectory.read(self.trajectory))
         if self.usage is not None and not isinstance(self.usage, Usage):
-            try:
-                msgspec.structs.force_setattr(self, "usage", msgspec.convert(self.usage, Usage))
-            except msgspec.ValidationError as error:
-                raise ValueError(f"The usage of an output cannot be read: {error}") from None
+            msgspec.structs.force_setattr(self, "usage", decode_record(self.usage, Usage, noun="a usage"))

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
-from deemster.errors import did_you_mean
+from deemster.records.field_checks import check_fields, decode_record
 from deemster.records.frozen_json import FrozenDict, freeze
+from deemster.records.usage import Amount, Count
 
-_CALL_NAMES = {"name": "name", "tool": "name", "arguments": "arguments", "args": "arguments"}
-_CALL_KEYS = (*_CALL_NAMES, "result", "error", "duration_ms")
-_KEYS = ("tool_calls", "tools", "steps", "finish_reason", "pending_approvals", "approvals", "metadata")
+_Name: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
+_CALL = "a tool call"
+_TRAJECTORY = "a trajectory"
 
 
-class ToolCall(msgspec.Struct, frozen=True, gc=False):
+class ToolCall(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One call of a tool.
 
     Raises:
         ValueError: The name is empty, or a value is not what its field holds.
     """
 
-    name: str
+    name: _Name
     arguments: Mapping[str, Any] = FrozenDict()
     result: Any = None
     error: str | None = None
-    duration_ms: float | None = None
+    duration_ms: Amount | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise ValueError("A tool call has a non-empty name.")
-        if not isinstance(self.arguments, Mapping):
-            raise ValueError(f"The arguments of `{self.name}` are a map.")  # noqa: TRY004 - impossible value
-        if self.error is not None and not isinstance(self.error, str):
-            raise ValueError(f"The error of `{self.name}` is text.")
-        if self.duration_ms is not None and not _is_amount(self.duration_ms):
-            raise ValueError(f"duration_ms of `{self.name}` is a number of at least 0, not {self.duration_ms!r}.")
         msgspec.structs.force_setattr(self, "arguments", freeze(self.arguments, path=f"arguments of `{self.name}`"))
+        check_fields(self)
+        if self.duration_ms is not None and not math.isfinite(self.duration_ms):
+            raise ValueError(f"duration_ms of `{self.name}` is {self.duration_ms}, which is not a finite number.")
 
     @classmethod
     def read(cls, value: Any) -> ToolCall:
@@ -48,25 +46,11 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
         """
         if isinstance(value, ToolCall):
             return value
-        if isinstance(value, str):
-            return cls(value)
-        if not isinstance(value, Mapping):
-            raise ValueError(f"A tool call is a name or a map, not {value!r}.")  # noqa: TRY004 - bad data, not a bad call
-        _refuse_unknown(value, _CALL_KEYS, of="a tool call")
-        fields: dict[str, Any] = {}
-        for key, entry in value.items():
-            name = _CALL_NAMES.get(str(key), str(key))
-            if name in fields:
-                raise ValueError(f"A tool call gives its {name} twice.")
-            fields[name] = entry
-        if "name" not in fields:
-            raise ValueError("A tool call has a name.")
-        if fields.get("arguments", ...) is None:
-            del fields["arguments"]
-        return cls(**fields)
+        fields = {"name": value} if isinstance(value, str) else value
+        return decode_record(_rename(fields, {"tool": "name", "args": "arguments"}, _CALL), cls, noun=_CALL)
 
 
-class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """The tool calls and approvals behind one output.
 
     Attributes:
@@ -82,28 +66,19 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     tool_calls: tuple[ToolCall, ...] = ()
-    steps: int | None = None
+    steps: Count | None = None
     finish_reason: str | None = None
-    pending_approvals: int = 0
-    approvals: tuple[str, ...] = ()
+    pending_approvals: Count = 0
+    approvals: tuple[_Name, ...] = ()
     metadata: Mapping[str, Any] = FrozenDict()
 
     def __post_init__(self) -> None:
-        if self.steps is not None and not _is_count(self.steps):
-            raise ValueError(f"steps is a whole number of at least 0, not {self.steps!r}.")
-        if not _is_count(self.pending_approvals):
-            raise ValueError(f"pending_approvals is a whole number of at least 0, not {self.pending_approvals!r}.")
-        if self.finish_reason is not None and not isinstance(self.finish_reason, str):
-            raise ValueError("finish_reason is text.")
-        if not isinstance(self.metadata, Mapping):
-            raise ValueError("The metadata of a trajectory is a map.")  # noqa: TRY004 - impossible value
-        calls = tuple(ToolCall.read(call) for call in _sequence(self.tool_calls, "tool_calls"))
-        approvals = tuple(_sequence(self.approvals, "approvals"))
-        if not all(isinstance(name, str) and name.strip() for name in approvals):
-            raise ValueError("approvals are non-empty names.")
-        msgspec.structs.force_setattr(self, "tool_calls", calls)
-        msgspec.structs.force_setattr(self, "approvals", approvals)
+        if isinstance(self.tool_calls, (list, tuple)):
+            msgspec.structs.force_setattr(self, "tool_calls", tuple(map(ToolCall.read, self.tool_calls)))
+        if isinstance(self.approvals, list):
+            msgspec.structs.force_setattr(self, "approvals", tuple(self.approvals))
         msgspec.structs.force_setattr(self, "metadata", freeze(self.metadata, path="trajectory.metadata"))
+        check_fields(self)
 
     @classmethod
     def read(cls, value: Any) -> Trajectory:
@@ -114,30 +89,21 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         if isinstance(value, Trajectory):
             return value
-        if not isinstance(value, Mapping):
-            raise ValueError(f"A trajectory is a map, not {value!r}.")  # noqa: TRY004 - bad data, not a bad call
-        _refuse_unknown(value, _KEYS, of="a trajectory")
-        if "tools" in value and "tool_calls" in value:
-            raise ValueError("A trajectory gives its tool_calls twice.")
-        fields = {"tool_calls" if key == "tools" else key: entry for key, entry in value.items() if entry is not None}
-        return cls(**fields)
+        fields = _rename(value, {"tools": "tool_calls"}, _TRAJECTORY)
+        if isinstance(fields.get("tool_calls"), (list, tuple)):
+            fields["tool_calls"] = [ToolCall.read(call) for call in fields["tool_calls"]]
+        return decode_record(fields, cls, noun=_TRAJECTORY)
 
 
-def _refuse_unknown(value: Mapping[str, Any], known: Sequence[str], *, of: str) -> None:
-    for key in value:
-        if key not in known:
-            raise ValueError(f"`{key}` is no key of {of}. {did_you_mean(str(key), known)}")
-
-
-def _sequence(value: Any, name: str) -> Sequence[Any]:
-    if not isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} is a list, not {value!r}.")  # noqa: TRY004 - impossible value
-    return value
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_amount(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+def _rename(value: Any, names: Mapping[str, str], noun: str) -> dict[str, Any]:
+    """The entries of a map that are not null, by the names that the record has for them."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{noun.capitalize()} is a map, not {value!r:.80}.")  # noqa: TRY004 - bad data, not a bad call
+    fields: dict[str, Any] = {}
+    for key, entry in value.items():
+        name = names.get(key, key)
+        if name in fields:
+            raise ValueError(f"{noun.capitalize()} gives its {name} twice.")
+        if entry is not None:
+            fields[name] = entry
+    return fields

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_DOWN, Decimal
-from operator import attrgetter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
+
+from deemster.records.field_checks import check_fields
 
 _CENT = Decimal("1e-12")
 _FREE = Decimal(0)
@@ -22,7 +24,9 @@ _COUNTS = (
     "reasoning_tokens",
     "total_tokens",
 )
-_counted = attrgetter(*_COUNTS)
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0)]
+_Usd: TypeAlias = Annotated[Decimal, Meta(title="an amount of at least 0", extra_json_schema={"minimum": 0})]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
@@ -45,30 +49,27 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
         ValueError: A count, a time or a cost is negative or not finite.
     """
 
-    calls: int = 1
-    cached_calls: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    total_tokens: int | None = None
-    latency_ms: float | None = None
-    cost_usd: Decimal | None = None
+    calls: Count = 1
+    cached_calls: Count = 0
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    total_tokens: Count | None = None
+    latency_ms: Amount | None = None
+    cost_usd: _Usd | None = None
     cost_source: Literal["reported", "derived"] = "reported"
     model: str | None = None
 
     def __post_init__(self) -> None:
-        for count in _counted(self):
-            if count is not None and (type(count) is not int or count < 0):
-                name = next(name for name in _COUNTS if getattr(self, name) is count)
-                raise ValueError(f"{name} is a whole number of at least 0, not {count!r}.")
-        if self.latency_ms is not None and not (math.isfinite(self.latency_ms) and self.latency_ms >= 0):
-            raise ValueError(f"latency_ms is a time of at least 0, not {self.latency_ms!r}.")
-        if self.cost_usd is not None:
-            if isinstance(self.cost_usd, (int, float)):
-                msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
-            if not self.cost_usd.is_finite() or self.cost_usd < 0:
-                raise ValueError(f"cost_usd is an amount of at least 0, not {self.cost_usd}.")
+        if isinstance(self.cost_usd, (int, float)):
+            msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
+        check_fields(self)
+        # The typed decoder has no bounds for a Decimal, and a bound of 0 lets infinity pass.
+        if self.latency_ms is not None and not math.isfinite(self.latency_ms):
+            raise ValueError(f"latency_ms is {self.latency_ms}, which is not a finite number.")
+        if self.cost_usd is not None and not (self.cost_usd.is_finite() and self.cost_usd >= 0):
+            raise ValueError(f"cost_usd is an amount of at least 0, not {self.cost_usd}.")
 
 
 class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

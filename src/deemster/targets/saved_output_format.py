@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from deemster.errors import Issue
 from deemster.formats.json_values import value_issues
 from deemster.formats.schema_validation import Located, NonBlank, any_shape, check_shape
-from deemster.records import Output, TargetFailure
+from deemster.records import Output, TargetFailure, Usage
 
 SCHEMA: Final = "deemster.outputs.v1"
 MOST_REPETITIONS = 1_000_000
@@ -30,9 +30,9 @@ class SavedOutput(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error: str | UnsetType = UNSET
     repetition: Annotated[int, Meta(ge=0, lt=MOST_REPETITIONS)] | UnsetType = UNSET
     retrieved: Any = None
-    # The records read these two, with the other names that their keys may have.
+    # The record reads it, with the other names that its keys may have.
     trajectory: Any = None
-    usage: Any = None
+    usage: Usage | None = None
     model: str | None = None
 
 
