@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.workspace import FILES, written
+from tests.cli.workspace import FILES, called, written
 
 
 @pytest.fixture
@@ -16,3 +16,10 @@ def world(tmp_path, monkeypatch):
         return tmp_path
 
     return change
+
+
+@pytest.fixture
+def ran(world):
+    """A folder in which a suite has run once."""
+    assert called("run", "suite.yml", "--quiet").exit_code == 0
+    return world()

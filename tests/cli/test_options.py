@@ -6,10 +6,7 @@ import click
 import pytest
 
 import deemster as dm
-from deemster.cli import _grader_options as grader_options
-from deemster.cli import _rubric_improve as improve
-from deemster.cli import _suite_options as suite_options
-from deemster.cli import monitor, options
+from deemster.cli import grade, monitor, options, rubric, run
 from deemster.cli.main import COMMANDS, app
 from deemster.judges import criterion_grader, judge_cascade
 from deemster.records import model_requests
@@ -26,21 +23,21 @@ from deemster.store import open_and_migrate
         ((*options.REDACT_LEVELS, options.PUBLISH_SAFE), LEVELS),
         (options.PUBLISH_SAFE, PUBLISH_SAFE),
         (options.STORE, str(open_and_migrate.DEFAULT)),
-        (suite_options.DELTA, evaluation_job.DELTA),
-        (grader_options.JUDGE, model_requests.JUDGE),
-        (grader_options.CALLS, criterion_grader.CALLS),
-        (grader_options.ABSTENTIONS, rubric_scoring.STRATEGIES),
-        (grader_options.CASCADE_WAYS, judge_cascade.WAYS),
+        (run.DELTA, evaluation_job.DELTA),
+        (grade.JUDGE, model_requests.JUDGE),
+        (grade.CALLS, criterion_grader.CALLS),
+        (grade.ABSTENTIONS, rubric_scoring.STRATEGIES),
+        (grade.CASCADE_WAYS, judge_cascade.WAYS),
         (
-            grader_options.SETTINGS,
+            grade.SETTINGS,
             tuple(name for name in criterion_grader.GraderSettings.__struct_fields__ if name != "system_prompt"),
         ),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
-        (improve.ROUNDS, improvement_judging.ROUNDS),
-        (improve.CRITERIA, improvement_judging.CRITERIA),
-        (improve.EXEMPLARS, improvement_judging.EXEMPLARS),
-        (improve.ALPHA, improvement_judging.ALPHA),
+        (rubric.ROUNDS, improvement_judging.ROUNDS),
+        (rubric.CRITERIA, improvement_judging.CRITERIA),
+        (rubric.EXEMPLARS, improvement_judging.EXEMPLARS),
+        (rubric.ALPHA, improvement_judging.ALPHA),
     ],
 )
 def test_constants_in_help_equal_those_of_engine(flag, engine):

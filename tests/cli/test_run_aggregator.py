@@ -131,6 +131,6 @@ def test_issues_of_aggregator_metrics_and_gate_are_listed_together(suite):
     assert result.exit_code == 2
     assert [line.partition(": ")[0].strip() for line in result.stderr.removeprefix("error: ").splitlines()] == [
         "suite.yml:4",
-        "suite.yml:6",
         "suite.yml:5",
+        "suite.yml:6",
     ]

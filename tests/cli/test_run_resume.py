@@ -67,7 +67,7 @@ def test_the_store_may_be_named_by_flag_or_environment(world):
 def test_resume_retries_only_failed_sample(live):
     first = called("run", "suite.yml", "--quiet")
     assert first.exit_code == 3
-    assert "To go on with it: deemster run suite.yml --resume\n" in first.stderr
+    assert "To continue: deemster run suite.yml --resume\n" in first.stderr
     (live / "fixed").touch()
     second = called("run", "suite.yml", "--resume", "--quiet", "--json", "run.json")
     assert (second.exit_code, second.stdout) == (0, "")
@@ -179,7 +179,7 @@ def test_interrupted_run_prints_resume_command_and_resumes(live):
     process = started(live, "run", "suite.yml", "--quiet")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "To go on with it: deemster run suite.yml --resume\n" in err
+    assert "To continue: deemster run suite.yml --resume\n" in err
     assert signal.SIGINT.name in err
     with open_store(live / ".deemster" / "runs.db") as store:
         row = store.run("latest")

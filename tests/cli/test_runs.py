@@ -15,14 +15,6 @@ from tests.store.make_runs import begun, facts, written
 
 
 @pytest.fixture
-def ran(world):
-    """A folder in which one suite has run once."""
-    result = called("run", "suite.yml", "--quiet")
-    assert result.exit_code == 0
-    return world()
-
-
-@pytest.fixture
 def many(tmp_path, monkeypatch):
     """A store with runs of several suites, days, kinds and endings."""
     monkeypatch.chdir(tmp_path)
@@ -183,7 +175,7 @@ def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
 def test_runs_are_removed_after_confirmation(many):
     asked = called("runs", "rm", "run-0", "run-1")
     assert asked.exit_code == 2
-    assert "Nothing was removed, since nobody answered. Say `--yes` where these may go." in asked.stderr
+    assert "Nothing was removed: the question got no answer. `--yes` removes without asking." in asked.stderr
     assert "Remove 2 runs? [y/N]" in asked.stderr
     assert len(listed()) == 5
     done = called("runs", "rm", "run-0", "run-1", "run-0", "--yes")

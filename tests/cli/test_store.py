@@ -13,14 +13,6 @@ from tests.store.make_runs import written
 
 
 @pytest.fixture
-def ran(world):
-    """A folder in which a suite has run twice a sample."""
-    result = called("run", "suite.yml", "--quiet")
-    assert result.exit_code == 0
-    return world()
-
-
-@pytest.fixture
 def old(tmp_path, monkeypatch):
     """A store with runs of two suites, of the first days of 2026."""
     monkeypatch.chdir(tmp_path)

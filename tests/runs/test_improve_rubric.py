@@ -270,7 +270,7 @@ def test_wording_in_dataset_rubric_is_ignored():
     assert found.targets[0].requirement == "The facts are alright."
 
 
-class NoHearing:
+class NoisyJudging:
     """Agreements by lot: the wording has no part in them."""
 
     def __init__(self, seed, *, items=200, criteria=3, rounds=3, change=0.4, truth=0.7):
@@ -292,7 +292,7 @@ class NoHearing:
             self._known[key] = fresh if first is None else np.where(kept, first, fresh)
         return [float(each) for each in self._known[key]]
 
-    async def proposed(self, criterion, number, *, tried):
+    async def propose(self, criterion, number, *, tried):
         return LoggedProposal(criterion=criterion.name, number=number, requirement=f"Try {number}.", diagnosis="?")
 
 
@@ -300,14 +300,14 @@ class NoHearing:
 def test_false_acceptance_is_at_most_five_percent(options):
     runs = 300
     accepted = sum(
-        bool(run_sync(RubricImprovement(NoHearing(seed, **options)).done()).accepted) for seed in range(runs)
+        bool(run_sync(RubricImprovement(NoisyJudging(seed, **options)).improve()).accepted) for seed in range(runs)
     )
     assert accepted / runs <= 0.05
 
 
 def test_wording_without_effect_is_never_accepted():
     for seed in range(50):
-        found = run_sync(RubricImprovement(NoHearing(seed, change=0.0)).done())
+        found = run_sync(RubricImprovement(NoisyJudging(seed, change=0.0)).improve())
         assert {each.decision for each in found.tries} == {"no better"}
 
 

@@ -15,8 +15,7 @@ import pytest
 import deemster as dm
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
-from deemster.runs._constant_judge_warning import FEWEST
-from deemster.runs.evaluate_dataset import run_job
+from deemster.runs.evaluate_dataset import FEWEST_SAMPLES, run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -413,10 +412,10 @@ def warned(count, client, **more):
 
 
 def test_constant_judge_over_ten_samples_is_warning():
-    assert warned(FEWEST - 1, judge()) == []
-    (warning,) = warned(FEWEST, judge())
+    assert warned(FEWEST_SAMPLES - 1, judge()) == []
+    (warning,) = warned(FEWEST_SAMPLES, judge())
     assert warning.startswith("llm-as-judge: the judge gave the same score and the same reason for all of 10 samples.")
-    assert warned(FEWEST - 1, judge(), repetitions=3) == []
+    assert warned(FEWEST_SAMPLES - 1, judge(), repetitions=3) == []
 
 
 @pytest.mark.parametrize("other", [{"reason": "Else.", "score": 0.75}, {"reason": "It says so.", "score": 0.5}])

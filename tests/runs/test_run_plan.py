@@ -1,4 +1,4 @@
-"""The survey before a run: every metric sees every sample, and nobody has been called yet."""
+"""The survey before a run: every metric sees every sample before anything is called."""
 
 from __future__ import annotations
 
@@ -27,22 +27,27 @@ def plan(*metrics, samples=None):
     return Plan(dm.Dataset(rows, name="d"), SavedOutputs({row.id: "x" for row in rows}), metrics)
 
 
-def surveyed(*metrics, samples=None, strict=False):
-    seen = []
-    warnings = survey(
-        plan(*metrics, samples=samples), note=lambda at, sample: seen.append((at, sample.id)), strict=strict
-    )
-    return warnings, seen
+def warnings_of_survey(*metrics, samples=None, strict=False):
+    return survey(plan(*metrics, samples=samples), strict=strict).warnings
 
 
-def test_every_sample_is_noted_with_its_position():
-    assert surveyed(dm.metrics.ExactMatch())[1] == [(0, "a"), (1, "b")]
+def test_every_sample_is_tagged_by_its_position():
+    tags = {"a": ["long"], "b": [], "c": ["long", "old"]}
+    rows = [dm.Sample(name, {}, "x", {"tags": given}) for name, given in tags.items()]
+    found = survey(plan(dm.metrics.ExactMatch(), samples=rows)).table.cohorts
+    assert [(tag, list(positions)) for tag, positions in found] == [("long", [0, 2]), ("old", [2]), (None, [1])]
+
+
+def test_the_order_of_the_samples_changes_the_digest():
+    rows = [dm.Sample("a", {}, "x"), dm.Sample("b", {}, "y")]
+    there, back = (survey(plan(dm.metrics.ExactMatch(), samples=each)).order for each in (rows, rows[::-1]))
+    assert there != back
 
 
 def test_malformed_samples_of_every_metric_are_listed_at_once():
     first, second = (Checking(lambda sample: [Issue(f"{sample.id} is wrong.")]) for _ in range(2))
     with pytest.raises(ConfigurationError) as caught:
-        surveyed(first, second)
+        warnings_of_survey(first, second)
     assert [(fault.sample, fault.message) for fault in caught.value.issues] == [
         ("a", "checking, checking: a is wrong."),
         ("b", "checking, checking: b is wrong."),
@@ -51,13 +56,13 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
 
 def test_absent_value_is_one_warning_with_count_and_first_sample():
     metric = Checking(lambda sample: [Issue("No label.", warning=True)])
-    assert surveyed(metric)[0] == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
+    assert warnings_of_survey(metric) == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
 
 
 def test_strict_makes_absent_value_an_error():
     metric = Checking(lambda sample: [Issue("No label.", warning=True)])
     with pytest.raises(ConfigurationError, match="sample `b`: checking: No label"):
-        surveyed(metric, strict=True)
+        warnings_of_survey(metric, strict=True)
 
 
 def test_failing_check_is_error_without_traceback():
@@ -65,23 +70,23 @@ def test_failing_check_is_error_without_traceback():
         raise KeyError(sample.id)
 
     with pytest.raises(ConfigurationError, match="sample `a`: checking: its check failed with KeyError: 'a'"):
-        surveyed(Checking(check))
+        warnings_of_survey(Checking(check))
 
 
 @pytest.mark.parametrize("found", [7, ["text"], "text", True])
 def test_check_with_invalid_result_is_error_without_traceback(found):
     with pytest.raises(ConfigurationError, match="sample `a`: checking: its check"):
-        surveyed(Checking(lambda sample: found))
+        warnings_of_survey(Checking(lambda sample: found))
 
 
 @pytest.mark.parametrize("found", [None, [], (), iter(())])
 def test_check_without_issues_may_return_any_empty_value(found):
-    assert surveyed(Checking(lambda sample: found))[0] == ()
+    assert warnings_of_survey(Checking(lambda sample: found)) == ()
 
 
 def test_hidden_characters_of_an_id_are_shown_in_a_warning():
     rows = [dm.Sample("a\u202eb", {})]
-    assert "`a\\u202eb`" in surveyed(dm.metrics.ExactMatch(), samples=rows)[0][0]
+    assert "`a\\u202eb`" in warnings_of_survey(dm.metrics.ExactMatch(), samples=rows)[0]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_hidden_characters_of_an_id_are_shown_in_a_warning():
 )
 def test_misspelt_metadata_key_is_warning(key, warned):
     rows = [dm.Sample("a", {}, "x", {key: "v"})]
-    assert bool(surveyed(dm.metrics.ExactMatch(), samples=rows)[0]) is warned
+    assert bool(warnings_of_survey(dm.metrics.ExactMatch(), samples=rows)) is warned
 
 
 def test_varied_is_set_only_with_repetitions():

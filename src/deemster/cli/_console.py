@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from deemster.errors import visible
+from deemster.errors import plural, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from deemster.models.call_context import PlannedCalls
     from deemster.report.text_sections import TextSection
     from deemster.runs.progress import Progress
 
@@ -147,12 +148,11 @@ def _format_duration(seconds: float) -> str:
     >>> _format_duration(59), _format_duration(61), _format_duration(7300)
     ('59 s', '1 min 1 s', '2 h 1 min')
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minute} min"
+    return f"{minute} min {second} s" if minute else f"{second} s"
 
 
 def _model_use(state: Progress) -> list[str]:
@@ -170,3 +170,25 @@ def _model_use(state: Progress) -> list[str]:
         f"{visible(role, limit=40)} {live.under_way}/{live.concurrency}" + (f" +{live.waiting}" if live.waiting else "")
         for role, live in state.limits.items()
     ]
+
+
+def print_planned_calls(planned: Mapping[str, PlannedCalls]) -> None:
+    """Print the requests to each role, and about what they cost."""
+    called = {role: plan for role, plan in planned.items() if plan.calls}
+    if not called:
+        click.echo("No model would be asked.")
+        return
+    for role, plan in called.items():
+        click.echo(f"{role}: {_describe_calls(plan)}")
+    if len(called) > 1:
+        costs = [plan.cost_usd for plan in called.values() if plan.cost_usd is not None]
+        total = f"about ${sum(costs):.4f}" if len(costs) == len(called) else "price unknown"
+        click.echo(f"all: {plural(sum(plan.calls for plan in called.values()), 'request')}, {total}")
+    click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
+    click.echo("Requests after the first round of a script are not counted.")
+
+
+def _describe_calls(plan: PlannedCalls) -> str:
+    price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
+    tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
+    return f"{plural(plan.calls, 'request')}, {tokens}, {price}"

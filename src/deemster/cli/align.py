@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deemster.cli._cascade_options import CascadeOptions, cascade_options, show_calibration
 from deemster.cli._console import note, print_sections, warn, write_out
-from deemster.cli.options import REDACT_LEVELS, ReportOptions, file_option
-from deemster.errors import ExitCode, InputError, Issue, ReportError, visible
+from deemster.cli.options import REDACT_LEVELS, Command, Decorator, ReportOptions, add_options, file_option
+from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.alignment import MetricsResult
+    from deemster.alignment import CascadeCalibration, MetricsResult
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
@@ -24,7 +26,12 @@ _METHODS = ("percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 # What messages call an argument, and the flag for it.
-_FLAGS = {"`na_mode='as_category'`": "`--na-mode as_category`"}
+_FLAGS = {
+    "`na_mode='as_category'`": "`--na-mode as_category`",
+    "`strong`": "`--strong`",
+    "`tolerance`": "`--tolerance`",
+    "`fresh_items`": "`--fresh-items`",
+}
 
 
 class _AlignCommand(click.Command):
@@ -44,6 +51,108 @@ def _check_confidence(_context: click.Context, _parameter: click.Parameter, valu
     if not 0 < value < 1:
         raise click.BadParameter(f"{value} does not lie strictly between 0 and 1.")
     return value
+
+
+class CascadeOptions(NamedTuple):
+    """A cascade to be calibrated.
+
+    Attributes:
+        cascade: The judge that is asked first; None where no cascade is calibrated.
+        strong: The judges asked after it; every other one where none is named.
+        costs: What an answer of each judge costs, as `JUDGE=USD`.
+        tolerance: How much accuracy may be given up; None for the default.
+        fresh_items: The size of the run that the intervals speak of.
+    """
+
+    cascade: str | None
+    strong: tuple[str, ...]
+    costs: tuple[str, ...]
+    tolerance: float | None
+    fresh_items: int | None
+
+    def check(self, *, other_flags: Mapping[str, bool]) -> None:
+        """Refuse flags that have no effect together.
+
+        Args:
+            other_flags: Flags that have no effect on a cascade, and whether they were given.
+
+        Raises:
+            ConfigurationError: Some were given.
+        """
+        own = {
+            "--strong": bool(self.strong),
+            "--cost": bool(self.costs),
+            "--tolerance": self.tolerance is not None,
+            "--fresh-items": self.fresh_items is not None,
+        }
+        idle = [flag for flag, given in (own if self.cascade is None else other_flags).items() if given]
+        words = "needs" if self.cascade is None else "has no effect beside"
+        if idle:
+            raise ConfigurationError([Issue(f"`{flag}` {words} `--cascade`.") for flag in idle])
+
+    def calibrate(self, votes: Votes, *, confidence: float, seed: int | None) -> CascadeCalibration:
+        """Calibrate the cascade.
+
+        Args:
+            votes: Votes with truth.
+            confidence: The level of the intervals.
+            seed: The seed of the bootstrap; drawn where none is given.
+
+        Raises:
+            InputError: It cannot be calibrated from these votes; all issues are listed.
+        """
+        from deemster.alignment import calibrate_cascade
+
+        cheap = str(self.cascade)
+        with _name_flags():
+            return calibrate_cascade(
+                votes,
+                cheap=cheap,
+                strong=self.strong or tuple(judge.id for judge in votes.judges if judge.id != cheap),
+                costs=_parse_costs(self.costs),
+                tolerance=0.01 if self.tolerance is None else self.tolerance,
+                confidence=confidence,
+                seed=seed,
+                fresh_items=self.fresh_items,
+            )
+
+
+def _cascade_options(command: Command) -> Command:
+    """Add the flags of a cascade; the command receives them as one ``cascade``."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        cascade = CascadeOptions(*(flags.pop(key) for key in CascadeOptions._fields))
+        return command(cascade=cascade, **flags)
+
+    return add_options(collect, _CASCADE)  # type: ignore[return-value]
+
+
+_CASCADE: Sequence[Decorator] = (
+    click.option("--cascade", metavar="JUDGE", help="Calibrate a cascade that asks this judge first."),
+    click.option(
+        "--strong",
+        metavar="JUDGE",
+        multiple=True,
+        help="With --cascade: who is asked where it is unsure; every other judge unless named. Repeatable.",
+    ),
+    click.option(
+        "--cost",
+        "costs",
+        metavar="JUDGE=USD",
+        multiple=True,
+        help="With --cascade: what one answer of a judge costs; repeatable.",
+    ),
+    click.option(
+        "--tolerance", type=float, metavar="SHARE", help="With --cascade: accuracy that may be given up; 0.01."
+    ),
+    click.option(
+        "--fresh-items",
+        type=int,
+        metavar="N",
+        help="With --cascade: intervals for a run of N items; for the long run unless given.",
+    ),
+)
 
 
 @click.command("align", cls=_AlignCommand, short_help="Tell how judges agree with people, and with each other.")
@@ -91,7 +200,7 @@ def _check_confidence(_context: click.Context, _parameter: click.Parameter, valu
 @click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
 @click.option("--per-slice", is_flag=True, help="Add the numbers of each tag.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
-@cascade_options
+@_cascade_options
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @file_option("json", "the result as JSON")
 @file_option("markdown", "the result as Markdown")
@@ -127,7 +236,7 @@ def command(
     if cascade.cascade is not None:
         labelled = loaded if labels is None else with_ground_truth(loaded, labels)
         calibration = cascade.calibrate(labelled, confidence=settings["confidence"], seed=seed)
-        show_calibration(calibration, destinations, seeded=seed is not None)
+        _show_calibration(calibration, destinations, seeded=seed is not None)
         return
     result = _compute(loaded, labels, seed=seed, **settings)
     _show(result, destinations, seeded=seed is not None, verbose=verbose)
@@ -193,19 +302,74 @@ def _protect_inputs(destinations: tuple[Destination, ...], inputs: list[str]) ->
             raise ReportError(Issue("The result would overwrite the file that it is made from.", destination.path))
 
 
+def _parse_costs(given: Sequence[str]) -> dict[str, float]:
+    costs: dict[str, float] = {}
+    issues = []
+    for text in given:
+        judge, sign, value = text.rpartition("=")
+        try:
+            cost = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not judge:
+            issues.append(Issue(f"`--cost` is JUDGE=USD, such as small=0.0002, not `{text}`."))
+        elif judge in costs:
+            issues.append(Issue(f"`--cost` of `{judge}` is given twice."))
+        else:
+            costs[judge] = cost
+    if issues:
+        raise ConfigurationError(issues)
+    return costs
+
+
+def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destination], *, seeded: bool) -> None:
+    """Write a calibration to its destinations, and print it unless standard output is taken.
+
+    Args:
+        result: The calibration.
+        destinations: Where it goes, as JSON or Markdown.
+        seeded: Whether the user chose the seed; otherwise it is printed.
+
+    Raises:
+        ReportError: It cannot be written.
+    """
+    from deemster.report.cascade_report import cascade_json, cascade_sections
+    from deemster.report.markdown_report import render_markdown
+    from deemster.report.report_files import write_pieces
+
+    for destination in destinations:
+        if destination.format == "json":
+            text = cascade_json(result)
+        else:
+            text = render_markdown(cascade_sections(result)).encode()
+        write_pieces((text,), destination)
+    if not any(destination.is_stdout for destination in destinations):
+        print_sections(cascade_sections(result))
+    if not seeded:
+        note(f"drawn with seed {result.seed}")
+
+
 def _compute(
     votes: Votes, labels: RubricDataset | None, *, judges: tuple[str, ...], bootstrap: str | None, **settings: Any
 ) -> MetricsResult:
     from deemster.alignment import compute_metrics
 
-    try:
+    with _name_flags():
         return compute_metrics(votes, labels, judges=judges or None, bootstrap=bootstrap or False, **settings)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _name_flags() -> Iterator[None]:
+    """Put the names of flags in place of those of arguments into the issues of an error."""
+    try:
+        yield
     except InputError as error:
-        raise type(error)([issue._replace(message=_name_flags(issue.message)) for issue in error.issues]) from None
+        raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
 
 
-def _name_flags(message: str) -> str:
-    """A message with the names of flags in place of those of arguments."""
+def _name_flag(message: str) -> str:
+    if message.startswith("The cost of ") and message.endswith(" is missing."):
+        return message.removesuffix(".") + ": give it as `--cost JUDGE=USD`."
     for argument, flag in _FLAGS.items():
         if message.startswith(argument):
             return flag + message.removeprefix(argument)

@@ -2,46 +2,261 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deemster.cli._console import note, print_sections, show_progress, warn, write_out
-from deemster.cli._grader_options import GraderOptions, InlineModel, grader_options
-from deemster.cli.main import complain
+from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
+from deemster.cli.main import complain, interruptible
 from deemster.cli.options import (
+    Command,
+    Decorator,
     ModelOptions,
     StorageOptions,
+    add_options,
     dry_run_option,
     file_option,
     model_options,
     quiet_option,
     storage_options,
 )
-from deemster.errors import DeemsterError, ExitCode, InputError, Issue, ReportError, visible
+from deemster.errors import (
+    ConfigurationError,
+    DeemsterError,
+    ExitCode,
+    InputError,
+    Issue,
+    ReportError,
+    did_you_mean,
+    visible,
+)
 
 if TYPE_CHECKING:
     from deemster.alignment import MetricsResult
     from deemster.datasets import RubricDataset
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
-    from deemster.models.call_context import PlannedCalls
     from deemster.report import Destination
     from deemster.results.grading_summary import GradingSummary
     from deemster.runs.model_access import ModelAccess
     from deemster.runs.run_lifecycle import RunStorage
 
-SCHEMA = "deemster.grading.v1"
 _VOTES = (".json", ".jsonl")
+
+
+# The role of a judge that no file names.
+JUDGE = "judge"
+# What `CriterionGrader`, its `abstention` and a `Cascade` know.
+CALLS = ("per_criterion", "per_item")
+ABSTENTIONS = ("skip", "zero", "partial", "fail")
+CASCADE_WAYS = ("probability", "consistency")
+
+
+class InlineModel(NamedTuple):
+    """A model that is named by flags alone.
+
+    Attributes:
+        base_url: Where its server is.
+        model: What the server calls it.
+        api_key_env: The variable that holds the key.
+    """
+
+    base_url: str | None
+    model: str | None
+    api_key_env: str | None
+
+    def access(self, models: ModelOptions, *, calls: bool) -> ModelAccess:
+        """Access to the models of a file, or to the one of the flags, as `judge`.
+
+        Args:
+            models: What the other flags say.
+            calls: Whether they are going to be called.
+
+        Raises:
+            ConfigurationError: Both are given, or neither, or one cannot be used.
+        """
+        given = {key: value for key, value in self._asdict().items() if value is not None}
+        if not given and models.models is not None:
+            return models.access(calls=calls)
+        issues = models.limits.issues()
+        if not given:
+            issues.append(Issue("A judge needs a model: `--base-url URL --model NAME`, or `--models FILE`."))
+        elif models.models is not None:
+            issues = [
+                Issue(f"`{_flag(key)}` names a model, and `--models` names a file of them; give one of the two.")
+                for key in given
+            ] + issues
+        if issues:
+            raise ConfigurationError(issues)
+        from deemster.runs.model_access import read_model_access
+
+        return read_model_access({JUDGE: given}, models.limits, place=lambda path: _flag(str(path[-1])), calls=calls)
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+class GraderOptions(NamedTuple):
+    """What the flags say about a grader.
+
+    Attributes:
+        judges: Roles, or `ID=ROLE`.
+        settings: A file of settings.
+        flags: Settings that were given as flags.
+        cascade: The judge that is asked first; None where all judges are asked.
+        unsure_below: The confidence below which the other judges are asked too.
+        cascade_by: How the confidence of the first judge is measured.
+        cascade_repeats: How often the first judge is asked.
+    """
+
+    judges: tuple[str, ...]
+    settings: str | None
+    flags: Mapping[str, Any]
+    cascade: str | None
+    unsure_below: float | None
+    cascade_by: str | None
+    cascade_repeats: int | None
+
+    def build_grader(self) -> CriterionGrader:
+        """The grader.
+
+        Raises:
+            ConfigurationError: Something in the flags or the file cannot be used; all issues are listed.
+        """
+        from deemster.judges.grader_section import build_grader
+
+        given, folder = ({}, None) if self.settings is None else _read_settings(self.settings)
+        given |= self.flags
+        if self.judges:
+            given["judges"] = [_judge_entry(text) for text in self.judges]
+        given.setdefault("judges", [JUDGE])
+        cascade = {"unsure_below": self.unsure_below, "by": self.cascade_by, "repeats": self.cascade_repeats}
+        if self.cascade is not None:
+            given["judges"] = _put_first(self.cascade, given["judges"])
+            given["cascade"] = {key: value for key, value in cascade.items() if value is not None}
+        else:
+            names = ("unsure_below", "cascade_by", "cascade_repeats")
+            stray = [name for name in names if getattr(self, name) is not None]
+            if stray:
+                raise ConfigurationError([Issue(f"`{_flag(name)}` needs `--cascade JUDGE`.") for name in stray])
+        try:
+            return build_grader(given, folder=folder)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                issue._replace(where=issue.where or self.settings) for issue in error.issues
+            ) from None
+
+
+def _judge_entry(text: str) -> Any:
+    name, sign, role = text.partition("=")
+    return {"id": name, "model": role} if sign else text
+
+
+def _put_first(judge: str, judges: Any) -> Any:
+    """The judges of a grader with one of them first: the order in which a cascade asks."""
+    if not isinstance(judges, list):
+        return judges
+    names = [entry.get("id", entry.get("model")) if isinstance(entry, Mapping) else entry for entry in judges]
+    if judge not in names:
+        known = [name for name in names if isinstance(name, str)]
+        raise ConfigurationError(f"`--cascade` names no judge of this panel. {did_you_mean(judge, known)}")
+    first = names.index(judge)
+    return [judges[first], *judges[:first], *judges[first + 1 :]]
+
+
+def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
+    """The settings of a file, and the folder its paths are relative to."""
+    from deemster.formats import read_document
+    from deemster.formats.json_values import kind_of
+
+    document = read_document(path, error=ConfigurationError)
+    if not isinstance(document.value, dict):
+        message = f"Settings of a grader are a map with keys such as `repeats`, not {kind_of(document.value)}."
+        raise ConfigurationError(Issue(message, document.where()))
+    return dict(document.value), Path(path).parent
+
+
+def _grader_options(command: Command) -> Command:
+    """Add the flags; the command receives them as one ``grader`` and one ``inline``."""
+
+    @functools.wraps(command)
+    def collect(**given: Any) -> Any:
+        inline = InlineModel(*(given.pop(key) for key in InlineModel._fields))
+        settings = {key: value for key in SETTINGS if (value := given.pop(key)) is not None}
+        own = {key: given.pop(key) for key in GraderOptions._fields if key != "flags"}
+        return command(grader=GraderOptions(flags=settings, **own), inline=inline, **given)
+
+    return add_options(collect, _OPTIONS)  # type: ignore[return-value]
+
+
+# Flags that are settings of a grader as they are.
+SETTINGS = (
+    "calls",
+    "aggregation",
+    "ordinal_aggregation",
+    "nominal_aggregation",
+    "abstention",
+    "partial_credit",
+    "normalize",
+    "shuffle_options",
+    "auto_na",
+    "repeats",
+    "seed",
+    "temperature",
+    "max_tokens",
+    "probabilities",
+)
+_OPTIONS: Sequence[Decorator] = (
+    click.option(
+        "--judge",
+        "judges",
+        metavar="ROLE",
+        multiple=True,
+        help="Ask this model role, or ID=ROLE; repeat it for a panel. `judge` unless given.",
+    ),
+    click.option("--base-url", metavar="URL", help="Without --models: where the server of the judge is."),
+    click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
+    click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
+    click.option("--settings", metavar="FILE", help="Settings of the grader as a map; flags win over them."),
+    click.option("--calls", type=click.Choice(CALLS), help="A call for each criterion, or for the whole rubric."),
+    click.option("--aggregation", metavar="RULE", help="How votes on binary criteria become one; majority."),
+    click.option("--ordinal-aggregation", metavar="RULE", help="How votes on ordinal criteria become one; mean."),
+    click.option("--nominal-aggregation", metavar="RULE", help="How votes on nominal criteria become one; mode."),
+    click.option("--abstention", type=click.Choice(ABSTENTIONS), help="What an abstention does; skip."),
+    click.option("--partial-credit", type=float, metavar="SHARE", help="What `partial` grants; 0.5."),
+    click.option("--normalize/--raw", default=None, help="Scores in [0, 1], or weighted sums."),
+    click.option("--shuffle-options/--no-shuffle-options", default=None, help="Show options in varied orders."),
+    click.option("--auto-na/--no-auto-na", default=None, help="Offer an abstention where the rubric has none."),
+    click.option("--repeats", type=int, metavar="K", help="Ask each judge K times; 1."),
+    click.option("--seed", type=int, metavar="N", help="The seed of everything random; 0."),
+    click.option("--temperature", type=float, metavar="T", help="The judges' temperature; 0, or 0.7 if repeated."),
+    click.option("--max-tokens", type=int, metavar="N", help="The longest reply."),
+    click.option(
+        "--probabilities/--no-probabilities", default=None, help="Ask for log-probabilities: how sure judges are."
+    ),
+    click.option(
+        "--cascade", metavar="JUDGE", help="Ask this judge first, and the others only where it is not sure enough."
+    ),
+    click.option(
+        "--unsure-below",
+        type=float,
+        metavar="CONFIDENCE",
+        help="With --cascade: ask the others below this confidence; 0.8.",
+    ),
+    click.option("--cascade-by", type=click.Choice(CASCADE_WAYS), help="With --cascade: how sure it is; probability."),
+    click.option("--cascade-repeats", type=int, metavar="K", help="With --cascade: ask the first judge K times."),
+)
 
 
 @click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
-@grader_options
+@_grader_options
 @model_options
 @storage_options
 @click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
@@ -92,7 +307,7 @@ def command(
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
         code = _write_and_print(grading, destination, votes, quiet=quiet)
         if stored is not None and code is ExitCode.INCOMPLETE:
-            note(f"To go on with it: the same command with --resume {grading.run}")
+            note(f"To continue: the same command with --resume {grading.run}")
     sys.exit(code)
 
 
@@ -105,7 +320,6 @@ def _grade(
     name: str,
     quiet: bool,
 ) -> Grading:
-    from deemster.cli._interrupt_signals import interruptible
     from deemster.runs.grade_dataset import run_grading
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop
@@ -127,6 +341,7 @@ def _grade(
 
 def _write_and_print(grading: Grading, destination: Destination | None, votes: str | None, *, quiet: bool) -> ExitCode:
     """Write and print the results; returns the exit code."""
+    from deemster.report.grading_report import grading_json
     from deemster.report.report_files import write_pieces
     from deemster.results.grading_summary import summarize_grading
     from deemster.runs.grading_store import grading_status
@@ -138,7 +353,7 @@ def _write_and_print(grading: Grading, destination: Destination | None, votes: s
         if votes is not None:
             grading.to_votes(votes)
         if destination is not None:
-            write_pieces(_json_pieces(grading, figures, alignment), destination)
+            write_pieces(grading_json(grading, figures, alignment, status=status, reason=reason), destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
@@ -175,60 +390,11 @@ def _align(grading: Grading) -> MetricsResult | None:
         return None
 
 
-def _json_pieces(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> Iterator[bytes]:
-    """The results as JSON, item by item."""
-    import msgspec
-
-    from deemster.runs.grading_store import grading_status
-
-    encode = msgspec.json.Encoder(order="deterministic").encode
-    status, reason = grading_status(grading)
-    head: dict[str, Any] = {
-        "schema_version": SCHEMA,
-        "run": grading.run,
-        "status": status,
-        "reason": reason,
-        "mixed": grading.mixed,
-        "dataset": grading.dataset.name,
-        "dataset_fingerprint": grading.dataset_fingerprint,
-        "settings": grading.settings,
-        "figures": figures,
-        "alignment": alignment,
-    }
-    yield encode(head)[:-1] + b',"items":['
-    for place, item in enumerate(grading.items):
-        row = {
-            "id": item.id,
-            "score": item.score,
-            "raw_score": item.raw_score,
-            "unscored": item.unscored,
-            "verdicts": {each.criterion: each.verdict for each in item.criteria},
-            "judge_scores": item.judge_scores,
-        }
-        yield (b"," if place else b"") + encode(row)
-    yield b"]}\n"
-
-
 def _print_planned_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> None:
-    from deemster.cli._dry_run import print_planned_calls
+    from deemster.runs.dry_run import plan_grading_calls
     from deemster.runs.run_sync import run_sync
 
-    print_planned_calls(run_sync(_plan_calls(dataset, grader, access)))
+    print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)))
     if grader.cascade is not None:
         most = sum(map(grader.count_requests, dataset.rubrics))
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")
-
-
-async def _plan_calls(
-    dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess
-) -> Mapping[str, PlannedCalls]:
-    from deemster.judges.grading_case import make_case
-    from deemster.runs.model_access import open_gateway
-    from deemster.runs.play_scripts import script_result
-    from deemster.runs.rubric_metric import build_criterion_checks
-
-    checks = build_criterion_checks(dataset.rubrics)
-    async with open_gateway(access, clock=None, seed=grader.seed, dry_run=True) as gateway:
-        for position in range(len(dataset)):
-            await script_result(grader.script(make_case(dataset, position), checks=checks), gateway.answers, [])
-        return gateway.planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from deemster.cli._console import format_table, note, write_out
 from deemster.errors import ExitCode, visible
 
 if TYPE_CHECKING:
-    from deemster.cli._check_models import RoleCheck
+    from deemster.runs.check_models import RoleCheck
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 
@@ -31,8 +32,8 @@ def check(*, suite: str) -> None:
     A chat model is asked for a JSON object, an embedding model for the vector of a word. No request is repeated, and no
     answer is cached. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
-    from deemster.cli._check_models import check_models
     from deemster.models.clock import clock_from_environment
+    from deemster.runs.check_models import check_models
     from deemster.runs.run_sync import run_sync
     from deemster.runs.suite import load_suite
 
@@ -52,8 +53,6 @@ def check(*, suite: str) -> None:
 
 
 def _row(check: RoleCheck) -> tuple[str, ...]:
-    from deemster.cli._check_models import format_price
-
     model = visible(check.model or "-", limit=60)
     if check.issue is not None:
         return check.role, model, "cannot be used", "-", "-", "-"
@@ -61,9 +60,23 @@ def _row(check: RoleCheck) -> tuple[str, ...]:
     latency = "-" if usage is None or usage.latency_ms is None else f"{usage.latency_ms:.0f} ms"
     counts = [] if usage is None else [usage.prompt_tokens, usage.completion_tokens]
     known = [f"{count:,}" for count in counts if count is not None]
-    return check.role, model, check.works, latency, " + ".join(known) or "-", format_price(check)
+    return check.role, model, check.works, latency, " + ".join(known) or "-", _format_price(check)
 
 
 def _explain(check: RoleCheck) -> list[str]:
     first, *rest = (visible(line) for line in (check.issue or "").split("\n"))
     return [f"{check.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [check.advice])])]
+
+
+def _format_price(check: RoleCheck) -> str:
+    """What the request cost, in US dollars.
+
+    >>> from deemster.records import Usage
+    >>> from deemster.runs.check_models import RoleCheck
+    >>> _format_price(RoleCheck("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), _format_price(RoleCheck("judge"))
+    ('$0.000012', 'unknown')
+    """
+    if check.is_free:
+        return "free"
+    cost = None if check.usage is None else check.usage.cost_usd
+    return "unknown" if cost is None else f"${cost.quantize(Decimal('0.000001'))}"

@@ -1,4 +1,4 @@
-"""Flags that several commands share: the store, resuming, reports, models and files.
+"""Flags that several commands share: the store, resuming, reports, models, files, dates and ages.
 
 A decorator adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
 where a command uses them, so that `--help` answers at once.
@@ -7,9 +7,10 @@ where a command uses them, so that `--help` answers at once.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,12 +18,11 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note
-from deemster.errors import ConfigurationError, Issue, ReportError
+from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.records import Metric
     from deemster.report import Destination, Report
-    from deemster.runs.model_access import ModelAccess
+    from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
 
@@ -36,6 +36,9 @@ ANSWER_CACHE = ".deemster/answers.jsonl"
 REDACT_LEVELS = ("default", "outputs", "expected", "all")
 PUBLISH_SAFE = "publish-safe"
 _LAST_RUN = ""
+_AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def add_options(command: Command, options: Sequence[Decorator]) -> Command:
@@ -126,7 +129,7 @@ class StorageOptions(NamedTuple):
             ConfigurationError: They do.
         """
         if self.no_store and self.resume:
-            raise ConfigurationError("`--resume` goes on with a stored run, and `--no-store` stores none.")
+            raise ConfigurationError("`--resume` continues a stored run, and `--no-store` stores none.")
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
@@ -215,27 +218,20 @@ class ReportOptions(NamedTuple):
         """Whether a report is written to standard output."""
         return any(destination.is_stdout for destination in self.destinations)
 
-    def redact(
-        self,
-        report: Report,
-        metrics: tuple[Metric, ...] = (),
-        *,
-        quotes: Mapping[str, frozenset[str] | None] | None = None,
-    ) -> Report:
+    def redact(self, report: Report, quotes: Mapping[str, frozenset[str] | None] | None = None) -> Report:
         """The report without what the flags leave out.
 
         Args:
             report: The report.
-            metrics: The run's metrics, where they are at hand; otherwise the report says which they were.
-            quotes: By a metric's name, the details that may repeat text, where that was stored with the run.
+            quotes: By a metric's name, the details that may repeat text; otherwise the report's specs say which may.
         """
         from deemster.report import redact_report
-        from deemster.runs import metric_catalog
+        from deemster.runs.metric_catalog import quotes_of_spec
 
-        known = {metric.name: metric_catalog.quotes(metric) for metric in metrics} | dict(quotes or {})
+        known = dict(quotes or {})
         for name, figures in report.metrics.items():
             if name not in known:
-                known[name] = _quotes_of_spec(figures.spec)
+                known[name] = quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
     def write(self, report: Report) -> None:
@@ -254,17 +250,6 @@ class ReportOptions(NamedTuple):
                 errors.append(error)
         if errors:
             raise type(errors[0])([issue for error in errors for issue in error.issues])
-
-
-def _quotes_of_spec(spec: str) -> frozenset[str] | None:
-    """Which details of a catalog metric may repeat text; None for user code, which is not loaded."""
-    from deemster.runs import metric_catalog
-
-    try:
-        metric_catalog.describe(spec)
-        return metric_catalog.quotes(metric_catalog.parse_metric(spec))
-    except ConfigurationError:
-        return None
 
 
 def report_options(command: Command) -> Command:
@@ -316,23 +301,11 @@ class ModelOptions(NamedTuple):
 
     Attributes:
         models: The file that names them; None where none was given.
-        cache: The file of cached answers; None where nothing is cached.
-        budget_usd: US dollars that the models must not cost more than.
-        budget_tokens: Tokens that the models must not use more of.
-        offline: Whether nothing may be sent over the network.
+        limits: Cache, budget and network.
     """
 
     models: str | None
-    cache: Path | None
-    budget_usd: float | None
-    budget_tokens: int | None
-    offline: bool
-
-    def budget_issues(self) -> list[Issue]:
-        """What is wrong with the budgets."""
-        from deemster.runs.model_access import budget_issues
-
-        return list(budget_issues(self.budget_usd, self.budget_tokens))
+    limits: ModelLimits
 
     def access(self, *, calls: bool = True) -> ModelAccess:
         """Access to the models of the file.
@@ -343,52 +316,14 @@ class ModelOptions(NamedTuple):
         Raises:
             ConfigurationError: There is no file, something in it cannot be used, or a budget is none.
         """
-        issues = self.budget_issues()
+        from deemster.runs.model_access import load_model_access
+
+        issues = self.limits.issues()
         if self.models is None:
             issues.append(Issue("A judge needs a model: name a file with a `models` section by `--models FILE`."))
         if issues or self.models is None:
             raise ConfigurationError(issues)
-        from deemster.formats import read_document
-        from deemster.formats.json_values import kind_of
-
-        document = read_document(self.models, error=ConfigurationError)
-        if not isinstance(document.value, dict) or "models" not in document.value:
-            found = "no `models`" if isinstance(document.value, dict) else kind_of(document.value)
-            message = f"A file of models is a map with a section `models`, as a suite has it; here is {found}."
-            raise ConfigurationError(Issue(message, document.where()))
-        return self.access_to(
-            document.value["models"], place=document.where, calls=calls, folder=Path(self.models).parent
-        )
-
-    def access_to(
-        self, section: Any, *, place: Callable[[Any], str], calls: bool, folder: Path | None = None
-    ) -> ModelAccess:
-        """Access to the models of a section.
-
-        Args:
-            section: The models by role, as in a suite.
-            place: Where a part of the section stands, for messages.
-            calls: Whether models are going to be called.
-            folder: Where the user's own clients are loaded from; None where there are none.
-
-        Raises:
-            ConfigurationError: Something in the section cannot be used.
-        """
-        import os
-
-        from deemster.models import read_models
-        from deemster.runs.import_user_code import import_object
-        from deemster.runs.model_access import ModelAccess
-
-        own: dict[str, Any] = {}
-        if folder is not None:
-            own = {
-                "folder": folder,
-                "load": lambda path: import_object(path, called="The client", search=folder),
-            }
-        roles = read_models(section, place=place, environ=os.environ, calls=calls and not self.offline, **own)
-        money = None if self.budget_usd is None else Decimal(str(self.budget_usd))
-        return ModelAccess(roles, self.cache, money, self.budget_tokens, self.offline)
+        return load_model_access(self.models, self.limits, calls=calls)
 
 
 BUDGET_OPTIONS: Sequence[Decorator] = (
@@ -410,9 +345,25 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 )
 
 
+def collect_limits(flags: dict[str, Any]) -> ModelLimits:
+    """Take the flags of cache, budget and network out of all flags; a command may lack those of the budget."""
+    from deemster.runs.model_access import ModelLimits
+
+    no_cache, cache = flags.pop("no_cache"), flags.pop("cache")
+    names = ("budget_usd", "budget_tokens", "offline")
+    return ModelLimits(
+        cache=None if no_cache else Path(cache), **{name: flags.pop(name) for name in names if name in flags}
+    )
+
+
 def cache_options(command: Command) -> Command:
-    """Add the flags of the answer cache and of working offline, as they are."""
-    return add_options(command, CACHE_OPTIONS)
+    """Add the flags of the answer cache and of working offline; the command receives them as one ``limits``."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        return command(limits=collect_limits(flags), **flags)
+
+    return add_options(collect, CACHE_OPTIONS)  # type: ignore[return-value]
 
 
 def model_options(command: Command) -> Command:
@@ -420,10 +371,84 @@ def model_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def collect(**flags: Any) -> Any:
-        cache, no_cache = flags.pop("cache"), flags.pop("no_cache")
-        flags["cache"] = None if no_cache else Path(cache)
-        models = ModelOptions(**{name: flags.pop(name) for name in ModelOptions._fields})
+        models = ModelOptions(flags.pop("models"), collect_limits(flags))
         return command(models=models, **flags)
 
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
     return add_options(collect, (models, *BUDGET_OPTIONS, *CACHE_OPTIONS))  # type: ignore[return-value]
+
+
+class Moment(click.ParamType[Any]):
+    """A date or time, converted to RFC 3339 text in UTC with milliseconds.
+
+    Args:
+        end: Whether a day means its end instead of its beginning.
+    """
+
+    name = "moment"
+
+    def __init__(self, *, end: bool = False) -> None:
+        self._end = end
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no date, time or age.
+        """
+        try:
+            return format_moment(_parse_moment(str(value), end=self._end))
+        except (ValueError, OverflowError):
+            shown = visible(str(value), limit=40)
+            return self.fail(f"`{shown}` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d.", param, ctx)
+
+
+class Age(click.ParamType[Any]):
+    """An age such as `30d`, converted to the text of the moment that long ago."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no age.
+        """
+        try:
+            back = _parse_age(str(value))
+        except OverflowError:
+            back = None
+        if back is None:
+            return self.fail(f"`{visible(str(value), limit=40)}` is no age: give 45m, 12h, 30d or 8w.", param, ctx)
+        return format_moment(back)
+
+
+def format_moment(moment: datetime) -> str:
+    """A moment as the store writes it.
+
+    >>> format_moment(datetime(2026, 1, 31, 18, 30, 5, 250999, tzinfo=UTC))
+    '2026-01-31T18:30:05.250Z'
+    """
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def _parse_moment(text: str, *, end: bool) -> datetime:
+    back = _parse_age(text)
+    if back is not None:
+        return back
+    found = datetime.fromisoformat(text)
+    found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return found + timedelta(days=1) if end and _DAY.fullmatch(text) else found
+
+
+def _parse_age(text: str) -> datetime | None:
+    found = _AGE.fullmatch(text)
+    if found is None:
+        return None
+    from deemster.models.clock import clock_from_environment
+
+    try:
+        now = clock_from_environment().now()
+    except DeemsterError as error:
+        raise click.UsageError(str(error)) from None
+    return now - timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -34,7 +34,7 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
 
     with open_run_store(store) as opened:
         report = stored_report(opened, run, warn=warn)
-        _render(reports.redact(report, quotes=quoted_details(opened, report.run.id)), reports)
+        _render(reports.redact(report, quoted_details(opened, report.run.id)), reports)
 
 
 def _render(report: Report, reports: ReportOptions) -> None:

@@ -5,27 +5,30 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deemster.cli._console import note, show_progress, warn, write_out
-from deemster.cli._rubric_improve import improve
-from deemster.cli.options import ModelOptions, file_option, model_options
-from deemster.errors import ExitCode, RubricError, plural, visible
+from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
+from deemster.cli.options import ModelOptions, dry_run_option, file_option, model_options, quiet_option
+from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.report.improvement_report import Improvement, WordingTrial
     from deemster.rubrics.rubric_check import RubricIssue
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.examine_rubric import RubricExamination
 
 
+# The defaults of `improve_rubric`.
+ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
+_SUFFIX = ".progress.jsonl"
+
+
 @click.group("rubric", short_help="Find what makes judges disagree about a rubric, and reword it.")
 def command() -> None:
     """Find what makes judges disagree about a rubric, and reword it."""
-
-
-command.add_command(improve)
 
 
 @command.command("check", short_help="List vague, joined, overlapping and badly scaled criteria.")
@@ -75,7 +78,7 @@ def check(
     if destination is not None:
         write_pieces((canonical(_json_value(file, rubric, issues, examination)), b"\n"), destination)
     if destination is None or not destination.is_stdout:
-        write_out("\n".join(_lines(file, rubric, issues, examination)) + "\n")
+        write_out("\n".join(_check_lines(file, rubric, issues, examination)) + "\n")
     if examination is not None and examination.failed:
         note(f"incomplete: {examination.halted or 'a judge failed.'}")
         sys.exit(ExitCode.INCOMPLETE)
@@ -100,7 +103,7 @@ def _json_value(
     }
 
 
-def _lines(
+def _check_lines(
     file: str, rubric: Rubric, issues: Sequence[RubricIssue], examination: RubricExamination | None
 ) -> list[str]:
     lines = []
@@ -116,3 +119,133 @@ def _lines(
         cost = "" if examination.cost_usd is None else f", ${examination.cost_usd:.4f}"
         lines.append(f"judged: {plural(examination.asked, 'question')}{missing}{cost}")
     return lines
+
+
+@command.command("improve", short_help="Reword what judges and people disagree about.")
+@click.argument("rubric", type=click.Path())
+@click.argument("dataset", type=click.Path())
+@click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
+@click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
+@click.option("--to", required=True, metavar="FILE", help="Where the new rubric is written.")
+@file_option("json", "every trial as JSON")
+@file_option("markdown", "every trial as Markdown")
+@click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")
+@click.option("--criteria", type=int, default=CRITERIA, show_default=True, help="How many criteria are reworded.")
+@click.option("--exemplars", type=int, default=EXEMPLARS, show_default=True, help="Disagreements the writer sees.")
+@click.option("--train", type=float, default=TRAIN, show_default=True, help="The share of items to learn from.")
+@click.option("--cluster", metavar="KEY", help="Never divide items with the same value of this metadata key.")
+@click.option("--alpha", type=float, default=ALPHA, show_default=True, help="The chance of any false improvement.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of everything random.")
+@click.option("--resume", is_flag=True, help="Go on where earlier work stopped.")
+@model_options
+@dry_run_option
+@quiet_option
+def improve(
+    *,
+    rubric: str,
+    dataset: str,
+    judges: tuple[str, ...],
+    to: str,
+    json: str | None,
+    markdown: str | None,
+    resume: bool,
+    models: ModelOptions,
+    dry_run: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Reword what judges and people disagree about, where held-out agreement supports it.
+
+    DATASET holds submissions with people's labels. Part of it is learnt from: a model sees the criteria that judges
+    and people agree least about, with submissions about which they disagree, and words them anew. The rest decides: a
+    wording is accepted where agreement there rises by more than noise. Exit codes: 0 done, 2 bad input, 3 incomplete:
+    --resume goes on.
+    """
+    from deemster.datasets import RubricDataset
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.judges.judge_panel import Judge
+    from deemster.report.report_files import write_pieces
+    from deemster.rubrics.rubric_definition import Rubric
+    from deemster.runs.improve_rubric import run_improvement
+    from deemster.runs.improvement_judging import ImprovementSettings
+    from deemster.runs.run_sync import run_sync
+
+    destinations = _check_destinations(to, {"json": json, "markdown": markdown})
+    before = Rubric.load(rubric)
+    if Path(to).exists() and Path(to).samefile(rubric):
+        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
+    items = RubricDataset.load(dataset, rubric=before)
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings["seed"])
+    chosen = ImprovementSettings(grader, settings.pop("writer") or judges[0], **settings)
+    if dry_run:
+        _print_forecast(before, items, chosen, models)
+        return
+    path = Path(f"{to}{_SUFFIX}")
+    with show_progress(quiet=quiet) as progress:
+        work = run_improvement(
+            before, items, chosen, access=models.access(), path=path, resume=resume, progress=progress
+        )
+        found = run_sync(work)
+    found.after.dump(to)
+    for destination in destinations:
+        text = found.to_markdown() if destination.format == "markdown" else found.to_json()
+        write_pieces((text.encode(),), destination)
+    if not quiet and not any(destination.is_stdout for destination in destinations):
+        write_out(
+            "\n".join([*_improvement_lines(found, to), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n"
+        )
+    if not found.complete:
+        note(f"incomplete: {visible(found.stopped)}; continue with --resume")
+        sys.exit(ExitCode.INCOMPLETE)
+    path.unlink(missing_ok=True)
+
+
+def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions) -> None:
+    from deemster.runs.improve_rubric import forecast
+    from deemster.runs.run_sync import run_sync
+
+    found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
+    print_planned_calls(found.planned)
+    wordings = plural(found.written, "wording")
+    note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
+
+
+def _check_destinations(to: str, reports: dict[str, str | None]) -> list[Any]:
+    """Where reports go. What cannot be written is an error before a model is called.
+
+    Raises:
+        RubricError: The new rubric has no extension of a rubric.
+        ReportError: Something cannot be written.
+    """
+    from deemster.formats import Reading, file_format
+    from deemster.report import Destination
+    from deemster.rubrics.rubric_reader import FORMATS
+
+    file_format(to, Reading(to, error=RubricError), known=FORMATS)
+    found = [Destination(kind, path) for kind, path in reports.items() if path is not None]
+    for destination in (Destination("json", to), *found):
+        destination.check()
+    return found
+
+
+def _improvement_lines(found: Improvement, to: str) -> list[str]:
+    lines = []
+    for number, each in enumerate(found.tries, 1):
+        lines.append(visible(f"try {number}, round {each.round}: {each.criterion}: {each.decision}{_numbers(each)}"))
+        if each.message is not None:
+            lines.append(f"    {visible(each.message)}")
+    names = ", ".join(f"`{name}`" for name in found.accepted)
+    cost = "" if found.cost_usd is None else f", ${found.cost_usd:.4f}"
+    lines.append(visible(f"{to}: {f'new wording for {names}' if names else 'no wording was accepted'}{cost}"))
+    return lines
+
+
+def _numbers(each: WordingTrial) -> str:
+    from deemster.report.text_sections import format_number
+
+    gain = each.held_out
+    if gain is None:
+        return ""
+    p = "n/a" if gain.p_value is None else f"{gain.p_value:.4g}"
+    change = f"{format_number(gain.before)} to {format_number(gain.after)}"
+    return f" (held-out agreement {change}, {gain.better} better, {gain.worse} worse, p {p}, level {each.level:.4g})"

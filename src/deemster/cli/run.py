@@ -2,70 +2,149 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli._interrupt_signals import interruptible
-from deemster.cli._suite_options import override_options
-from deemster.cli.main import complain, leave
+from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
+from deemster.cli.main import complain, interruptible, leave
 from deemster.cli.options import (
+    BUDGET_OPTIONS,
+    CACHE_OPTIONS,
     REDACT_LEVELS,
+    Command,
+    Decorator,
     ReportOptions,
     StorageOptions,
+    add_options,
+    collect_limits,
     dry_run_option,
     quiet_option,
     report_options,
     storage_options,
 )
-from deemster.errors import ExitCode, ReportError, visible
+from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.cli._load_suite_job import Overrides
     from deemster.report import Report
     from deemster.results import GateDecision
+    from deemster.runs.suite_job import SuiteOverrides
+
+
+DELTA = 0.05
+
+
+def _override_options(command: Command) -> Command:
+    """Add the flags; the command receives them as one ``overrides``."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        from deemster.results import read_allowance
+        from deemster.runs.suite_job import SuiteOverrides
+
+        limits, allowance = collect_limits(flags), flags.pop("max_unscored")
+        given = {name: flags.pop(name) for name in SuiteOverrides._fields if name in flags}
+        overrides = SuiteOverrides(
+            **{**given, "thresholds": _parse_thresholds(given["thresholds"])},
+            allowance=read_allowance(allowance) if allowance is not None else None,
+            limits=limits,
+        )
+        return command(overrides=overrides, **flags)
+
+    return add_options(collect, _OVERRIDES)  # type: ignore[return-value]
+
+
+def _parse_thresholds(given: tuple[str, ...]) -> dict[str, float]:
+    parsed = {}
+    for text in given:
+        name, sign, value = text.rpartition("=")
+        try:
+            parsed[name] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not name:
+            raise ConfigurationError(f"`--threshold` is NAME=T, such as rouge-l=0.7, not `{text}`.")
+    return parsed
+
+
+_OVERRIDES: Sequence[Decorator] = (
+    click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
+    click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
+    click.option(
+        "--delta",
+        type=float,
+        default=DELTA,
+        show_default=True,
+        help="The difference that repeated runs should be able to show.",
+    ),
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="SPEC",
+        help="Use this metric, with its default options, in place of the suite's; repeatable.",
+    ),
+    click.option(
+        "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
+    ),
+    click.option("--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."),
+    click.option(
+        "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
+    ),
+    click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
+    *BUDGET_OPTIONS,
+    *CACHE_OPTIONS,
+    click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
+)
 
 
 @click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
 @click.argument("suite", type=click.Path())
-@override_options
+@_override_options
 @report_options
 @storage_options
 @dry_run_option
 @quiet_option
 def command(
-    *, suite: str, overrides: Overrides, reports: ReportOptions, storage: StorageOptions, dry_run: bool, quiet: bool
+    *,
+    suite: str,
+    overrides: SuiteOverrides,
+    reports: ReportOptions,
+    storage: StorageOptions,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate.
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.cli._load_suite_job import build_suite_job
     from deemster.runs.evaluate_dataset import run_job
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop
     from deemster.runs.suite import load_suite
+    from deemster.runs.suite_job import build_suite_job
 
-    overrides = overrides._replace(discreet=reports.level != REDACT_LEVELS[0], calls=not (dry_run or overrides.offline))
-    reports.check()
+    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     storage.check()
+    reports.check()
     job = build_suite_job(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
     if dry_run:
-        from deemster.cli._dry_run import print_job_requests
+        from deemster.runs.dry_run import plan_job_calls
 
-        print_job_requests(job)
+        print_planned_calls(run_sync(plan_job_calls(job)))
         return
     stop = Stop()
     with storage.open() as stored:
         with interruptible(stop), show_progress(quiet=quiet) as progress:
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=stored))
-        shown = reports.redact(report, job.plan.metrics)
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
-        code = write_and_print(report, shown, reports, quiet=quiet, again=again)
+        quotes = {card.name: card.quotes for card in job.plan.cards}
+        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again)
         if stored is not None and _is_worth_resuming(report):
-            note(f"To go on with it: deemster run {suite}{storage.store_flag(stored)} --resume")
+            note(f"To continue: deemster run {suite}{storage.store_flag(stored)} --resume")
     if stop.requested:
         leave(code)
     sys.exit(code)
@@ -81,20 +160,26 @@ def _is_worth_resuming(report: Report) -> bool:
 
 
 def write_and_print(
-    report: Report, shown: Report, reports: ReportOptions, *, quiet: bool, again: str | None
+    report: Report,
+    reports: ReportOptions,
+    *,
+    quotes: Mapping[str, frozenset[str] | None],
+    quiet: bool,
+    again: str | None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
 
     Args:
         report: The report.
-        shown: The report without what the flags leave out.
-        reports: Where it is written.
+        reports: Where it is written, and what it leaves out.
+        quotes: By a metric's name, the details that may repeat text.
         quiet: Whether it is not printed on the terminal.
         again: The command that writes it again; None where it is not stored.
     """
     from deemster.report.report_sections import report_sections
 
     code = exit_code(report)
+    shown = reports.redact(report, quotes)
     try:
         reports.write(shown)
     except ReportError as error:

@@ -9,8 +9,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import format_table, note, warn, write_out
-from deemster.cli._date_arguments import Moment
-from deemster.cli.options import file_option, open_run_store, store_option, write_file
+from deemster.cli.options import Moment, file_option, open_run_store, store_option, write_file
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
         yes: Whether that was answered.
 
     Raises:
-        UsageError: There is nobody to ask.
+        UsageError: The question got no answer.
     """
     if yes:
         return True
@@ -115,7 +114,9 @@ def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
         agreed = click.confirm(f"Remove {plural(len(runs), 'run')}?", err=True)
     except click.Abort:
         note("")
-        raise click.UsageError("Nothing was removed, since nobody answered. Say `--yes` where these may go.") from None
+        raise click.UsageError(
+            "Nothing was removed: the question got no answer. `--yes` removes without asking."
+        ) from None
     if not agreed:
         note("Nothing was removed.")
     return agreed

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, warn, write_out
-from deemster.cli._date_arguments import Age
-from deemster.cli.options import open_run_store, store_option
+from deemster.cli.options import Age, open_run_store, store_option
 from deemster.cli.runs import confirm_removal
 from deemster.errors import ExitCode, plural, visible
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from deemster.cli._console import warn
 from deemster.errors import visible
 
 KINDS = ("dataset", "suite", "outputs", "report", "rubric", "rubric-dataset", "votes", "alignment")
@@ -18,6 +19,6 @@ def command(*, file: str, kind: str | None) -> None:
     Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
     its dataset, target, metrics and gate. All issues are listed.
     """
-    from deemster.cli._check_file import check_file
+    from deemster.runs.check_file import check_file
 
-    click.echo(visible(f"{file}: {check_file(file, kind)}"))
+    click.echo(visible(f"{file}: {check_file(file, kind, warn=warn)}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
@@ -15,6 +17,13 @@ _ROWS = 21
 def cascade_sections(result: CascadeCalibration) -> list[TextSection]:
     """What a calibration says to people, in order."""
     return [TextSection(("Cascade",), _lines(result)), _table(result)]
+
+
+def cascade_json(result: CascadeCalibration) -> bytes:
+    """A calibration as JSON."""
+    fields = {key: getattr(result, key) for key in result.__struct_fields__}
+    value = {"schema_version": "deemster.cascade.v1", **fields, "choice": result.choice, "pays": result.pays}
+    return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
 
 
 def _lines(result: CascadeCalibration) -> list[TextLine]:

@@ -1,13 +1,19 @@
-"""The report of a grading: the score, every criterion, every judge."""
+"""The report of a grading, as text and as JSON: the score, every criterion, every judge."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import msgspec
+
+from deemster.alignment.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import Grading
 from deemster.report.report_sections import criteria_table
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
 from deemster.results.grading_summary import GradingSummary, JudgeSummary
 
+_SCHEMA = "deemster.grading.v1"
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
 
 
@@ -59,3 +65,42 @@ def _judge(judge: JudgeSummary) -> TextLine:
         format_number(judge.mean_score),
         "n/a" if judge.cost_usd is None else f"{float(judge.cost_usd):.4f}",
     )
+
+
+def grading_json(
+    grading: Grading, figures: GradingSummary, alignment: MetricsResult | None, *, status: str, reason: str | None
+) -> Iterator[bytes]:
+    """The results of a grading as JSON, item by item.
+
+    Args:
+        grading: The grading.
+        figures: Its numbers.
+        alignment: How the judges agree with people, where the dataset has labels.
+        status: How it ended.
+        reason: Why it is not complete.
+    """
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    head = {
+        "schema_version": _SCHEMA,
+        "run": grading.run,
+        "status": status,
+        "reason": reason,
+        "mixed": grading.mixed,
+        "dataset": grading.dataset.name,
+        "dataset_fingerprint": grading.dataset_fingerprint,
+        "settings": grading.settings,
+        "figures": figures,
+        "alignment": alignment,
+    }
+    yield encode(head)[:-1] + b',"items":['
+    for place, item in enumerate(grading.items):
+        row = {
+            "id": item.id,
+            "score": item.score,
+            "raw_score": item.raw_score,
+            "unscored": item.unscored,
+            "verdicts": {each.criterion: each.verdict for each in item.criteria},
+            "judge_scores": item.judge_scores,
+        }
+        yield (b"," if place else b"") + encode(row)
+    yield b"]}\n"

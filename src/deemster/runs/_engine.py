@@ -237,12 +237,7 @@ class ExecutionHandover:
 
 
 def redact_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[Execution]:
-    """Executions without secrets in the messages of metrics that failed.
-
-    Args:
-        executions: Finished ones.
-        secrets: The keys that the run knows.
-    """
+    """Executions without secrets in the messages of metrics that failed."""
     return [
         msgspec.structs.replace(execution, marks=tuple(_redact_mark(mark, secrets) for mark in execution.marks))
         if [mark for mark in execution.marks if type(mark) is Unscored and mark.cause == "metric_failed"]

@@ -30,7 +30,7 @@ from deemster.rubrics.criterion import Criterion
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.grading_store import GradingWriter, carry_over_calls
 from deemster.runs.play_scripts import script_result
-from deemster.runs.progress import TELL_S, Progress
+from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.stop_request import Stop
 
 # Requests under way at once: enough to keep every model busy, few enough for the memory.
@@ -45,7 +45,7 @@ class GradingWork:
         grader: Who judges them, and how.
         checks: The metrics that answer criteria.
         stop: Asks the grading to stop.
-        progress: Told how far it is.
+        progress: Gets the progress.
         writer: Stores graded items; None where they are not stored.
 
     Attributes:
@@ -66,14 +66,14 @@ class GradingWork:
         progress: Callable[[Progress], None] | None,
         writer: GradingWriter | None = None,
     ) -> None:
-        self._dataset, self._grader, self._checks, self._progress = dataset, grader, checks, progress
+        self._dataset, self._grader, self._checks = dataset, grader, checks
+        self._counter = ProgressCounter(len(dataset), progress)
         self._writer, self.stop = writer, stop
         self._buffer = GradingBuffer(len(dataset))
         self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
         self._left: Iterable[int] = iter(range(len(dataset)))
-        self._gateway: Gateway | None = None
         self._store_error: StoreError | None = None
-        self._done = self._failed = self._errors = self._undecided = 0
+        self._errors = self._undecided = 0
         self._votes: Counter[str] = Counter()
         self._not_run: Counter[str] = Counter()
         self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
@@ -90,9 +90,6 @@ class GradingWork:
 
     def restore(self, tell: Callable[[str], None]) -> None:
         """Read the items that were graded before from the store.
-
-        Args:
-            tell: Told what is damaged.
 
         Raises:
             StoreError: The store fails.
@@ -111,7 +108,8 @@ class GradingWork:
                 self._buffer.put(position, item)
                 self._known[position] = known
         self.spent = Spending(payments.paid, tokens, usd)
-        self.before, self.again = len(done), len(self._known)
+        self.again = len(self._known)
+        self.before = self._counter.before = len(done)
         self._left = iter([position for position in range(len(self._dataset)) if position not in done])
 
     async def grade_all(self, gateway: Gateway) -> None:
@@ -120,14 +118,14 @@ class GradingWork:
         Raises:
             StoreError: The store fails.
         """
-        self._gateway = gateway
+        self._counter.gateway = gateway
         rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
         each = max((self._grader.count_requests(rubric) for rubric in rubrics.values()), default=1)
         workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
         async with worker_pool(self.stop) as pool:
-            telling = pool.serve(self._tell_regularly())
+            telling = pool.serve(self._counter.tell_regularly())
             await pool.for_each(
-                self._left, partial(self._grade, gateway), workers=workers, finish=self._keep, skip=self._skip
+                self._left, partial(self._grade, gateway), workers=workers, finish=self._store, skip=self._skip
             )
             telling.cancel()
         if self._store_error is not None:
@@ -151,7 +149,7 @@ class GradingWork:
             item = self._grader.grade_unasked(case, self.stop.reason or "The grading was stopped.")
         self._count(position, item)
 
-    async def _keep(self, position: int, item: ItemGrading) -> None:
+    async def _store(self, position: int, item: ItemGrading) -> None:
         """Store a graded item; an error of the store stops the grading."""
         if position in self._known:
             item = carry_over_calls(self._buffer.read_with_calls(position), item)
@@ -162,27 +160,31 @@ class GradingWork:
                 self._store_error = error
                 self.stop.request("the store failed")
         self._count(position, item)
-        self._tell()
+        self._counter.tell()
 
     def _count(self, position: int, item: ItemGrading) -> None:
         self._buffer.put(position, item)
-        self._done += 1
+        self._counter.done += 1
         self._errors += item.error is not None
         self._calls.extend(item.call_ids)
-        spent: dict[str, list[Usage | None]] = {}
+        self._add_usage(item.votes)
         for criterion in item.criteria:
             self._undecided += criterion.failed and any(map(_is_out, criterion.votes))
             for vote in criterion.votes:
-                spent.setdefault(vote.judge, []).append(vote.usage)
+                self._votes[vote.judge] += 1
                 if vote.failure is not None and vote.judge in self._failures:
-                    self._failed += 1
+                    self._counter.unscored += 1
                     self._failures[vote.judge][vote.failure.category] += 1
                     if vote.failure.cause == "not_run":
                         self._not_run[vote.judge] += 1
                     else:
                         self.first_failure.setdefault(vote.judge, vote.failure.message)
+
+    def _add_usage(self, votes: Iterable[Vote]) -> None:
+        spent: dict[str, list[Usage | None]] = {}
+        for vote in votes:
+            spent.setdefault(vote.judge, []).append(vote.usage)
         for judge, usages in spent.items():
-            self._votes[judge] += len(usages)
             self._usage[judge] = total_usage([self._usage.get(judge), *usages])
 
     def _settle(self) -> None:
@@ -200,11 +202,7 @@ class GradingWork:
             settled = item.settle(payments)
             if settled is not item:
                 self._buffer.put(position, settled)
-            spent: dict[str, list[Usage | None]] = {}
-            for vote in settled.votes:
-                spent.setdefault(vote.judge, []).append(vote.usage)
-            for judge, usages in spent.items():
-                self._usage[judge] = total_usage([self._usage.get(judge), *usages])
+            self._add_usage(settled.votes)
 
     @property
     def votes(self) -> int:
@@ -242,17 +240,7 @@ class GradingWork:
     @property
     def _halted(self) -> str | None:
         """Why not everything was asked: a stop request, a spent budget, or an open circuit."""
-        return self.stop.reason or (None if self._gateway is None else self._gateway.open_circuit)
-
-    async def _tell_regularly(self) -> None:
-        while self._progress is not None:
-            await asyncio.sleep(TELL_S)
-            self._tell()
-
-    def _tell(self) -> None:
-        if self._progress is not None and self._gateway is not None:
-            asked = (self._gateway.spent, self._gateway.limiter_states())
-            self._progress(Progress(self._done, len(self._dataset), self._failed, *asked, self.before))
+        return self.stop.reason or self._counter.open_circuit
 
 
 def _is_out(vote: Vote) -> bool:
@@ -266,11 +254,7 @@ _DECODER = msgspec.msgpack.Decoder(ItemGrading)
 
 
 class GradingBuffer(Sequence[ItemGrading]):
-    """Graded items by position, whatever order they come in.
-
-    Args:
-        count: How many there will be.
-    """
+    """Graded items by position, whatever order they come in."""
 
     def __init__(self, count: int) -> None:
         self._offsets = array("q", [-1]) * count

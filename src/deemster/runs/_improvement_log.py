@@ -175,15 +175,15 @@ class ImprovementLog:
             )
             raise ConfigurationError(Issue(message, str(path)))
         data = path.read_bytes()
-        whole, _, torn = data.rpartition(b"\n")
-        facts = [self._read(line, f"{path}:{number}") for number, line in enumerate(whole.split(b"\n"), 1)]
+        lines, _, torn = data.rpartition(b"\n")
+        facts = [self._read(line, f"{path}:{number}") for number, line in enumerate(lines.split(b"\n"), 1)]
         first, *rest = facts
         if not isinstance(first, LogHeader):
             raise ConfigurationError(Issue("This is no progress file of `rubric improve`.", str(path)))
         if first.schema_version != SCHEMA:
             raise ConfigurationError(Issue(f"`schema_version` is `{SCHEMA}`, not `{first.schema_version}`.", str(path)))
         if changes := identity_differences(first.identity, head.identity):
-            way_out = "Remove the file to start anew, or go on with what it was begun with."
+            way_out = "Remove the file to start anew, or continue with the same rubric, dataset and settings."
             raise refuse_changes("The improvement", changes, where=str(path), way_out=way_out)
         self.token = first.token
         for fact in rest:
@@ -191,7 +191,7 @@ class ImprovementLog:
                 self._add(fact)
         if torn:
             # The last line was being written when the work stopped.
-            os.truncate(path, len(whole) + 1)
+            os.truncate(path, len(lines) + 1)
 
     def _read(self, line: bytes, where: str) -> LogHeader | LoggedVerdicts | LoggedProposal:
         try:

@@ -65,7 +65,7 @@ def split_train_test(
         reference_submission=dataset.reference_submission,
     )
     first, second = known.split(train, cluster=cluster, seed=seed)
-    return _half(first, cluster), _half(second, cluster)
+    return _dataset_part(first, cluster), _dataset_part(second, cluster)
 
 
 def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
@@ -85,7 +85,7 @@ def _issues(rubric: Rubric, dataset: RubricDataset) -> Iterator[Issue]:
             yield Issue(f"The options of `{mine.name}` are not those that the dataset's labels are about.")
 
 
-def _half(part: RubricDataset, cluster: str | None) -> DatasetPart:
+def _dataset_part(part: RubricDataset, cluster: str | None) -> DatasetPart:
     book = Codebook(part.rubrics[0])
     none = [None] * len(book)
     cases = tuple(make_case(part, position) for position in range(len(part)))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from deemster.errors import ConfigurationError, StoreError
-from deemster.records import MetricCard
 from deemster.report import BudgetEntry
 from deemster.results import (
     Aggregator,
@@ -67,11 +66,6 @@ def report_settings(job: Job) -> ReportSettings:
     return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
 
 
-def card_spellings(cards: Sequence[MetricCard]) -> dict[str, str]:
-    """Every way to call metrics (by name, by spec), with the name it stands for."""
-    return {card.spec: card.name for card in cards} | {card.name: card.name for card in cards}
-
-
 def settings_facts(job: Job) -> dict[str, Any]:
     """What a store keeps of the settings, as plain JSON, so that the report can be built again."""
     return {
@@ -88,12 +82,8 @@ def settings_facts(job: Job) -> dict[str, Any]:
 def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
     """The report settings that are stored with a run.
 
-    Args:
-        facts: The stored facts of the run.
-        where: The run, for messages.
-
     Raises:
-        StoreError: They are not what `facts_of` writes.
+        StoreError: They are not what `settings_facts` writes.
     """
     try:
         aggregator, missing_aggregator = _parse_aggregator(facts["aggregator"])
@@ -112,30 +102,26 @@ def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
 def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
     """The stored budget of a run.
 
-    Args:
-        facts: The stored facts of the run.
-        where: The run, for messages.
-
     Raises:
         StoreError: It is no budget.
     """
-    kept = facts.get("budget")
+    stored = facts.get("budget")
     try:
-        return None if kept is None else msgspec.convert(kept, BudgetEntry, strict=False, dec_hook=_decimal)
+        return None if stored is None else msgspec.convert(stored, BudgetEntry, strict=False, dec_hook=_decimal)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: The stored budget cannot be read: {error}") from None
 
 
 def stop_reason(facts: Mapping[str, Any]) -> str | None:
     """Why a stored run stopped early."""
-    kept = facts.get("stopped")
-    return kept if isinstance(kept, str) else None
+    stored = facts.get("stopped")
+    return stored if isinstance(stored, str) else None
 
 
 def stored_changes(facts: Mapping[str, Any]) -> tuple[str, ...]:
     """What changed when a stored run was resumed."""
-    kept = facts.get("mixed")
-    return tuple(text for text in kept if isinstance(text, str)) if isinstance(kept, (list, tuple)) else ()
+    stored = facts.get("mixed")
+    return tuple(text for text in stored if isinstance(text, str)) if isinstance(stored, (list, tuple)) else ()
 
 
 def without_secrets(value: Any, *, name: str = "") -> Any:
@@ -188,21 +174,21 @@ def _aggregator_facts(aggregator: Aggregator) -> dict[str, Any]:
     return {"kind": "custom", "name": aggregator_name(aggregator)}
 
 
-def _parse_aggregator(kept: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | None]:
+def _parse_aggregator(stored: Mapping[str, Any] | None) -> tuple[Aggregator | None, str | None]:
     """The aggregator that was declared, or the name of one that cannot be made again."""
-    if kept is None:
+    if stored is None:
         return None, None
-    kind = kept["kind"]
+    kind = stored["kind"]
     if kind in _PLAIN:
         return _PLAIN[kind](), None
     if kind == "at-least":
-        return AtLeast(kept["k"]), None
+        return AtLeast(stored["k"]), None
     if kind == "critical":
-        return Critical(kept["names"]), None
+        return Critical(stored["names"]), None
     if kind == "among":
-        inner, missing_aggregator = _parse_aggregator(kept["of"])
-        return (None if inner is None else SubsetAggregator(inner, kept["names"])), missing_aggregator
+        inner, missing_aggregator = _parse_aggregator(stored["of"])
+        return (None if inner is None else SubsetAggregator(inner, stored["names"])), missing_aggregator
     if kind == "weighted":
-        mappings = {name: dict(pairs) for name, pairs in kept["score_mapping"].items()}
-        return WeightedMetricsAggregator(kept["weights"], mappings), None
-    return None, str(kept["name"])
+        mappings = {name: dict(pairs) for name, pairs in stored["score_mapping"].items()}
+        return WeightedMetricsAggregator(stored["weights"], mappings), None
+    return None, str(stored["name"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -30,12 +30,11 @@ _LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
-def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) -> dict[str, Any]:
+def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
     """The identity of a run: dataset, target, metrics with their pass marks, models, seed, repetitions, aggregator.
 
     Args:
         job: What is to be run.
-        cards: Its metrics.
         order: A digest of the samples' ids in their order, which the dataset's fingerprint does not see.
     """
     plan = job.plan
@@ -43,7 +42,7 @@ def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) ->
         "dataset": plan.dataset.fingerprint,
         "order": order,
         "target": dict(getattr(plan.target, "identity", None) or {"kind": type(plan.target).__name__}),
-        **scoring_identity(job, cards),
+        **scoring_identity(job),
         "seed": job.seed,
         "repetitions": plan.repetitions,
         "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
@@ -51,14 +50,9 @@ def evaluation_identity(job: Job, cards: Sequence[MetricCard], *, order: str) ->
     return plain_json(identity)
 
 
-def scoring_identity(job: Job, cards: Sequence[MetricCard]) -> dict[str, Any]:
-    """The part of an identity that says how outputs are marked: the metrics, and the models they ask.
-
-    Args:
-        job: What is to be run.
-        cards: Its metrics.
-    """
-    metrics = zip(job.plan.metrics, cards, strict=True)
+def scoring_identity(job: Job) -> dict[str, Any]:
+    """The part of an identity that says how outputs are marked: the metrics, and the models they ask."""
+    metrics = zip(job.plan.metrics, job.plan.cards, strict=True)
     return {
         "metrics": {card.name: _metric_identity(metric, card) for metric, card in metrics},
         "models": {name: model_identity(job.access.roles[name]) for name in _asked_roles(job.plan, job.access.roles)},
@@ -71,12 +65,6 @@ def grading_identity(
     """The identity of a grading: items, rubrics, settings with prompts, checks and models; labels do not count.
 
     Where judges see no examples of an item's own cluster, the clusters count too.
-
-    Args:
-        dataset: What is graded.
-        grader: Who judges, and how.
-        checks: The metrics that answer criteria.
-        access: The models.
     """
     rubrics = {id(rubric): rubric for rubric in dataset.rubrics}.values()
     roles = sorted({role for each in (grader, *checks.values()) for role in each.roles})
@@ -118,17 +106,11 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     ]
 
 
-def evaluation_id(started: datetime, job: Job, cards: Sequence[MetricCard]) -> str:
-    """The id of an evaluation: when it started, and a digest of what it runs.
-
-    Args:
-        started: When it started.
-        job: What it runs.
-        cards: Its metrics.
-    """
+def evaluation_id(started: datetime, job: Job) -> str:
+    """The id of an evaluation: when it started, and a digest of what it runs."""
     facts = (
         job.plan.dataset.fingerprint,
-        *(card.identity for card in cards),
+        *(card.identity for card in job.plan.cards),
         job.seed,
         job.suite,
         format_time(started),

@@ -35,19 +35,19 @@ def score_outputs(
     """
     answered = [place for place, answer in enumerate(answers) if isinstance(answer, Output)]
     if len(answered) == len(answers):
-        asked, outputs = samples, answers
+        scored, outputs = samples, answers
     else:
-        asked = [samples[place] for place in answered]
+        scored = [samples[place] for place in answered]
         outputs = [answers[place] for place in answered]
-    ranked = _ranked_columns(metrics, asked, outputs)  # type: ignore[arg-type]
+    ranked = _ranked_columns(metrics, scored, outputs)  # type: ignore[arg-type]
     columns = []
     for metric in metrics:
-        column = ranked.get(metric.name) or _column(metric, asked, outputs)  # type: ignore[arg-type]
+        column = ranked.get(metric.name) or _column(metric, scored, outputs)  # type: ignore[arg-type]
         threshold = thresholds.get(metric.name)
         if threshold is not None:
             column = [with_threshold(mark, threshold) for mark in column]
         columns.append(column)
-    marks: list[tuple[Mark, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(asked)
+    marks: list[tuple[Mark, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(scored)
     if len(answered) == len(answers):
         return marks
     found = iter(marks)
@@ -125,12 +125,7 @@ def needs_settling(metrics: Sequence[Any]) -> bool:
 
 
 def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
-    """Settle marks: the executions with their final marks.
-
-    Args:
-        metrics: The run's metrics, in the order of the marks.
-        executions: The run's executions with the marks as they were made; read twice.
-    """
+    """Settle marks: the executions with their final marks."""
     late = [(place, metric) for place, metric in enumerate(metrics) if getattr(metric, "settles", False)]
     final = {place: _settle_column(metric, place, executions) for place, metric in late}
     for number, execution in enumerate(execution for execution in executions if execution is not None):
@@ -199,7 +194,7 @@ def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Exec
     if work.earlier is not None:
         known = work.marks or (None,) * len(marks)
         attempts = zip(marks, known, work.earlier, strict=True)
-        marks = tuple(add_earlier_calls(mark, old if kept is None else None) for mark, kept, old in attempts)
+        marks = tuple(add_earlier_calls(mark, old if before is None else None) for mark, before, old in attempts)
     return Execution(work.position, work.sample.id, work.repetition, answer, marks)
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
-from deemster.models.secret_redaction import Secrets
+from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, Usage
 from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem
@@ -55,12 +55,7 @@ class TargetCaller:
         self._is_open = not hasattr(target, "open")
 
     async def call(self, works: Iterator[WorkItem], answered: asyncio.Queue[AnsweredBatch | None]) -> None:
-        """Hand on every piece of work with its answer, in batches, as they come; then None.
-
-        Args:
-            works: What is to be done.
-            answered: Takes the batches.
-        """
+        """Hand on every piece of work with its answer, in batches, as they come; then None."""
         finished: asyncio.Queue[tuple[WorkItem, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
         try:
             async with worker_pool(self._stop) as pool:
@@ -72,7 +67,13 @@ class TargetCaller:
                 await collecting
         finally:
             self._threads.close()
-            await self._close()
+            if self._opening is not None:
+                self._opening.cancel()
+                await asyncio.wait([self._opening])
+            # All answers are there: an error while closing changes none of them.
+            if (close := getattr(self._target, "close", None)) is not None:
+                with UserCodeGuard():
+                    await close()
 
     async def _call(self, finished: asyncio.Queue[tuple[WorkItem, Answer] | None], work: WorkItem) -> None:
         """Call the target for one piece of work, and hand its answer on."""
@@ -82,7 +83,7 @@ class TargetCaller:
             return
         stored = None
         if work.answer is None:
-            if self._secrets or isinstance(answer, TargetFailure):
+            if self._secrets is not NO_SECRETS or isinstance(answer, TargetFailure):
                 answer = redact_answer(answer, self._secrets)
             if self._note is not None:
                 stored = self._note(work, answer)
@@ -91,36 +92,27 @@ class TargetCaller:
             await stored.wait()
 
     async def _answer(self, work: WorkItem) -> Answer | None:
+        """Call the target; a cancellation that comes from inside the target is a failure of the target."""
         if not self._is_open:
             await self._open()
         invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
         started = self._clock.elapsed_s()
         with UserCodeGuard() as caught:
-            if self._timeout_s is None:
-                output = await self._invoke(invocation)
-            else:
-                async with asyncio.timeout(self._timeout_s) as limit:
-                    output = await self._invoke(invocation)
+            async with asyncio.timeout(self._timeout_s) as limit:
+                try:
+                    if self._target.is_async:
+                        output = await self._target.call_async(invocation)
+                    else:
+                        output = await self._threads.call(self._target.call, invocation)
+                except asyncio.CancelledError:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    raise RuntimeError("The target was cancelled from within.") from None
             return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
-        if self._timeout_s is not None and limit.expired():
+        if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
         return TargetFailure(caught.message)
-
-    async def _invoke(self, invocation: Invocation) -> Answer | None:
-        """Call the target; a cancellation that comes from inside the target is a failure of the target.
-
-        Raises:
-            RuntimeError: Something inside the target was cancelled.
-        """
-        try:
-            if self._target.is_async:
-                return await self._target.call_async(invocation)
-            return await self._threads.call(self._target.call, invocation)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise RuntimeError("The target was cancelled from within.") from None
 
     async def _open(self) -> None:
         target: Any = self._target
@@ -128,16 +120,6 @@ class TargetCaller:
             self._opening = asyncio.ensure_future(target.open(clock=self._clock))
         await asyncio.shield(self._opening)
         self._is_open = True
-
-    async def _close(self) -> None:
-        close = getattr(self._target, "close", None)
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait([self._opening])
-        # All answers are there: an error while closing changes none of them.
-        if close is not None:
-            with UserCodeGuard():
-                await close()
 
 
 async def _collect(
@@ -169,10 +151,6 @@ def _with_latency(output: Output, started: float | None, ended: float | None) ->
 
 def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:
     """An answer without secrets; a failure also without text that looks like a secret.
-
-    Args:
-        answer: What it said.
-        secrets: The keys that the run knows.
 
     >>> redact_answer(TargetFailure("401 for Bearer abcdef123456"), Secrets()).message
     '401 for Bearer [removed]'

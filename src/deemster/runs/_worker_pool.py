@@ -128,10 +128,6 @@ class WorkerPool:
 async def worker_pool(stop: Stop, *, limit: int = 1) -> AsyncIterator[WorkerPool]:
     """A worker pool; at the end of the block it waits for the work under way.
 
-    Args:
-        stop: Asks the run to stop.
-        limit: How many places there are to reserve.
-
     Raises:
         BaseException: What the first task that failed raised.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -19,13 +19,13 @@ from deemster.results.metric_aggregators import aggregator_name
 from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
-    card_spellings,
     parse_budget,
     parse_settings,
     stop_reason,
     stored_changes,
 )
 from deemster.runs._score_batch import needs_settling
+from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_plan import Plan
 from deemster.store import RunFacts, RunRow, SampleFacts, Store
 
@@ -67,7 +67,7 @@ def build_report(
     record: RunRecord,
     settings: ReportSettings,
     *,
-    tally: MarkTable | None = None,
+    table: MarkTable | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
 ) -> Report:
     """The report of a run.
@@ -75,21 +75,21 @@ def build_report(
     Args:
         record: The run.
         settings: How its numbers are made.
-        tally: A tally that knows the samples' tags, where there is one already, with all executions counted or none.
+        table: A table of marks that knows the samples' tags, where there is one, with all executions counted or none.
         watch: Shown the executions as they are counted.
 
     Raises:
         ConfigurationError: The aggregator does not fit a mark.
         StoreError: The run cannot be read.
     """
-    tally = tally or _empty_tally(record, settings)
+    table = table or _empty_table(record, settings)
     executions = PaidExecutions(record.executions)
-    if not tally.counted:
+    if not table.counted:
         for batch in batches(execution for execution in executions if execution is not None):
-            tally.add(batch)
+            table.add(batch)
             if watch is not None:
                 watch(batch)
-    summary = summarize_run(tally, delta=settings.delta)
+    summary = summarize_run(table, delta=settings.delta)
     status, reason = _status(record, summary.totals, settings.allowance)
     note = RunEntry(
         id=record.facts.id,
@@ -105,7 +105,7 @@ def build_report(
     report = assemble_report(
         run=note,
         dataset=record.samples,
-        tally=tally,
+        tally=table,
         summary=summary,
         executions=executions,
         gate=None
@@ -116,15 +116,15 @@ def build_report(
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
 
 
-def _empty_tally(record: RunRecord, settings: ReportSettings) -> MarkTable:
+def _empty_table(record: RunRecord, settings: ReportSettings) -> MarkTable:
     samples, repetitions = len(record.samples), record.facts.repetitions
-    tally = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
+    table = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
     # Stored samples are read without their content.
     read = getattr(record.samples, "tags", None)
     every = (sample.tags for sample in record.samples) if read is None else read()
     for position, tags in enumerate(every):
-        tally.tag(position, tags)
-    return tally
+        table.tag(position, tags)
+    return table
 
 
 def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
@@ -161,26 +161,23 @@ def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance)
     return None
 
 
-class LiveTally:
+class LiveMarks:
     """Counts executions as they finish, so that the report need not read them again.
 
     It counts only where every execution is final when it finishes: no metric settles its marks at the end, and no mark
-    comes from a model call, since the run must end before it is clear who pays for a shared call.
+    comes from a model call, since the run must end before it is clear who pays for a shared call. Where it does not
+    count, it still tries the aggregator on every execution, so that one that does not fit ends the run early.
 
     Args:
-        tally: An empty tally that knows the samples' tags.
+        table: An empty table of marks that knows the samples' tags.
         plan: The run.
     """
 
-    def __init__(self, tally: MarkTable, plan: Plan) -> None:
-        self._tally = tally
-        self._counts = not plan.scorers and not needs_settling(plan.metrics)
+    def __init__(self, table: MarkTable, plan: Plan) -> None:
+        self._table, settles = table, needs_settling(plan.metrics)
+        self._counts = not plan.scorers and not settles
+        self._trial = None if settles else table.aggregates
         self._waiting: list[Execution] = []
-
-    @property
-    def counts(self) -> bool:
-        """Whether executions are counted."""
-        return self._counts
 
     def resume(self, cards: Sequence[MetricCard]) -> bool:
         """Whether to count the stored executions of a resumed run too; otherwise it counts nothing any more.
@@ -188,7 +185,7 @@ class LiveTally:
         Args:
             cards: The metrics of the resumed run.
         """
-        self._counts = self._counts and self._tally.cards == tuple(cards)
+        self._counts = self._counts and self._table.cards == tuple(cards)
         return self._counts
 
     def note(self, execution: Execution) -> None:
@@ -199,23 +196,25 @@ class LiveTally:
             self._waiting = []
 
     def add(self, executions: Sequence[Execution]) -> None:
-        """Count executions, each once.
+        """Count executions that finished, each once.
 
         Raises:
             ConfigurationError: The aggregator does not fit a mark.
         """
-        self._tally.add(executions)
-        if [mark for execution in executions for mark in execution.marks if mark.calls]:
-            self._counts = False
+        if self._counts:
+            self._table.add(executions)
+            self._counts = not any(mark.calls for execution in executions for mark in execution.marks)
+        elif self._trial is not None:
+            self._trial.add(executions)
 
-    def tally(self) -> MarkTable:
-        """The tally with every execution of the run counted, or with none where some are missing."""
+    def table(self) -> MarkTable:
+        """The table with every execution of the run counted, or with none where some are missing."""
         if self._waiting:
             self.add(self._waiting)
             self._waiting = []
-        tally = self._tally
-        is_whole = self._counts and tally.counted == tally.samples * tally.repetitions
-        return tally if is_whole else tally.empty_copy()
+        table = self._table
+        is_complete = self._counts and table.counted == table.samples * table.repetitions
+        return table if is_complete else table.empty_copy()
 
 
 _AGGREGATE = "aggregate_"
@@ -234,7 +233,7 @@ def stored_report(
         store: Where it is stored.
         run: Its id, a unique beginning of it, or `latest`.
         aggregator: The aggregator of the program that ran it, where it was none of the house.
-        warn: Told what cannot be made again.
+        warn: Gets a warning about what cannot be made again.
 
     Raises:
         StoreError: There is no such run, or it cannot be read.
@@ -305,23 +304,19 @@ class ExecutionSlots:
     """
 
     def __init__(self, read: Callable[..., Iterator[Execution]], *, samples: int, repetitions: int) -> None:
-        self._read, self._samples, self._repetitions = read, samples, repetitions
+        self._read, self._size, self._repetitions = read, samples * repetitions, repetitions
 
     def __len__(self) -> int:
-        return self._samples * self._repetitions
+        return self._size
 
     def __iter__(self) -> Iterator[Execution | None]:
         place = 0
         for execution in self._read():
             at = execution.position * self._repetitions + execution.repetition
-            while place < at:
-                yield None
-                place += 1
+            yield from repeat(None, at - place)
             yield execution
-            place += 1
-        while place < len(self):
-            yield None
-            place += 1
+            place = at + 1
+        yield from repeat(None, self._size - place)
 
 
 class StoredSamples:
@@ -351,15 +346,15 @@ class StoredSamples:
 
     def hashed(self) -> Iterator[tuple[Sample, str]]:
         """Every sample with its row hash, in order."""
-        for kept in self._store.samples(self._row.id):
-            yield _to_sample(kept), kept.row_hash
+        for stored in self._store.samples(self._row.id):
+            yield _to_sample(stored), stored.row_hash
 
     def tags(self) -> Iterator[tuple[str, ...]]:
         """The tags of every sample, in order."""
         digests = bytearray()
-        for kept in self._store.samples(self._row.id, content=False):
-            digests += bytes.fromhex(kept.row_hash)
-            yield _to_sample(kept).tags
+        for stored in self._store.samples(self._row.id, content=False):
+            digests += bytes.fromhex(stored.row_hash)
+            yield _to_sample(stored).tags
         # A full pass has seen all digests that `duplicates` needs.
         self._digests = self._digests or bytes(digests)
 
@@ -371,7 +366,7 @@ class StoredSamples:
     @property
     def row_hashes(self) -> Iterator[str]:
         """The row hash of every sample, in order."""
-        return (kept.row_hash for kept in self._store.samples(self._row.id, content=False))
+        return (stored.row_hash for stored in self._store.samples(self._row.id, content=False))
 
     @functools.cached_property
     def duplicates(self) -> list[list[str]]:
@@ -384,15 +379,15 @@ class StoredSamples:
         if not wanted:
             return []
         groups: dict[bytes, list[str]] = {}
-        for position, kept in enumerate(self._store.samples(self._row.id, content=False)):
+        for position, stored in enumerate(self._store.samples(self._row.id, content=False)):
             if position in wanted:
-                groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(kept.id)
+                groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(stored.id)
         return [ids for ids in groups.values() if len(ids) > 1]
 
 
-def _to_sample(kept: SampleFacts) -> Sample:
-    metadata = {"tags": list(kept.tags)} if kept.metadata is None else kept.metadata
-    return Sample(kept.id, kept.input or {}, kept.expected_output, metadata)
+def _to_sample(stored: SampleFacts) -> Sample:
+    metadata = {"tags": list(stored.tags)} if stored.metadata is None else stored.metadata
+    return Sample(stored.id, stored.input or {}, stored.expected_output, metadata)
 
 
 def _with_aggregator(

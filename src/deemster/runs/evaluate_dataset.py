@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -14,28 +13,29 @@ from types import FrameType
 from typing import Any
 
 from deemster.datasets import Dataset
-from deemster.models.clock import Clock, clock_from_environment
-from deemster.records import Execution, Sample
+from deemster.models.clock import Clock
+from deemster.records import Execution, MetricScore
 from deemster.report import Report, redact_report
-from deemster.results import Aggregator, MarkTable, check_gate_names
-from deemster.results.mark_table import AggregateColumns
-from deemster.runs._constant_judge_warning import ConstantJudgeWatch
+from deemster.results import Aggregator
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
-from deemster.runs._report_settings import card_spellings, report_settings
-from deemster.runs._score_batch import needs_settling
-from deemster.runs.build_report import LiveTally, build_report
+from deemster.runs._report_settings import report_settings
+from deemster.runs.build_report import LiveMarks, build_report
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.model_access import open_gateway
-from deemster.runs.progress import Counter, Progress
+from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
-from deemster.runs.run_lifecycle import RunStorage, build_storage
-from deemster.runs.run_plan import survey
+from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
+from deemster.runs.run_plan import Plan, survey
 from deemster.runs.run_sync import run_sync, with_parameters_of
-from deemster.runs.run_writer import metric_cards, open_run_writer
+from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
+
+# A judge that says the same of so many samples is reported.
+FEWEST_SAMPLES = 10
+_REASON = "judge_reason"
 
 
 def evaluate(
@@ -97,54 +97,38 @@ def evaluate(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    job = build_job(
-        dataset,
-        target=target,
-        outputs=outputs,
-        metrics=metrics,
-        group=group,
-        repetitions=repetitions,
-        thresholds=thresholds,
-        gate=gate,
-        concurrency=concurrency,
-        seed=seed,
-        delta=delta,
-        strict=strict,
-        max_unscored=max_unscored,
-        models=models,
-        cache=cache,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        offline=offline,
-        aggregator=aggregator,
-    )
-    # The store stays open: the report reads from it.
-    storage, warn = build_storage(store, resume), warner(inspect.currentframe())
-    return _without_input(run_sync(run_job(job, clock=clock, warn=warn, storage=storage)))
+    settings = locals()
+    return run_sync(_evaluation(warner(inspect.currentframe()), **settings))
 
 
 @with_parameters_of(evaluate)
-async def evaluate_async(
-    dataset: Dataset | Iterable[Any] | str | Path,
-    *,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    clock: Clock | None = None,
-    **options: Any,
-) -> Report:
+async def evaluate_async(dataset: Dataset | Iterable[Any] | str | Path, **settings: Any) -> Report:
     """The same as ``evaluate``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    job, warn = build_job(dataset, **options), warner(inspect.currentframe())
-    return _without_input(await run_job(job, clock=clock, warn=warn, storage=build_storage(store, resume)))
+    return await _evaluation(warner(inspect.currentframe()), dataset, **settings)
 
 
-def _without_input(report: Report) -> Report:
-    """The report without the samples' input, which is shown only where the user asks for it."""
-    return redact_report(report, quotes=lambda _: None)
+def _evaluation(
+    warn: Callable[[str], None],
+    dataset: Any,
+    *,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    clock: Clock | None = None,
+    **settings: Any,
+) -> Coroutine[Any, Any, Report]:
+    """The work of ``evaluate``. What is given is checked before it begins."""
+    job, storage = build_job(dataset, **settings), build_storage(store, resume)
+
+    async def run() -> Report:
+        # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
+        return redact_report(await run_job(job, clock=clock, warn=warn, storage=storage), quotes=lambda _: None)
+
+    return run()
 
 
 def warner(frame: FrameType | None) -> Callable[[str], None]:
@@ -173,8 +157,8 @@ async def run_job(
         job: What to run.
         clock: The time; the machine's own unless given.
         stop: Asks the run to stop; what was not started is then `not_run`.
-        warn: Told each warning.
-        progress: Told how far the run is.
+        warn: Gets each warning.
+        progress: Gets the progress of the run.
         storage: Where the run is stored, and what it resumes; None where it is not stored.
 
     Raises:
@@ -182,55 +166,35 @@ async def run_job(
             a mark.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    clock, stop = clock or clock_from_environment(), stop or Stop()
+    timer, stop = RunTimer(clock), stop or Stop()
     job = with_secrets(job)
-    tally, order = _survey(job, warn)
-    live = LiveTally(tally, job.plan)
-    with open_run_writer(job, storage, order=order, live=live, clock=clock, warn=warn) as writer:
+    found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
+    for warning in found.warnings:
+        warn(warning)
+    live = LiveMarks(found.table, job.plan)
+    with open_run_writer(job, storage, order=found.order, live=live, timer=timer, warn=warn) as writer:
         job, remaining = writer.job, writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
-        counter = Counter(total, progress, done=remaining.done, unscored=remaining.unscored)
-        check = live.add if live.counts else _check(job)
+        counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
 
         def sink(executions: Sequence[Execution]) -> None:
             writer.add(executions)
-            check(executions)
+            live.add(executions)
 
         await execute_job(
-            job, sink, remaining, counter=counter, clock=clock, stop=stop, warn=warn, pending=writer.pending
+            job, sink, remaining, counter=counter, clock=timer.clock, stop=stop, warn=warn, pending=writer.pending
         )
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
-        # The report of a run that was resumed with changes shows the stored samples, which the tally has not counted.
-        fits = record.samples is job.plan.dataset and tally.cards == tuple(record.cards)
-        constant = ConstantJudgeWatch(job.plan)
-        watch = constant.add if job.plan.scorers else None
-        report = build_report(record, report_settings(job), tally=live.tally() if fits else None, watch=watch)
-        for warning in constant.warnings():
+        # The report of a run that was resumed with changes shows the stored samples, which `live` has not counted.
+        fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
+        judges = ConstantJudgeWatch(job.plan)
+        watch = judges.add if job.plan.scorers else None
+        report = build_report(record, report_settings(job), table=live.table() if fits else None, watch=watch)
+        for warning in judges.warnings():
             warn(warning)
         return writer.close(report, stopped=stopped)
-
-
-def _survey(job: Job, warn: Callable[[str], None]) -> tuple[MarkTable, str]:
-    """Check every sample and the gate before anything runs; a tally that knows the tags, and a digest of the ids."""
-    plan, cards = job.plan, metric_cards(job)
-    tally = MarkTable(cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=job.aggregator)
-
-    order = hashlib.sha256()
-
-    def note(position: int, sample: Sample) -> None:
-        tally.tag(position, sample.tags)
-        order.update(sample.id.encode() + b"\0")
-
-    for warning in survey(plan, note=note, strict=job.strict, discreet=job.discreet):
-        warn(warning)
-    if job.gate is not None:
-        cohorts = [name for name, _ in tally.cohorts]
-        parts = [f"{card.name}/{part}" for card in cards for part in card.parts]
-        aggregates = job.aggregator is not None
-        check_gate_names(job.gate, metrics=card_spellings(cards), cohorts=cohorts, aggregates=aggregates, parts=parts)
-    return tally, order.hexdigest()
 
 
 async def execute_job(
@@ -238,7 +202,7 @@ async def execute_job(
     sink: Sink,
     remaining: RemainingWork,
     *,
-    counter: Counter,
+    counter: ProgressCounter,
     clock: Clock,
     stop: Stop,
     warn: Callable[[str], None],
@@ -253,7 +217,7 @@ async def execute_job(
         counter: Counts executions.
         clock: The time.
         stop: Asks it to stop.
-        warn: Told each warning.
+        warn: Gets each warning.
         pending: Stores answers that wait for their marks.
     """
 
@@ -279,10 +243,38 @@ async def execute_job(
             telling.cancel()
 
 
-def _check(job: Job) -> Sink:
-    """Tries the aggregator on executions as they finish, so that one that does not fit ends the run early."""
-    if job.aggregator is None or needs_settling(job.plan.metrics):
-        return lambda _: None
-    names = [metric.name for metric in job.plan.metrics]
-    samples, repetitions = len(job.plan.dataset), job.plan.repetitions
-    return AggregateColumns(job.aggregator, names, samples=samples, repetitions=repetitions).add
+class ConstantJudgeWatch:
+    """Watches the marks of a run for judges that give the same score and reason for everything.
+
+    Args:
+        plan: The run.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        # Those that have not varied yet, by place: their names, first verdicts and numbers of samples.
+        self._names = {place: metric.name for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
+        self._first: dict[int, tuple[float, object]] = {}
+        self._samples = dict.fromkeys(self._names, 0)
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Look at executions as they are counted."""
+        for place in tuple(self._names):
+            for execution in executions:
+                mark = execution.marks[place]
+                if not isinstance(mark, MetricScore) or _REASON not in mark.details:
+                    continue
+                verdict = (mark.score, mark.details[_REASON])
+                if self._first.setdefault(place, verdict) != verdict:
+                    del self._names[place]
+                    break
+                # A repetition of a sample is no further sample.
+                self._samples[place] += execution.repetition == 0
+
+    def warnings(self) -> list[str]:
+        """A warning for every judge that gave one score and one reason for every sample."""
+        return [
+            f"{name}: the judge gave the same score and the same reason for all of {self._samples[place]} samples. "
+            "Read a few of its replies: it may not look at what it is given."
+            for place, name in self._names.items()
+            if self._samples[place] >= FEWEST_SAMPLES
+        ]

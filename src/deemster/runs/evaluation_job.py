@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -16,8 +15,8 @@ from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.metric_catalog import names_of_group, with_group
-from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access
+from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
+from deemster.runs.model_access import ModelAccess, ModelLimits, build_model_access, complete_model_access
 from deemster.runs.run_plan import Plan, Target
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.targets.python_target import as_target
@@ -37,7 +36,7 @@ class Job(NamedTuple):
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error.
         allowance: How many marks may stay unscored before the run counts as incomplete.
-        discreet: Whether warnings leave out what a sample says.
+        redact_warnings: Whether warnings leave out what a sample says.
         access: How its metrics may ask models.
         aggregator: Makes one result of each execution's marks; None for none.
         origin: The suite file and what it says, as plain data; None where there is none.
@@ -50,7 +49,7 @@ class Job(NamedTuple):
     delta: float = DELTA
     strict: bool = False
     allowance: Allowance = NONE_UNSCORED
-    discreet: bool = False
+    redact_warnings: bool = False
     access: ModelAccess = ModelAccess()
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
@@ -78,13 +77,10 @@ def build_job(
     strict: bool = False,
     max_unscored: int | str = 0,
     models: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
+    **limits: Any,
 ) -> Job:
-    """Resolve and check the settings of a run; see ``evaluate``.
+    """Resolve and check the settings of a run; see ``evaluate``. The limits are those of `ModelLimits`.
 
     Raises:
         InputError: Something given cannot be used.
@@ -96,9 +92,10 @@ def build_job(
     if group is not None:
         metrics, aggregator = with_group(group, metrics, aggregator)
     resolved = catalog.resolve_all(metrics)
+    allowed = ModelLimits(**limits)
     plan = build_plan(
         _dataset(dataset),
-        target=_target(target, outputs, offline=offline),
+        target=_target(target, outputs, offline=allowed.offline),
         metrics=resolved,
         repetitions=repetitions,
         thresholds=thresholds or {},
@@ -106,10 +103,6 @@ def build_job(
     )
     rules = None if gate is None else read_gate(gate)
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
-    access = build_model_access(
-        models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
-    )
-    access = complete_model_access(access, plan.scorers)
     return Job(
         plan,
         gate=rules,
@@ -117,7 +110,7 @@ def build_job(
         delta=delta,
         strict=strict,
         allowance=allowance,
-        access=access,
+        access=complete_model_access(build_model_access(models, allowed), plan.scorers),
         aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
     )
 
@@ -167,11 +160,6 @@ def build_plan(
     return Plan(dataset, target, metrics, times, _resolve_thresholds(thresholds, metrics), concurrency)
 
 
-def metric_spellings(metrics: Sequence[Metric]) -> dict[str, str]:
-    """Every way to call the run's metrics (by name, by spec), with the name it stands for."""
-    return {catalog.spec(metric): metric.name for metric in metrics} | {metric.name: metric.name for metric in metrics}
-
-
 def group_aggregator(
     make: Callable[[Mapping[str, str]], Aggregator], group: str, metrics: Mapping[str, str]
 ) -> Aggregator | None:
@@ -203,7 +191,7 @@ def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Agg
 
 
 def _resolve_thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
-    names = metric_spellings(metrics)
+    names = metric_spellings(metrics) if given else {}
     issues = []
     resolved = {}
     for name, value in given.items():
@@ -219,23 +207,14 @@ def _resolve_thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -
     return resolved
 
 
-def resolve_target(given: Any, *, offline: bool) -> Target:
-    """A target, or a function as one.
-
-    Raises:
-        ConfigurationError: It cannot be called so, or it is over the network and nothing there may be asked.
-    """
-    target: Target = as_target(given)
-    if offline and not getattr(target, "is_local", True):
-        raise ConfigurationError("`offline` asks nothing over the network, and the target is an address elsewhere.")
-    return target
-
-
-def _target(target: Any, outputs: Any, *, offline: bool) -> Target:
-    if (target is None) == (outputs is None):
+def _target(given: Any, outputs: Any, *, offline: bool) -> Target:
+    if (given is None) == (outputs is None):
         raise ConfigurationError("Give either `target`, a function, or `outputs`, what it has said already.")
-    if target is not None:
-        return resolve_target(target, offline=offline)
+    if given is not None:
+        target: Target = as_target(given)
+        if offline and not getattr(target, "is_local", True):
+            raise ConfigurationError("`offline` asks nothing over the network, and the target is an address elsewhere.")
+        return target
     if isinstance(outputs, SavedOutputs):
         return outputs
     return SavedOutputs.load(outputs) if isinstance(outputs, (str, Path)) else SavedOutputs(outputs)

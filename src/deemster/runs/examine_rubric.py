@@ -59,9 +59,9 @@ async def examine_rubric(
         rubric: What is examined.
         judges: The model roles of the judges.
         access: How models may be asked.
-        warn: Told each warning.
+        warn: Gets each warning.
         document: The file the rubric was read from, for places.
-        progress: Told how far it is.
+        progress: Gets the progress.
         stop: Asks it to stop.
 
     Raises:

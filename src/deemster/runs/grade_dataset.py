@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,21 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
-from deemster.models.clock import Clock, clock_from_environment
+from deemster.models.clock import Clock
 from deemster.runs._grade_items import GradingWork
 from deemster.runs._run_identity import grading_identity
 from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import open_grading_writer
-from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
+from deemster.runs.model_access import (
+    ModelAccess,
+    ModelLimits,
+    build_model_access,
+    complete_model_access,
+    open_gateway,
+)
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import RunStorage, build_storage
+from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -58,60 +63,48 @@ def grade(
         resume: The stored grading to resume: its id, or True for the last unfinished one of this dataset, or its
             last. Votes that failed are asked for again.
         allow_changed: Whether to resume although something changed; the grading is then `mixed`.
-        progress: Told how far the grading is; `unscored` counts votes that failed.
+        progress: Gets the progress; `unscored` counts votes that failed.
         clock: The time; the machine's own unless given.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    access = build_model_access(
-        models, cache=cache, budget_usd=budget_usd, budget_tokens=budget_tokens, offline=offline
-    )
-    warn = warner(inspect.currentframe())
-    with _open_storage(store, resume, allow_changed=allow_changed) as storage:
-        return run_sync(
-            run_grading(dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage)
-        )
+    settings = locals()
+    return run_sync(_grade(warner(inspect.currentframe()), **settings))
 
 
 @with_parameters_of(grade)
-async def grade_async(
-    dataset: RubricDataset | str | Path,
-    grader: CriterionGrader,
-    *,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    allow_changed: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    clock: Clock | None = None,
-    **options: Any,
-) -> Grading:
+async def grade_async(dataset: RubricDataset | str | Path, grader: CriterionGrader, **settings: Any) -> Grading:
     """The same as ``grade``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    warn = warner(inspect.currentframe())
-    access = build_model_access(options.pop("models", None), **options)
-    with _open_storage(store, resume, allow_changed=allow_changed) as storage:
+    return await _grade(warner(inspect.currentframe()), dataset, grader, **settings)
+
+
+async def _grade(
+    warn: Callable[[str], None],
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    models: Mapping[str, Any] | None = None,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+    **limits: Any,
+) -> Grading:
+    """The work of ``grade``; a store that this opens is closed afterwards."""
+    access = build_model_access(models, ModelLimits(**limits))
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    try:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
         )
-
-
-@contextmanager
-def _open_storage(
-    store: Store | str | Path | None,
-    resume: str | bool | None,  # noqa: FBT001 - as given
-    *,
-    allow_changed: bool,
-) -> Iterator[RunStorage | None]:
-    """Where a grading is stored; a store that this opens is closed afterwards."""
-    storage = build_storage(store, resume, allow_changed=allow_changed)
-    try:
-        yield storage
     finally:
         if storage is not None and storage.store is not store:
             storage.store.close()
@@ -135,8 +128,8 @@ async def run_grading(
         dataset: The items and their rubric, or the path of their file.
         grader: Who judges, and how.
         access: How models may be asked.
-        warn: Told each warning.
-        progress: Told how far the grading is.
+        warn: Gets each warning.
+        progress: Gets the progress of the grading.
         clock: The time; the machine's own unless given.
         stop: Asks the grading to stop; what was not asked is then `not_run`.
         storage: Where it is stored, and what it resumes; None where it is not stored.
@@ -151,19 +144,19 @@ async def run_grading(
     known = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     checks = build_criterion_checks(known.rubrics)
     access = complete_model_access(access, [grader, *checks.values()])
-    stop, clock = stop or Stop(), clock or clock_from_environment()
+    stop, timer = stop or Stop(), RunTimer(clock)
     if storage is None:
         work = GradingWork(known, grader, checks, stop=stop, progress=progress)
-        return await _graded(work, access, clock=clock, warn=warn)
+        return await _graded(work, access, clock=timer.clock, warn=warn)
     identity = grading_identity(known, grader, checks, access)
     name = name or _name(known, dataset)
-    with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, clock=clock) as writer:
+    with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, timer=timer) as writer:
         work = GradingWork(known, grader, checks, stop=stop, progress=progress, writer=writer)
         work.restore(warn)
         if work.before or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
             storage.tell(f"Resuming the grading {writer.run.id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, access, clock=clock, warn=warn, token=writer.run.token)
+        grading = await _graded(work, access, clock=timer.clock, warn=warn, token=writer.run.token)
         writer.close(grading)
         return grading
 

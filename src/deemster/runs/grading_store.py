@@ -14,10 +14,9 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import list_names, plural
 from deemster.judges.grading_result import Grading, ItemGrading
 from deemster.judges.vote import Vote
-from deemster.models.clock import Clock
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
-from deemster.runs._run_identity import digest, format_time, run_id
-from deemster.runs.run_lifecycle import RunDefinition, RunStorage, StoredRun, new_token, open_run
+from deemster.runs._run_identity import digest, run_id
+from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.store import RunFacts, RunRow, SampleFacts, Store
 
 # The parts of a grading's identity that say what is judged.
@@ -78,7 +77,7 @@ class GradingWriter:
         """The items that were graded before and have not changed.
 
         Args:
-            tell: Told what is damaged; it is graded again.
+            tell: Gets a sentence about each damage; what is damaged is graded again.
 
         Raises:
             StoreError: The store fails.
@@ -161,7 +160,7 @@ def carry_over_calls(before: ItemGrading, after: ItemGrading) -> ItemGrading:
 
 @contextmanager
 def open_grading_writer(
-    dataset: RubricDataset, identity: Mapping[str, Any], storage: RunStorage, *, name: str, seed: int, clock: Clock
+    dataset: RubricDataset, identity: Mapping[str, Any], storage: RunStorage, *, name: str, seed: int, timer: RunTimer
 ) -> Iterator[GradingWriter]:
     """Begin a grading in a store, or resume it.
 
@@ -171,27 +170,26 @@ def open_grading_writer(
         storage: Where it is stored, and what it resumes.
         name: What the dataset is called.
         seed: The grader's.
-        clock: The time.
+        timer: When it began.
 
     Raises:
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
         ConfigurationError: The grading that is to be resumed is another one; every difference is listed.
     """
-    started = clock.now()
     facts = RunFacts(
-        id=run_id(started, digest([identity, format_time(started)])),
+        id=run_id(timer.started, digest([identity, timer.started_at])),
         kind="grading",
         dataset=name,
         fingerprint=dataset.fingerprint,
         seed=seed,
         samples=len(dataset),
-        started_at=format_time(started),
+        started_at=timer.started_at,
         tool_version=__version__,
         identity=identity,
         facts={"settings": identity["settings"], "token": new_token()},
     )
     shape = partial(_shape_changes, dataset, identity, storage.store)
-    with open_run(RunDefinition(facts, partial(_samples, dataset), shape_changes=shape), storage, clock=clock) as run:
+    with open_run(RunDefinition(facts, partial(_samples, dataset), shape_changes=shape), storage, timer=timer) as run:
         if not run.is_new:
             run.mark_running(identity)
         yield GradingWriter(run, dataset, identity)
@@ -200,7 +198,7 @@ def open_grading_writer(
 def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: Store, row: RunRow) -> list[str]:
     """What no permission can mix: other items, and votes of other judges."""
     changes = []
-    if [kept.id for kept in store.samples(row.id)] != [item.id for item in dataset.items]:
+    if [stored.id for stored in store.samples(row.id)] != [item.id for item in dataset.items]:
         changes.append("The dataset has other items, or has them in another order.")
     before, now = (_panel(each["settings"]) for each in (row.identity, identity))
     if before != now:

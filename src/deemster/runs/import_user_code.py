@@ -28,7 +28,7 @@ def import_object(path: str, *, called: str, search: str | PathLike[str] | None 
     module, colon, names = path.partition(":")
     if not colon or not module or not names:
         raise ConfigurationError(f"{called} is an import path such as `app:answer`, not `{path}`.")
-    with UserCodeGuard() as caught, _search_first(search, module):
+    with _search_first(search, module), UserCodeGuard() as caught:
         found = importlib.import_module(module)
     if caught.error is not None:
         raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error

@@ -41,7 +41,13 @@ from deemster.runs.improvement_judging import (
     ImprovementSettings,
     ImprovementStopped,
 )
-from deemster.runs.model_access import ModelAccess, build_model_access, complete_model_access, open_gateway
+from deemster.runs.model_access import (
+    ModelAccess,
+    ModelLimits,
+    build_model_access,
+    complete_model_access,
+    open_gateway,
+)
 from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress
 from deemster.runs.run_sync import run_sync
@@ -97,7 +103,9 @@ def improve_rubric(
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
     return run_sync(
-        run_improvement(known, items, settings, access=build_model_access(models, **options), path=path, resume=resume)
+        run_improvement(
+            known, items, settings, access=build_model_access(models, ModelLimits(**options)), path=path, resume=resume
+        )
     )
 
 
@@ -121,7 +129,7 @@ async def run_improvement(
         access: How models may be asked.
         path: The progress file.
         resume: Whether to resume from that file.
-        progress: Told how far the grading under way is.
+        progress: Gets the progress of the grading under way.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -139,7 +147,7 @@ async def run_improvement(
         async with open_gateway(access, clock=clock, seed=settings.seed, run=log.token, spent=spent) as gateway:
             parts = {TRAIN: train, HELD_OUT: held_out}
             judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, log=log, progress=progress)
-            return await RubricImprovement(judging).done()
+            return await RubricImprovement(judging).improve()
 
 
 class WriterRole(NamedTuple):
@@ -193,11 +201,11 @@ class RubricImprovement:
         self._tries: list[WordingTrial] = []
         self._wordings: dict[str, str] = {}
 
-    async def done(self) -> Improvement:
+    async def improve(self) -> Improvement:
         """Improve the rubric as far as the models answer."""
         complete = True
         try:
-            stopped = await self._improved()
+            stopped = await self._try_rounds()
         except ImprovementStopped as reason:
             stopped, complete = str(reason), False
         return Improvement(
@@ -218,7 +226,7 @@ class RubricImprovement:
     def _family(self) -> int:
         return len(self._targets) * self._settings.rounds
 
-    async def _improved(self) -> str:
+    async def _try_rounds(self) -> str:
         """Try wordings until there is nothing left to try; why it ended."""
         for criterion in await self._worst():
             self._targets.append(await self._target(criterion))
@@ -273,7 +281,7 @@ class RubricImprovement:
         # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
         past = [each for each in self._tries if each.criterion == old.name and each.decision != "out of reach"]
         tried = [each.requirement for each in past if each.requirement is not None]
-        reply = await self._judging.proposed(old, len(past) + 1, tried=tried)
+        reply = await self._judging.propose(old, len(past) + 1, tried=tried)
         if reply.requirement is None:
             self._tries.append(WordingTrial(decision="refused", message=reply.message, **facts))
             return
@@ -293,13 +301,12 @@ class RubricImprovement:
         self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
-        half = self._judging.parts[part]
         labelled = sum(truth != MISSING for truth in self._judging.truths(self._rubric.names.index(old.name), part))
         return compare_agreement(
             await self._judging.agreements(old, part),
             await self._judging.agreements(new, part),
             labelled=labelled,
-            clusters=half.clusters,
+            clusters=self._judging.parts[part].clusters,
             seed=self._settings.seed,
         )
 
@@ -375,6 +382,6 @@ async def forecast(
     return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
 
 
-def _labelled(half: DatasetPart, places: list[int]) -> list[int]:
+def _labelled(part: DatasetPart, places: list[int]) -> list[int]:
     """How many items of a part have a label, for each criterion."""
-    return [sum(truths[place] != MISSING for truths in half.truths) for place in places]
+    return [sum(truths[place] != MISSING for truths in part.truths) for place in places]

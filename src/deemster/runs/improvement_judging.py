@@ -93,7 +93,7 @@ class ImprovementJudging:
         settings: How it is improved.
         gateway: Answers what is asked.
         log: Keeps what was said.
-        progress: Told how far the grading under way is.
+        progress: Gets the progress of the grading under way.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ImprovementJudging:
             part: `train` or `held_out`.
 
         Raises:
-            Stopped: Models cannot be asked any further.
+            ImprovementStopped: Models cannot be asked any further.
         """
         truths = self.truths(self.rubric.names.index(criterion.name), part)
         return verdict_agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
@@ -145,16 +145,16 @@ class ImprovementJudging:
             part: `train` or `held_out`.
 
         Raises:
-            Stopped: Models cannot be asked any further.
+            ImprovementStopped: Models cannot be asked any further.
         """
         known = self._log.verdicts(criterion.name, criterion.requirement, part)
         if known is not None:
             return known
-        half, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
+        items, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
         alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
         # Items without a label for this criterion decide nothing, and are not asked about.
         places = [place for place, truth in enumerate(truths) if truth != MISSING]
-        graded = await self._graded([half.cases[place]._replace(rubric=alone) for place in places])
+        graded = await self._grade_all([items.cases[place]._replace(rubric=alone) for place in places])
         codes: list[int | None] = [None] * len(truths)
         reasons: list[str | None] = [None] * len(truths)
         for place, (item, _) in zip(places, graded, strict=True):
@@ -185,7 +185,7 @@ class ImprovementJudging:
                 found += [] if usage is None else [usage]
         return found
 
-    async def _graded(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
+    async def _grade_all(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
         found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
         done = count(1)
 
@@ -210,7 +210,7 @@ class ImprovementJudging:
         if self._progress is not None:
             self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limiter_states()))
 
-    async def proposed(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> LoggedProposal:
+    async def propose(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> LoggedProposal:
         """What the writer proposes; asked once.
 
         Args:
@@ -219,7 +219,7 @@ class ImprovementJudging:
             tried: Wordings that did not help.
 
         Raises:
-            Stopped: The writer cannot be asked.
+            ImprovementStopped: The writer cannot be asked.
         """
         known = self._log.reply(criterion.name, number)
         if known is not None:
@@ -236,8 +236,8 @@ class ImprovementJudging:
         replies: list[Said] = []
         facts: dict[str, Any] = {"criterion": criterion.name, "number": number}
         try:
-            told = await script_result(script, self._gateway.answers, replies)
-            facts |= told.value._asdict()
+            proposal = await script_result(script, self._gateway.answers, replies)
+            facts |= proposal.value._asdict()
         except NoAnswerError as error:
             if error.cause != "unreadable":
                 raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
@@ -249,20 +249,20 @@ class ImprovementJudging:
 
     async def _exemplars(self, criterion: Criterion, number: int) -> list[Disagreement]:
         """Disagreements of the training part, others for each proposal as long as there are."""
-        half, verdicts = self.parts[TRAIN], await self.verdicts(criterion, TRAIN)
+        items, verdicts = self.parts[TRAIN], await self.verdicts(criterion, TRAIN)
         place = self.rubric.names.index(criterion.name)
         truths, scores = self.truths(place, TRAIN), await self.agreements(criterion, TRAIN)
         wrong = [at for at, score in enumerate(scores) if score is not None and score < 1]
-        wrong.sort(key=lambda at: parts_digest(self.settings.seed, criterion.name, half.cases[at].id))
+        wrong.sort(key=lambda at: parts_digest(self.settings.seed, criterion.name, items.cases[at].id))
         start = (number - 1) * self.settings.exemplars % len(wrong)
         chosen = [*wrong[start:], *wrong[:start]][: self.settings.exemplars]
         return [
             Disagreement(
-                half.cases[at].output,
+                items.cases[at].output,
                 criterion.labels[truths[at]],
                 _label(criterion, verdicts.codes[at]),
                 verdicts.reasons[at],
-                half.reasons[at][place] if half.reasons[at] else None,
+                items.reasons[at][place] if items.reasons[at] else None,
             )
             for at in chosen
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -138,7 +139,7 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
             raise ConfigurationError(f"A metric with options is a map of one name to them, not of {len(entry)}.{hint}")
         ((name, options),) = entry.items()
         return _with_options(name, options, search=search)
-    return _check_metric(entry, f"`{show_value(entry)}`")
+    return _check_metric(entry)
 
 
 def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
@@ -160,15 +161,19 @@ def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = 
             metrics.append(resolve(entry, search=search))
         except ConfigurationError as error:
             issues += [issue for issue in error.issues if issue not in issues]
-    names = [metric.name for metric in metrics]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            issues.append(Issue(f"Two metrics are called `{name}`. Give one of them another `name`."))
+    issues += name_issues(metrics)
     if not metrics and not issues:
         issues.append(Issue("There are no metrics. Name at least one, such as `exact-match`."))
     if issues:
         raise ConfigurationError(issues)
     return tuple(metrics)
+
+
+def name_issues(metrics: Sequence[Metric]) -> list[Issue]:
+    """An issue for every name that two metrics have."""
+    names = Counter(metric.name for metric in metrics)
+    twice = (name for name, count in names.items() if count > 1)
+    return [Issue(f"Two metrics are called `{name}`. Give one of them another `name`.") for name in twice]
 
 
 def spec(metric: Metric) -> str:
@@ -185,12 +190,12 @@ def spec(metric: Metric) -> str:
 
 
 def identity(metric: Metric) -> str:
-    """What makes two metrics the same across runs: spec, or ``essence`` where it has one, and version.
+    """What makes two metrics the same across runs: spec, or ``portable_spec`` where it has one, and version.
 
     >>> identity(parse_metric("json-valid"))
     'json-valid v1'
     """
-    named = metric.essence if _is_built_in(metric) and hasattr(metric, "essence") else spec(metric)
+    named = metric.portable_spec if _is_built_in(metric) and hasattr(metric, "portable_spec") else spec(metric)
     return f"{named} v{getattr(metric, 'version', '1')}"
 
 
@@ -208,6 +213,15 @@ def quotes(metric: Metric) -> frozenset[str] | None:
     if named is None:
         return None
     return frozenset((named,) if isinstance(named, str) else named)
+
+
+def quotes_of_spec(text: str) -> frozenset[str] | None:
+    """The details of a built-in metric that may repeat text; None for user code, which is not loaded."""
+    try:
+        describe(text)
+        return quotes(parse_metric(text))
+    except ConfigurationError:
+        return None
 
 
 def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
@@ -228,6 +242,17 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
         higher_is_better=bool(getattr(metric, "higher_is_better", True)),
         parts=tuple(str(part) for part in getattr(metric, "parts", ())),
     )
+
+
+def card_spellings(cards: Iterable[MetricCard]) -> dict[str, str]:
+    """Every way to call metrics (by name, by spec), with the name it stands for."""
+    known = list(cards)
+    return {card.spec: card.name for card in known} | {card.name: card.name for card in known}
+
+
+def metric_spellings(metrics: Iterable[Metric]) -> dict[str, str]:
+    """Every way to call metrics (by name, by spec), with the name it stands for."""
+    return card_spellings(map(card, metrics))
 
 
 def _pass_mark(value: Any) -> float | None:
@@ -394,15 +419,17 @@ def _accepts(kind: type, options: dict[str, Any]) -> bool:
     return caught.error is None
 
 
-def _check_metric(metric: Any, called: str) -> Metric:
-    if isinstance(metric, type):
-        raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
-    name = getattr(metric, "name", None)
+def _check_metric(metric: Any, called: str | None = None) -> Metric:
+    """A metric, where it is one; messages show its value unless they are told what to call it."""
+    is_class, name = isinstance(metric, type), getattr(metric, "name", None)
     scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
-    if not scores or not isinstance(name, str) or not name.strip():
-        hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
-        raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
-    return cast("Metric", metric)
+    if scores and not is_class and isinstance(name, str) and name.strip():
+        return cast("Metric", metric)
+    called = called or f"`{show_value(metric)}`"
+    if is_class:
+        raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
+    hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
+    raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
 
 
 @cache

@@ -7,21 +7,20 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, Issue
+from deemster.formats import read_document
+from deemster.formats.json_values import kind_of
 from deemster.models import Budget, Cache, Gateway, Role, as_role, missing_role_message, read_models
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
-from deemster.records import Output, Sample
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
-from deemster.runs.play_scripts import Ask, ask_in_repetition, play_batch_script, play_script
-from deemster.runs.run_plan import Plan
+from deemster.runs.import_user_code import import_object
 from deemster.runs.stop_request import Stop
-
-BATCH = 256
 
 
 class ModelAccess(NamedTuple):
@@ -29,7 +28,7 @@ class ModelAccess(NamedTuple):
 
     Attributes:
         roles: The models by role.
-        cache: The file of remembered answers; None for none.
+        cache: The file of cached answers; None for none.
         budget_usd: US dollars that must not be passed.
         budget_tokens: Tokens that must not be passed.
         offline: Whether only recordings, the cache and models that reach no network may answer.
@@ -42,28 +41,53 @@ class ModelAccess(NamedTuple):
     offline: bool = False
 
 
-def build_model_access(
-    models: Mapping[str, Any] | None,
-    *,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
-) -> ModelAccess:
+class ModelLimits(NamedTuple):
+    """What a run may use beside its models, as a user gives it.
+
+    Attributes:
+        cache: The file of cached answers; None for none.
+        budget_usd: The most that the models may cost, in US dollars.
+        budget_tokens: The most tokens that the models may use.
+        offline: Whether nothing may be asked over the network.
+    """
+
+    cache: str | Path | None = None
+    budget_usd: Decimal | float | None = None
+    budget_tokens: int | None = None
+    offline: bool = False
+
+    def issues(self) -> list[Issue]:
+        """What is wrong with the budget."""
+        usd, tokens = self.budget_usd, self.budget_tokens
+        issues = []
+        if usd is not None and not _is_amount(usd):
+            issues.append(Issue(f"A budget in USD is a number of at least 0, not {usd!r}."))
+        if tokens is not None and (type(tokens) is not int or tokens < 0):
+            issues.append(Issue(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
+        return issues
+
+    def access(self, roles: Mapping[str, Role]) -> ModelAccess:
+        """The access of a run to these models, within the limits."""
+        path = None if self.cache is None else Path(self.cache)
+        money = None if self.budget_usd is None else Decimal(str(self.budget_usd))
+        return ModelAccess(roles, path, money, self.budget_tokens, self.offline)
+
+
+NO_LIMITS = ModelLimits()
+
+
+def build_model_access(models: Mapping[str, Any] | None, limits: ModelLimits = NO_LIMITS) -> ModelAccess:
     """Build the model access of a run from the arguments of a program.
 
     Args:
         models: By role: a client, a ``Role``, or a map as in a suite's `models` section.
-        cache: The file of remembered answers.
-        budget_usd: US dollars that must not be passed.
-        budget_tokens: Tokens that must not be passed.
-        offline: Whether nothing may be asked over the network.
+        limits: Cache, budget and network.
 
     Raises:
         ConfigurationError: Something cannot be used; all issues are listed.
     """
     given = dict(models or {})
-    issues = list(budget_issues(budget_usd, budget_tokens))
+    issues = limits.issues()
     roles: dict[str, Role] = {}
     plain = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
     for name, entry in given.items():
@@ -75,26 +99,61 @@ def build_model_access(
     try:
         if plain:
             read = read_models(
-                plain, place=lambda path: ".".join(map(str, path)), environ=os.environ, calls=not offline
+                plain, place=lambda path: ".".join(map(str, path)), environ=os.environ, calls=not limits.offline
             )
             roles = {**{name: read[name] for name in plain}, **roles}
     except ConfigurationError as error:
         issues += error.issues
     if issues:
         raise ConfigurationError(issues)
-    path = None if cache is None else Path(cache)
-    money = None if budget_usd is None else Decimal(str(budget_usd))
-    return ModelAccess(roles, path, money, budget_tokens, offline)
+    return limits.access(roles)
 
 
-def budget_issues(usd: Any, tokens: Any) -> list[Issue]:
-    """The issues of a budget."""
-    issues = []
-    if usd is not None and not _is_amount(usd):
-        issues.append(Issue(f"A budget in USD is a number of at least 0, not {usd!r}."))
-    if tokens is not None and (type(tokens) is not int or tokens < 0):
-        issues.append(Issue(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
-    return issues
+def read_model_access(
+    section: Any,
+    limits: ModelLimits = NO_LIMITS,
+    *,
+    place: Callable[[Any], str],
+    folder: Path | None = None,
+    calls: bool = True,
+) -> ModelAccess:
+    """Read the model access of a run from a `models` section.
+
+    Args:
+        section: The section as plain data; None where there is none.
+        limits: Cache, budget and network.
+        place: Gives the place of a value by its path, `models` first.
+        folder: What the paths of the section are relative to; None where it names no file.
+        calls: Whether models are going to be called; otherwise keys and variables need not be set.
+
+    Raises:
+        ConfigurationError: Something in the section or the budget cannot be used.
+    """
+    if issues := limits.issues():
+        raise ConfigurationError(issues)
+    load = None if folder is None else partial(import_object, called="The client", search=folder)
+    calls = calls and not limits.offline
+    return limits.access(read_models(section, place=place, environ=os.environ, folder=folder, load=load, calls=calls))
+
+
+def load_model_access(file: str, limits: ModelLimits, *, calls: bool = True) -> ModelAccess:
+    """Read the model access of a run from a file with a `models` section.
+
+    Args:
+        file: Its path.
+        limits: Cache, budget and network.
+        calls: Whether models are going to be called.
+
+    Raises:
+        ConfigurationError: It cannot be read, or something in it cannot be used.
+    """
+    document = read_document(file, error=ConfigurationError)
+    if not isinstance(document.value, dict) or "models" not in document.value:
+        found = "no `models`" if isinstance(document.value, dict) else kind_of(document.value)
+        message = f"A file of models is a map with a section `models`, as a suite has it; here is {found}."
+        raise ConfigurationError(Issue(message, document.where()))
+    section, folder = document.value["models"], Path(file).parent
+    return read_model_access(section, limits, place=document.where, folder=folder, calls=calls)
 
 
 def _is_amount(usd: Any) -> bool:
@@ -143,7 +202,7 @@ async def open_gateway(
         clock: The time.
         seed: For everything that draws.
         stop: Asks the run to stop: the gateway then asks nothing more, and says so itself where its budget is spent.
-        warn: Told at the end what a person should know about the models.
+        warn: Gets warnings about the models at the end.
         dry_run: Whether requests are only counted.
         run: The run that asks, where it can be resumed.
         spent: What that run has used already.
@@ -182,40 +241,3 @@ async def open_gateway(
     finally:
         if cache is not None:
             cache.close()
-
-
-async def rehearse(plan: Plan, gateway: Gateway) -> None:
-    """Send every script of a run to a gateway that only counts, without calling the target.
-
-    Where there are no saved outputs, the expected output is used in place of the target's answer.
-    """
-    for repetition in range(plan.repetitions):
-        ask = ask_in_repetition(gateway.answers, repetition)
-        batch: list[tuple[Sample, Output]] = []
-        for sample in plan.dataset:
-            batch.append((sample, _stand_in(plan, sample, repetition)))
-            if len(batch) == BATCH:
-                await _rehearse(plan, ask, batch)
-                batch = []
-        if batch:
-            await _rehearse(plan, ask, batch)
-
-
-async def _rehearse(plan: Plan, ask: Ask, batch: Sequence[tuple[Sample, Output]]) -> None:
-    samples, outputs = [sample for sample, _ in batch], [output for _, output in batch]
-    for scorer in plan.scorers:
-        if hasattr(scorer, "script_many"):
-            await play_batch_script(scorer, samples, outputs, ask=ask)
-        else:
-            for sample, output in batch:
-                await play_script(scorer, sample, output, ask=ask)
-
-
-def _stand_in(plan: Plan, sample: Sample, repetition: int) -> Output:
-    answers = getattr(plan.target, "answers", None)
-    if answers is not None:
-        (answer,) = answers([sample.id], 0 if plan.varied == "scoring" else repetition)
-        if isinstance(answer, Output):
-            return answer
-    expected = sample.expected_output
-    return Output(expected if isinstance(expected, str) else "")

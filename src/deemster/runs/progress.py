@@ -34,24 +34,25 @@ class Progress(NamedTuple):
     before: int = 0
 
 
-class Counter:
-    """Counts finished executions and tells how far the run is.
+class ProgressCounter:
+    """Counts finished executions, or graded items, and reports how far the run is.
 
     Args:
         total: All executions of the run.
-        progress: Told how far it is; None for no progress.
+        progress: Gets each report; None for no progress.
         done: Executions that were finished before it was resumed.
         unscored: Their marks that are no score.
 
     Attributes:
         gateway: What answers the run's scripts, while it does.
+        before: Executions that were finished before the run was resumed.
     """
 
     def __init__(
         self, total: int, progress: Callable[[Progress], None] | None, *, done: int = 0, unscored: int = 0
     ) -> None:
         self.total, self.done, self.unscored, self.progress = total, done, unscored, progress
-        self._before = done
+        self.before = done
         self.gateway: Gateway | None = None
         self.cut_off = 0
 
@@ -70,8 +71,8 @@ class Counter:
     def tell(self) -> None:
         """Tell how far the run is."""
         if self.progress is not None:
-            asked = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limiter_states())
-            self.progress(Progress(self.done, self.total, self.unscored, *asked, self._before))
+            models = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limiter_states())
+            self.progress(Progress(self.done, self.total, self.unscored, *models, self.before))
 
     @property
     def budget(self) -> BudgetEntry | None:

@@ -167,21 +167,21 @@ class Recorder:
         Returns:
             Whether it was put into the queue.
         """
-        if not self.chooses():
+        if not self.begin_call():
             return False
-        return self.keep(
+        return self.enqueue(
             input, output, error=error, tags=tags, metadata=metadata, retrieved=retrieved, usage=usage, model=model
         )
 
-    def chooses(self) -> bool:
-        """Count a call; whether the rate chooses it. The caller then keeps this call with `keep`."""
+    def begin_call(self) -> bool:
+        """Count a call; whether the rate chooses it. The caller then hands it over with `enqueue`."""
         self._count("seen")
         if self._rate < 1 and self._draw() >= self._rate:
             return False
         self._count("sampled")
         return True
 
-    def keep(self, input: Any, output: Any, *, error: str | BaseException | None, **further: Any) -> bool:  # noqa: A002 - as above
+    def enqueue(self, input: Any, output: Any, *, error: str | BaseException | None, **further: Any) -> bool:  # noqa: A002 - as above
         """Put a call that was chosen into the queue; whether there was room. See ``record``."""
         with UserCodeGuard() as caught:
             if isinstance(output, (bytes, bytearray, memoryview)):
@@ -201,10 +201,10 @@ class Recorder:
             )
             return self._put(row)
         if caught.error is not None:
-            self.lose()
+            self.count_failure()
         return False
 
-    def lose(self) -> None:
+    def count_failure(self) -> None:
         """Count a chosen call that cannot be recorded."""
         self._count("failed")
 
@@ -284,17 +284,17 @@ class Recorder:
         writer = self._open_writer()
         goes_on = True
         while goes_on:
-            rows = self._waiting()
+            rows = self._take_queued()
             # A full queue had no room for the None that ends it: a closed recorder ends with an empty queue.
             goes_on = None not in rows and not (self._is_closed and self._queue.empty())
-            kept = [record for row in rows if row is not None and (record := self._redacted(row)) is not None]
+            records = [record for row in rows if row is not None and (record := self._redacted(row)) is not None]
             with self._busy:
-                stored = writer.put(kept)
+                stored = writer.put(records)
             self._count("recorded", stored)
-            self._count("failed", len(kept) - stored)
+            self._count("failed", len(records) - stored)
         writer.close()
 
-    def _waiting(self) -> list[bytes | None]:
+    def _take_queued(self) -> list[bytes | None]:
         """The queued records; an empty list where none came for a while."""
         rows: list[bytes | None] = []
         with contextlib.suppress(Empty):
@@ -307,7 +307,7 @@ class Recorder:
         with UserCodeGuard() as unread:
             record: Record | None = _decode(row)
         if unread.error is not None:
-            self.lose()
+            self.count_failure()
             return None
         if self._redact is not None:
             with UserCodeGuard(everything=True) as caught:
@@ -327,11 +327,11 @@ class _Watched:
         self.output: Any = None
         self._recorder = recorder
         self._input: msgspec.Raw | None = None
-        if recorder.chooses():
+        if recorder.begin_call():
             with UserCodeGuard():
                 self._input = msgspec.Raw(_encode(_input(signature.bind(*arguments, **named).arguments)))
             if self._input is None:
-                recorder.lose()
+                recorder.count_failure()
         self._began = time.perf_counter()
 
     def __enter__(self) -> Self:
@@ -343,7 +343,7 @@ class _Watched:
         if self._input is not None:
             taken_ms = (time.perf_counter() - self._began) * 1000
             usage = getattr(self.output, "usage", None) or Usage(calls=0, latency_ms=taken_ms)
-            self._recorder.keep(self._input, self.output, error=error, usage=usage)
+            self._recorder.enqueue(self._input, self.output, error=error, usage=usage)
 
 
 def _input(arguments: Mapping[str, Any]) -> Any:

@@ -16,8 +16,8 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
-from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.run_lifecycle import RunDefinition, StoredRun, begin_run
+from deemster.runs._run_identity import run_id
+from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run
 from deemster.store import RunFacts, SampleFacts, open_store
 from deemster.targets.python_target import as_output
 
@@ -111,20 +111,20 @@ class RecordingWriter:
     def _begin(self) -> StoredRun:
         store = open_store(self._where)
         with UserCodeGuard() as caught:
-            started = self._clock.now()
+            timer = RunTimer(self._clock)
             self._position, self._began = 0, time.monotonic()
             facts = RunFacts(
                 # Two processes of one application may start in the same second.
-                id=run_id(started, secrets.token_hex(3)),
+                id=run_id(timer.started, secrets.token_hex(3)),
                 kind="recording",
                 dataset=self._dataset,
                 fingerprint="",
                 samples=0,
-                started_at=format_time(started),
+                started_at=timer.started_at,
                 tool_version=__version__,
                 facts={"rate": self._rate},
             )
-            return begin_run(RunDefinition(facts, tuple), store, clock=self._clock)
+            return begin_run(RunDefinition(facts, tuple), store, timer=timer)
         store.close()
         raise caught.error or RuntimeError
 

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.errors import ConfigurationError, StoreError
-from deemster.models.clock import Clock, clock_from_environment
+from deemster.errors import ConfigurationError, StoreError, did_you_mean
+from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
+from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.evaluate_dataset import execute_job
 from deemster.runs.evaluation_job import Job, with_secrets
-from deemster.runs.model_access import ModelAccess, complete_model_access
-from deemster.runs.progress import Counter, Progress
+from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
+from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
-from deemster.runs.run_lifecycle import StoredRun, open_scoring
+from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
 from deemster.runs.run_plan import Plan, survey
-from deemster.runs.run_writer import metric_cards
 from deemster.runs.stop_request import Stop
+from deemster.runs.suite import Suite
+from deemster.runs.suite_job import suite_metrics
 from deemster.store import RunRow, Store
+from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs
 
 _CUT = Unscored("too_large", "The output was above 1 MiB and is not kept as a whole.")
@@ -62,21 +66,22 @@ async def rescore(
         access: How they may ask models.
         clock: The time; the machine's own unless given.
         stop: Asks to stop.
-        warn: Told each warning.
-        progress: Told how far it is.
+        warn: Gets each warning.
+        progress: Gets the progress.
 
     Raises:
         StoreError: There is no such run, another process holds it, or the store fails.
         ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
     """
-    clock, stop = clock or clock_from_environment(), stop or Stop()
+    timer, stop = RunTimer(clock), stop or Stop()
     with store.lease(_scorable(store, run).id) as lease:
         row = store.run(lease.run_id)
         job = _job(store, row, metrics, access or ModelAccess())
-        for warning in survey(job.plan, note=lambda _position, _sample: None):
+        found = survey(job.plan)
+        for warning in found.warnings:
             warn(warning)
-        cards = metric_cards(job)
-        with open_scoring(store, lease, cards, identity=scoring_identity(job, cards), clock=clock) as scoring:
+        identity = scoring_identity(job)
+        with open_scoring(store, lease, found.table.cards, identity=identity, timer=timer) as scoring:
             work = _ScoringWork(scoring, job, progress)
             await work.execute(stop=stop, warn=warn)
             work.settle()
@@ -92,7 +97,7 @@ class _ScoringWork:
 
     def __init__(self, scoring: StoredRun, job: Job, progress: Callable[[Progress], None] | None) -> None:
         self._run, self._job = scoring, job
-        self._counter = Counter(scoring.row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
+        self._counter = ProgressCounter(scoring.row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
 
     async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
         """Make the marks, and store them."""
@@ -100,7 +105,7 @@ class _ScoringWork:
         token = f"{run.token}/{run.scoring}"
         remaining = RemainingWork(self._works(), spent=sum_spending(self._marked()), token=token)
         await execute_job(
-            self._job, run.writer.add, remaining, counter=self._counter, clock=run.clock, stop=stop, warn=warn
+            self._job, run.writer.add, remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
         )
 
     def settle(self) -> None:
@@ -117,8 +122,8 @@ class _ScoringWork:
         if not count:
             return None
         why = stop.reason or self._counter.open_circuit
-        told = "" if why is None else f" ({why.rstrip('.')})"
-        return f"{count} of {self._run.row.done} outputs are not marked{told}"
+        because = "" if why is None else f" ({why.rstrip('.')})"
+        return f"{count} of {self._run.row.done} outputs are not marked{because}"
 
     def _marked(self) -> Iterator[Execution]:
         return (execution for execution in self._executions() if execution.marks)
@@ -164,6 +169,73 @@ def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAcce
         raise ConfigurationError("Name at least one metric, such as `--metric rouge-l`.")
     samples: Any = StoredSamples(store, row)
     # Every answer is there already, so what stands for the target is never asked.
-    nobody = SavedOutputs({"nobody": ""})
-    plan = Plan(samples, nobody, tuple(metrics), row.repetitions)
+    no_target = SavedOutputs({"no target": ""})
+    plan = Plan(samples, no_target, tuple(metrics), row.repetitions)
     return with_secrets(Job(plan, suite=row.suite, seed=row.seed, access=complete_model_access(access, plan.scorers)))
+
+
+def find_runs(store: Store, run: str | None, dataset: str | None) -> list[RunRow]:
+    """The run of a name, or every recording of a dataset.
+
+    Raises:
+        StoreError: There is none.
+    """
+    if run is not None:
+        return [store.run(run)]
+    rows = store.runs(dataset=dataset, kind="recording")
+    if not rows:
+        names = sorted({row.dataset for row in store.runs(kind="recording")})
+        near = f" {did_you_mean(dataset or '', names)}" if names else ""
+        raise StoreError(f"{store.where}: There is no recording of the dataset `{dataset}`.{near}")
+    return rows
+
+
+def rescoring_metrics(row: RunRow, given: Sequence[str], *, suite: Suite | None) -> tuple[Metric, ...]:
+    """The metrics that are given, or those of a suite.
+
+    Args:
+        row: The stored run.
+        given: Specs of metrics.
+        suite: The suite that is given, if any; otherwise import paths are relative to the one stored with the run.
+
+    Raises:
+        ConfigurationError: One of them cannot be made; all issues are listed.
+    """
+    if given:
+        return catalog.resolve_all(given, search=suite.folder if suite is not None else _suite_folder(row))
+    return () if suite is None else suite_metrics(suite)
+
+
+def rescoring_models(row: RunRow, limits: ModelLimits, *, suite: Suite | None) -> ModelAccess:
+    """Access to the models of the suite that is given, or of the one that is stored with the run.
+
+    Args:
+        row: The stored run.
+        limits: Cache, budget and network.
+        suite: The suite that is given, if any.
+
+    Raises:
+        ConfigurationError: Something in the `models` section cannot be used.
+    """
+    if suite is not None:
+        return read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder)
+    stored = _stored_suite(row)
+    section = stored.get("document", {}).get("models")
+
+    def place(path: Any) -> str:
+        return f"{stored.get('file', row.id)}: {'.'.join(map(str, path))}"
+
+    return read_model_access(section, limits, place=place, folder=_suite_folder(row), calls=section is not None)
+
+
+def _suite_folder(row: RunRow) -> Path | None:
+    file = _stored_suite(row).get("file")
+    return None if file is None else Path(file).parent
+
+
+def _stored_suite(row: RunRow) -> Mapping[str, Any]:
+    """The suite that is stored with the run.
+
+    An imported run may come from anywhere. Its suite names no model that is called, and no folder to load code from.
+    """
+    return {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}

@@ -104,7 +104,7 @@ class ResumeBacklog:
         Args:
             samples: All samples of the run, in order.
         """
-        kept = _StoredExecutions(self._read)
+        stored = _StoredExecutions(self._read)
         place = -1
         unused = 0
         for position, sample in enumerate(samples):
@@ -115,8 +115,8 @@ class ResumeBacklog:
                     continue
                 unused = 0 if state == _AGAIN else unused + 1
                 if unused == _PATIENCE:
-                    kept.rest()
-                execution = kept.at(position, repetition) if state == _AGAIN else None
+                    stored.pause()
+                execution = stored.at(position, repetition) if state == _AGAIN else None
                 yield WorkItem(position, sample, repetition) if execution is None else _retry_work(execution, sample)
 
     def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
@@ -162,7 +162,7 @@ class _StoredExecutions:
             self._next = next(self._rest, None)
         return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Close the read until the next execution is asked for."""
         self._rest = self._next = None
 

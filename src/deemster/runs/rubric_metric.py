@@ -157,7 +157,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         return f"{self.edition}.{text_hash(canonical(known).decode())}"
 
     @property
-    def essence(self) -> str:
+    def portable_spec(self) -> str:
         """How it is named across machines: its version holds all the rest, and paths differ."""
         return self.alias if self.name == self.alias else self.alias + format_options({"name": self.name})
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
-from deemster.models.clock import Clock
+from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
@@ -32,7 +32,7 @@ class RunStorage(NamedTuple):
         resume: The id of the run to resume; True for the last unfinished one of its suite or dataset; None for a new
             run.
         allow_changed: Whether a run may be resumed although its identity changed.
-        tell: Told which run is resumed, and how much of it is left.
+        tell: Gets a sentence about the run that is resumed.
     """
 
     store: Store
@@ -61,8 +61,38 @@ def build_storage(
     if store is not None:
         return RunStorage(store if isinstance(store, Store) else open_store(store), resume, allow_changed)
     if resume:
-        raise ConfigurationError("`resume` goes on with a stored run: give its `store` too.")
+        raise ConfigurationError("`resume` continues a stored run: give its `store` too.")
     return None
+
+
+class RunTimer:
+    """Says when a run began, and how long it has taken so far.
+
+    Args:
+        clock: The time; the machine's own unless given.
+
+    Attributes:
+        clock: The time.
+        started: When the run began.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or clock_from_environment()
+        self.started, self._began = self.clock.now(), self.clock.elapsed_s()
+
+    @property
+    def started_at(self) -> str:
+        """When the run began, as stores and reports write it."""
+        return format_time(self.started)
+
+    def now(self) -> str:
+        """The time, as stores and reports write it."""
+        return format_time(self.clock.now())
+
+    def seconds(self) -> float:
+        """How long the run has taken, to the millisecond; 0 where the clock measures no time."""
+        now = self.clock.elapsed_s()
+        return 0.0 if self._began is None or now is None else round(now - self._began, 3)
 
 
 class RunDefinition(NamedTuple):
@@ -91,7 +121,7 @@ class StoredRun:
         store: The store.
         lease: The right to write the run.
         row: The run as the store had it when its lease was taken.
-        clock: Says when it ended, and how long it took.
+        timer: Says when it ended, and how long it took.
         scoring: Which scoring is written; 0 is the run's own.
         is_new: Whether nothing was stored of it before.
         changes: How its identity differs from the stored one, where that was allowed.
@@ -107,17 +137,16 @@ class StoredRun:
         lease: Lease,
         row: RunRow,
         *,
-        clock: Clock,
+        timer: RunTimer,
         scoring: int = 0,
         is_new: bool = False,
         changes: Sequence[str] = (),
     ) -> None:
-        self.store, self.row, self.clock, self.scoring = store, row, clock, scoring
+        self.store, self.row, self.timer, self.scoring = store, row, timer, scoring
         self.is_new, self.changes = is_new, changes
         self._lease = lease
         self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
         self.token = str(row.facts.get("token", row.id))
-        self._began = clock.elapsed_s()
 
     @property
     def id(self) -> str:
@@ -140,13 +169,9 @@ class StoredRun:
         self.store.amend(self.id, status="running", facts=mixed, identity=identity)
         self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
 
-    def now(self) -> str:
-        """The time, as stores and reports write it."""
-        return format_time(self.clock.now())
-
     def duration_s(self) -> float:
         """How long the run took so far, without the time between its parts."""
-        return round((self.row.duration_s or 0.0) + seconds_since(self._began, self.clock), 3)
+        return round((self.row.duration_s or 0.0) + self.timer.seconds(), 3)
 
     def close(
         self,
@@ -175,7 +200,7 @@ class StoredRun:
             scoring=self.scoring,
             status=status,
             reason=reason,
-            finished_at=finished_at or self.now(),
+            finished_at=finished_at or self.timer.now(),
             duration_s=duration_s,
             facts=facts,
             release=True,
@@ -207,13 +232,13 @@ class StoredRun:
                 self._lease.release()
 
 
-def open_run(definition: RunDefinition, storage: RunStorage, *, clock: Clock) -> StoredRun:
+def open_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer) -> StoredRun:
     """Begin a run, or resume the stored one that was asked for.
 
     Args:
         definition: The run.
         storage: Where it is stored, and what it resumes.
-        clock: The time.
+        timer: When it began.
 
     Raises:
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
@@ -222,19 +247,19 @@ def open_run(definition: RunDefinition, storage: RunStorage, *, clock: Clock) ->
     if storage.resume:
         row = _choose_run(definition.facts, storage.store, storage.resume)
         if row is not None:
-            return _resume_run(definition, storage, row, clock=clock)
+            return _resume_run(definition, storage, row, timer=timer)
         kind = definition.facts.kind
         storage.tell(f"There is no {kind} to resume; this is a new one.")
-    return begin_run(definition, storage.store, clock=clock)
+    return begin_run(definition, storage.store, timer=timer)
 
 
-def begin_run(definition: RunDefinition, store: Store, *, clock: Clock) -> StoredRun:
+def begin_run(definition: RunDefinition, store: Store, *, timer: RunTimer) -> StoredRun:
     """Begin a run; one that would have the id of another gets a number after it.
 
     Args:
         definition: The run.
         store: Where it is stored.
-        clock: The time.
+        timer: When it began.
 
     Raises:
         StoreError: The store fails.
@@ -246,12 +271,12 @@ def begin_run(definition: RunDefinition, store: Store, *, clock: Clock) -> Store
             lease = store.begin(numbered, definition.samples(), cards=definition.cards)
         except RunExistsError:
             continue
-        return StoredRun(store, lease, store.run(lease.run_id), clock=clock, is_new=True)
+        return StoredRun(store, lease, store.run(lease.run_id), timer=timer, is_new=True)
     raise StoreError(Issue(f"There are {_MOST_RUNS_OF_ONE_ID:,} runs that would be called `{facts.id}`.", store.where))
 
 
 def open_scoring(
-    store: Store, lease: Lease, cards: Sequence[MetricCard], *, identity: Mapping[str, Any], clock: Clock
+    store: Store, lease: Lease, cards: Sequence[MetricCard], *, identity: Mapping[str, Any], timer: RunTimer
 ) -> StoredRun:
     """Begin a further scoring of a stored run, or continue an unfinished one of the same identity.
 
@@ -260,25 +285,19 @@ def open_scoring(
         lease: The right to write the run.
         cards: The metrics, in the order of the marks.
         identity: The identity of the scoring.
-        clock: The time.
+        timer: When it began.
 
     Raises:
         StoreError: The store fails.
     """
     run = lease.run_id
-    number = store.open_scoring(run, cards, identity=identity, started_at=format_time(clock.now()))
-    return StoredRun(store, lease, store.run(run), clock=clock, scoring=number)
+    number = store.open_scoring(run, cards, identity=identity, started_at=timer.started_at)
+    return StoredRun(store, lease, store.run(run), timer=timer, scoring=number)
 
 
 def new_token() -> str:
     """A random token; runs that start at one time of a frozen clock share an id, and must not share their calls."""
     return secrets.token_hex(8)
-
-
-def seconds_since(began: float | None, clock: Clock) -> float:
-    """The seconds since a reading of a clock, to the millisecond; 0 where the clock measures no time."""
-    now = clock.elapsed_s()
-    return 0.0 if began is None or now is None else round(now - began, 3)
 
 
 def refuse_changes(
@@ -310,7 +329,7 @@ def _choose_run(facts: RunFacts, store: Store, wanted: str | bool) -> RunRow | N
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
 
 
-def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, clock: Clock) -> StoredRun:
+def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, timer: RunTimer) -> StoredRun:
     """Take the lease of a stored run, and check that it is the one that is defined."""
     store = storage.store
     with ExitStack() as failing:
@@ -325,8 +344,8 @@ def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, 
             raise refuse_changes(f"The {kind} `{row.id}`", changes, shape=shape, way_out=way_out)
         if changes and not storage.allow_changed:
             marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
-            way_out = f"Start a new {kind}, or go on with `--allow-changed`: {marked}."
+            way_out = f"Start a new {kind}, or continue with `--allow-changed`: {marked}."
             raise refuse_changes(f"The {kind} `{row.id}`", changes, way_out=way_out)
-        run = StoredRun(store, lease, row, clock=clock, changes=changes)
+        run = StoredRun(store, lease, row, timer=timer, changes=changes)
         failing.pop_all()
         return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -10,7 +11,9 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest, visi
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.records import Invocation, Metric, Output, Sample, TargetFailure
+from deemster.records import Invocation, Metric, MetricCard, Output, Sample, TargetFailure
+from deemster.results import Aggregator, Gate, MarkTable, check_gate_names
+from deemster.runs import metric_catalog as catalog
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -77,53 +80,81 @@ class Plan(NamedTuple):
             return None
         return "scoring" if isinstance(self.target, SavedOutputs) and self.target.repetitions == 1 else "target"
 
+    @property
+    def cards(self) -> tuple[MetricCard, ...]:
+        """What reports say of the metrics beside their numbers."""
+        return tuple(catalog.card(metric, threshold=self.thresholds.get(metric.name)) for metric in self.metrics)
 
-class _Absence:
-    """How often a metric finds something absent, and where first."""
 
-    def __init__(self, sample: str, message: str) -> None:
-        self.sample, self.message, self.count = sample, message, 0
+class Survey(NamedTuple):
+    """What the survey of a run found.
+
+    Attributes:
+        table: A table of marks that knows the samples' tags, and has no mark.
+        order: A digest of the samples' ids in their order.
+        warnings: What a person should know before the run.
+    """
+
+    table: MarkTable
+    order: str
+    warnings: tuple[str, ...]
 
 
 def survey(
-    plan: Plan, *, note: Callable[[int, Sample], None], strict: bool = False, discreet: bool = False
-) -> tuple[str, ...]:
-    """Check every sample with every metric before anything runs.
+    plan: Plan,
+    *,
+    aggregator: Aggregator | None = None,
+    gate: Gate | None = None,
+    strict: bool = False,
+    redact: bool = False,
+) -> Survey:
+    """Check every sample with every metric, and the names in the gate, before anything runs.
 
     Args:
         plan: The run.
-        note: Told each sample and its position.
+        aggregator: Makes one result of each execution's marks; None for none.
+        gate: The rules the run is held to; None for no gate.
         strict: Whether something absent is an error instead of a warning.
-        discreet: Whether warnings leave out what a sample says.
-
-    Returns:
-        Warnings.
+        redact: Whether warnings leave out what a sample says.
 
     Raises:
-        ConfigurationError: A sample is malformed for a metric; all such are listed.
+        ConfigurationError: A sample is malformed for a metric, or the gate names something unknown; all are listed.
     """
-    checks = [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
+    cards, checks = plan.cards, [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
+    size = len(plan.dataset)
+    table = MarkTable(cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
+    order = hashlib.sha256()
     issues: dict[tuple[str, str], list[str]] = {}
-    absences: dict[str, _Absence] = {}
+    # By metric: the first sample in which something is absent, the message about it, and the number of such samples.
+    absences: dict[str, tuple[str, str, int]] = {}
     keys: set[str] = set()
     for position, sample in enumerate(plan.dataset):
-        note(position, sample)
+        table.tag(position, sample.tags)
+        order.update(sample.id.encode() + b"\0")
         keys.update(sample.metadata)
         for name, check in checks:
             for issue in check(sample):
                 if strict or not issue.warning:
                     issues.setdefault((sample.id, issue.message), []).append(name)
                 else:
-                    first = absences.setdefault(name, _Absence(sample.id, issue.message))
-                    first.count += 1
+                    first, message, count = absences.get(name, (sample.id, issue.message, 0))
+                    absences[name] = (first, message, count + 1)
     if issues:
         where = plan.dataset.path
         raise ConfigurationError(
             Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
         )
-    size = len(plan.dataset)
-    warnings = [_absence_warning(name, found, size, discreet=discreet) for name, found in absences.items()]
-    return (*plan.dataset.warnings, *warnings, *_misspelt_keys(plan.metrics, keys))
+    warnings = [_absence_warning(name, *found, size, redact=redact) for name, found in absences.items()]
+    warnings += _misspelt_keys(plan.metrics, keys)
+    if gate is not None:
+        _check_gate(gate, table)
+    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings))
+
+
+def _check_gate(gate: Gate, table: MarkTable) -> None:
+    parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
+    metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
+    check_gate_names(gate, metrics=metrics, cohorts=list(dict(table.cohorts)), aggregates=aggregates, parts=parts)
 
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
@@ -142,10 +173,9 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
     return guarded
 
 
-def _absence_warning(name: str, found: _Absence, samples: int, *, discreet: bool) -> str:
-    first = visible(found.sample, limit=80)
-    why = "" if discreet else f": {visible(found.message)}"
-    return f"{name}: {found.count} of {samples} samples will be unscored, first `{first}`{why}"
+def _absence_warning(name: str, sample: str, message: str, count: int, samples: int, *, redact: bool) -> str:
+    why = "" if redact else f": {visible(message)}"
+    return f"{name}: {count} of {samples} samples will be unscored, first `{visible(sample, limit=80)}`{why}"
 
 
 def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:

@@ -10,18 +10,16 @@ from itertools import zip_longest
 import msgspec
 
 from deemster import __version__
-from deemster.models.clock import Clock
-from deemster.records import Execution, MetricCard
+from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
-from deemster.runs import metric_catalog as catalog
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
-from deemster.runs._run_identity import evaluation_id, evaluation_identity, format_time
+from deemster.runs._run_identity import evaluation_id, evaluation_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
-from deemster.runs.build_report import ExecutionSlots, LiveTally, RunRecord, StoredSamples, batches, stored_report
+from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RemainingWork, ResumeBacklog
-from deemster.runs.run_lifecycle import RunDefinition, RunStorage, StoredRun, new_token, open_run, seconds_since
+from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -31,7 +29,7 @@ _PENDING_S = 0.1
 
 @contextmanager
 def open_run_writer(
-    job: Job, storage: RunStorage | None, *, order: str, live: LiveTally, clock: Clock, warn: Callable[[str], None]
+    job: Job, storage: RunStorage | None, *, order: str, live: LiveMarks, timer: RunTimer, warn: Callable[[str], None]
 ) -> Iterator[SpooledWriter | StoredWriter]:
     """Begin or resume a run in its store, or spool it where it has none.
 
@@ -40,19 +38,18 @@ def open_run_writer(
         storage: Where it is stored, and what it resumes; None where it is not stored.
         order: A digest of the samples' ids in their order.
         live: Counts the stored executions of a resumed run.
-        clock: The time.
-        warn: Told what a person should know.
+        timer: When it began.
+        warn: Gets each warning.
 
     Raises:
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    cards = metric_cards(job)
     if storage is None:
-        yield SpooledWriter(job, cards, clock=clock)
+        yield SpooledWriter(job, timer=timer)
         return
-    definition = _definition(job, cards, storage.store, clock, order=order)
-    with open_run(definition, storage, clock=clock) as run:
+    definition = _definition(job, storage.store, timer, order=order)
+    with open_run(definition, storage, timer=timer) as run:
         if run.is_new:
             yield StoredWriter(job, run, None)
             return
@@ -64,19 +61,12 @@ def open_run_writer(
         yield StoredWriter(job, run, backlog)
 
 
-def metric_cards(job: Job) -> tuple[MetricCard, ...]:
-    """What reports say of a job's metrics beside their numbers."""
-    thresholds = job.plan.thresholds
-    return tuple(catalog.card(metric, threshold=thresholds.get(metric.name)) for metric in job.plan.metrics)
-
-
 class SpooledWriter:
     """Keeps a run in a temporary file until the program ends.
 
     Args:
         job: What is run.
-        cards: Its metrics.
-        clock: The time.
+        timer: When it began.
 
     Attributes:
         remaining: What is left to do: everything.
@@ -86,10 +76,10 @@ class SpooledWriter:
     remaining = RemainingWork()
     pending: PendingStorage | None = None
 
-    def __init__(self, job: Job, cards: Sequence[MetricCard], *, clock: Clock) -> None:
-        self.job, self._cards, self._clock = job, cards, clock
+    def __init__(self, job: Job, *, timer: RunTimer) -> None:
+        self.job, self._timer = job, timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
-        self._facts, self._began = _run_facts(job, cards, clock), clock.elapsed_s()
+        self._facts = _run_facts(job, timer)
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
@@ -105,10 +95,10 @@ class SpooledWriter:
         """What the report is built from."""
         return RunRecord(
             self._facts,
-            finished_at=format_time(self._clock.now()),
-            duration_s=seconds_since(self._began, self._clock),
+            finished_at=self._timer.now(),
+            duration_s=self._timer.seconds(),
             samples=self.job.plan.dataset,
-            cards=self._cards,
+            cards=self.job.plan.cards,
             executions=self._spool,
             stopped=stopped,
             budget=budget,
@@ -149,7 +139,7 @@ class StoredWriter:
         Raises:
             StoreError: The store fails.
         """
-        self._run.writer.add(executions, at=self._run.now())
+        self._run.writer.add(executions, at=self._run.timer.now())
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.
@@ -167,7 +157,7 @@ class StoredWriter:
         run, row = self._run, self._run.row
         finished_at, duration_s = row.finished_at, row.duration_s or 0.0
         if finished_at is None or not self.is_idle:
-            finished_at, duration_s = run.now(), run.duration_s()
+            finished_at, duration_s = run.timer.now(), run.duration_s()
         return RunRecord(
             row,
             finished_at=finished_at,
@@ -206,34 +196,32 @@ class StoredWriter:
 
     def _executions(self, *, settled: bool) -> ExecutionSlots:
         row = self._run.row
-        # Resuming has told what is damaged already. Where the run ends before it is run again, it counts as not run.
-        tell = None if self._backlog is None else _ignore
-        read = partial(self._store.executions, row.id, scoring=0, settled=settled, on_damage=tell)
+        # Resuming has reported damage already. Where the run ends before it is run again, it counts as not run.
+        ignore = None if self._backlog is None else lambda _: None
+        read = partial(self._store.executions, row.id, scoring=0, settled=settled, on_damage=ignore)
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def _definition(job: Job, cards: Sequence[MetricCard], store: Store, clock: Clock, *, order: str) -> RunDefinition:
+def _definition(job: Job, store: Store, timer: RunTimer, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    facts = msgspec.structs.replace(
-        _run_facts(job, cards, clock),
-        identity=evaluation_identity(job, cards, order=order),
-        facts={**settings_facts(job), "token": new_token()},
-    )
-    return RunDefinition(facts, partial(_sample_facts, job), cards, partial(_shape_changes, job, store, order))
+    identity = evaluation_identity(job, order=order)
+    further = {**settings_facts(job), "token": new_token()}
+    facts = msgspec.structs.replace(_run_facts(job, timer), identity=identity, facts=further)
+    return RunDefinition(facts, partial(_sample_facts, job), job.plan.cards, partial(_shape_changes, job, store, order))
 
 
-def _run_facts(job: Job, cards: Sequence[MetricCard], clock: Clock) -> RunFacts:
+def _run_facts(job: Job, timer: RunTimer) -> RunFacts:
     """What is known of an evaluation when it begins, stored or not."""
-    plan, started = job.plan, clock.now()
+    plan = job.plan
     return RunFacts(
-        id=evaluation_id(started, job, cards),
+        id=evaluation_id(timer.started, job),
         suite=job.suite,
         dataset=plan.dataset.name,
         fingerprint=plan.dataset.fingerprint,
         seed=job.seed,
         repetitions=plan.repetitions,
         samples=len(plan.dataset),
-        started_at=format_time(started),
+        started_at=timer.started_at,
         tool_version=__version__,
     )
 
@@ -262,8 +250,8 @@ def _shape_changes(job: Job, store: Store, order: str, row: RunRow) -> list[str]
     if row.repetitions != job.plan.repetitions:
         found.append(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}.")
     if row.identity.get("order") != order:
-        ids = zip_longest((kept.id for kept in store.samples(row.id)), (sample.id for sample in job.plan.dataset))
-        if any(kept != now for kept, now in ids):
+        ids = zip_longest((stored.id for stored in store.samples(row.id)), (sample.id for sample in job.plan.dataset))
+        if any(stored != now for stored, now in ids):
             found.append("The dataset has other samples, or has them in another order.")
     return found
 
@@ -275,23 +263,19 @@ def _in_stored_order(job: Job, row: RunRow) -> Job:
     return job._replace(plan=job.plan._replace(metrics=metrics))
 
 
-def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live: LiveTally) -> ResumeBacklog:
+def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:
     """What is left to do of a resumed run."""
-    told: set[str] = set()
+    warned: set[str] = set()
 
-    def tell(message: str) -> None:
-        if message not in told:
-            told.add(message)
+    def warn_once(message: str) -> None:
+        if message not in warned:
+            warned.add(message)
             warn(f"{message} What is damaged is run again.")
 
     return ResumeBacklog(
-        partial(run.store.executions, run.id, scoring=0, settled=False, on_damage=tell),
+        partial(run.store.executions, run.id, scoring=0, settled=False, on_damage=warn_once),
         samples=run.row.samples,
         repetitions=run.row.repetitions,
         retry_target=not isinstance(job.plan.target, SavedOutputs),
-        note=live.note if live.resume(metric_cards(job)) else None,
+        note=live.note if live.resume(job.plan.cards) else None,
     )
-
-
-def _ignore(_: str) -> None:
-    """Say nothing."""

@@ -37,9 +37,9 @@ class Stop:
 
     async def wait(self) -> None:
         """Return once a stop is requested."""
-        asked = asyncio.Event()
-        self.call_in(asyncio.get_running_loop(), asked.set)
-        await asked.wait()
+        requested = asyncio.Event()
+        self.call_in(asyncio.get_running_loop(), requested.set)
+        await requested.wait()
 
     def call_in(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], object]) -> None:
         """Call back in an event loop when a stop is requested; a loop that has ended is left alone."""

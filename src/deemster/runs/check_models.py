@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.cli._load_suite_job import metrics_of_suite, roles_of_suite
 from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
+from deemster.runs.model_access import read_model_access
 from deemster.runs.suite import Suite
+from deemster.runs.suite_job import suite_metrics
 
 _SCHEMA = {
     "type": "object",
@@ -73,13 +73,17 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
         ConfigurationError: A metric cannot be made, or the section is no map of roles.
     """
     if suite.models is not None and not isinstance(suite.models, Mapping):
-        roles_of_suite(suite)
+        _read_roles(suite, suite.models)
     section: Mapping[str, Any] = suite.models or {}
-    metrics = metrics_of_suite(suite) if suite.metrics else ()
+    metrics = suite_metrics(suite) if suite.metrics else ()
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
     names = dict.fromkeys([*section, *asked])
     # One after the other, so that the time one takes is not that of another.
     return [await _check_role(suite, name, section, clock, is_asked=name in asked) for name in names]
+
+
+def _read_roles(suite: Suite, section: Any) -> Mapping[str, Role]:
+    return read_model_access(section, place=suite.document.where, folder=suite.folder).roles
 
 
 async def _check_role(
@@ -90,7 +94,7 @@ async def _check_role(
     if name not in section and name != EMBEDDING:
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
     try:
-        role = roles_of_suite(suite._replace(models={name: entry} if name in section else None))[name]
+        role = _read_roles(suite, {name: entry} if name in section else None)[name]
         if is_asked and (role.kind == "embedding") != embeds:
             return RoleCheck(name, _model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:
@@ -179,7 +183,7 @@ def find_advice(message: str, entry: Mapping[str, Any], *, address: str, timeout
     if "No connection" in message:
         return "Look whether the server runs, and whether host and port of `base_url` are right."
     if "certificate" in message:
-        return "The server's certificate is signed by nobody this machine trusts: SSL_CERT_FILE names who is."
+        return "This machine trusts no signer of the server's certificate: SSL_CERT_FILE names further ones."
     if "No reply came" in message or "No complete reply" in message:
         return f"Nothing came within {timeout_s:g} s. If the model is only slow, raise `timeout_s`."
     if "closed before a reply" in message or "not HTTP" in message:
@@ -228,15 +232,3 @@ def _model_name(entry: Any) -> str | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def format_price(check: RoleCheck) -> str:
-    """What the request cost, in US dollars.
-
-    >>> format_price(RoleCheck("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), format_price(RoleCheck("judge"))
-    ('$0.000012', 'unknown')
-    """
-    if check.is_free:
-        return "free"
-    cost = None if check.usage is None else check.usage.cost_usd
-    return "unknown" if cost is None else f"${cost.quantize(Decimal('0.000001'))}"

@@ -11,33 +11,31 @@ import msgspec
 
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria
-from deemster.cli._console import warn
-from deemster.cli._load_suite_job import Overrides, build_suite_job
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import InputError, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import FORMATS
-from deemster.records import Sample
 from deemster.report import load_report
-from deemster.results import check_gate_names
 from deemster.rubrics import Rubric
-from deemster.runs.evaluation_job import metric_spellings
 from deemster.runs.run_plan import survey
 from deemster.runs.suite import load_suite
+from deemster.runs.suite_job import SuiteOverrides, build_suite_job
+from deemster.store.run_file_check import check_run_file
 from deemster.targets.saved_outputs import SavedOutputs
 
 
-def check_file(file: str, kind: str | None) -> str:
+def check_file(file: str, kind: str | None, *, warn: Callable[[str], None]) -> str:
     """Check a file, and say in half a sentence what it holds.
 
     Args:
         file: Its path.
         kind: What it is; found from its content where that is None.
+        warn: Gets each warning.
 
     Raises:
         InputError: Something in the file cannot be used; all issues are listed.
     """
-    return _CHECKS[kind or _find_kind(file)](file)
+    return _CHECKS[kind or _find_kind(file)](file, warn)
 
 
 def _find_kind(file: str) -> str:
@@ -85,7 +83,7 @@ def _find_kind_of_lines(file: str) -> str:
     return "dataset" if has_input or b"output" not in head.replace(b"expected_output", b"") else "outputs"
 
 
-def _dataset(file: str) -> str:
+def _dataset(file: str, warn: Callable[[str], None]) -> str:
     dataset = Dataset.load(file)
     for warning in dataset.warnings:
         warn(warning)
@@ -95,28 +93,17 @@ def _dataset(file: str) -> str:
     return f"dataset `{dataset.name}`, {counts}{again}; fingerprint {dataset.fingerprint}"
 
 
-def _outputs(file: str) -> str:
+def _outputs(file: str, _: Callable[[str], None]) -> str:
     saved = SavedOutputs.load(file)
     return f"saved outputs of {plural(len(saved), 'sample')}, {plural(saved.repetitions, 'repetition')}"
 
 
-def _suite(file: str) -> str:
-    job = build_suite_job(load_suite(file, calls_target=False), Overrides(calls=False))
+def _suite(file: str, warn: Callable[[str], None]) -> str:
+    job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
-    tags: set[str | None] = set()
-
-    def note(_: int, sample: Sample) -> None:
-        tags.update(sample.tags or (None,))
-
-    for warning in survey(plan, note=note):
+    for warning in survey(plan, aggregator=job.aggregator, gate=job.gate).warnings:
         warn(warning)
-    rules = 0
-    if job.gate is not None:
-        rules = len(job.gate.rules)
-        names, cohorts = metric_spellings(plan.metrics), sorted(tags, key=str)
-        parts = [f"{metric.name}/{part}" for metric in plan.metrics for part in getattr(metric, "parts", ())]
-        aggregates = job.aggregator is not None
-        check_gate_names(job.gate, metrics=names, cohorts=cohorts, aggregates=aggregates, parts=parts)
+    rules = 0 if job.gate is None else len(job.gate.rules)
     return (
         f"suite `{job.suite}`, {plural(len(plan.dataset), 'sample')} x {plan.repetitions}, "
         f"{plural(len(plan.metrics), 'metric')}, "
@@ -124,32 +111,32 @@ def _suite(file: str) -> str:
     )
 
 
-def _report(file: str) -> str:
+def _report(file: str, _: Callable[[str], None]) -> str:
     report = load_report(file)
     counts = f"{plural(report.totals.samples, 'sample')}, {plural(report.totals.metrics, 'metric')}"
     return f"report of run {report.run.id}, {counts}"
 
 
-def _rubric(file: str) -> str:
+def _rubric(file: str, _: Callable[[str], None]) -> str:
     rubric = Rubric.load(file)
     return f"rubric{_quote_name(rubric.name)}, {count_criteria(len(rubric.criteria))}"
 
 
-def _rubric_dataset(file: str) -> str:
+def _rubric_dataset(file: str, _: Callable[[str], None]) -> str:
     dataset = RubricDataset.load(file)
     labelled = sum(item.ground_truth is not None or bool(item.annotations) for item in dataset.items)
     counts = f"{plural(len(dataset.items), 'item')}, {labelled:,} labelled"
     return f"rubric dataset{_quote_name(dataset.name)}, {counts}; fingerprint {dataset.fingerprint}"
 
 
-def _votes(file: str) -> str:
+def _votes(file: str, _: Callable[[str], None]) -> str:
     votes = Votes.load(file)
     labelled = sum(int(block.labelled.sum()) for block in votes.blocks)
     counts = f"{plural(len(votes.ids), 'item')}, {plural(len(votes.judges), 'judge')}, {labelled:,} labelled"
     return f"votes{_quote_name(votes.name)}, {counts}"
 
 
-def _alignment(file: str) -> str:
+def _alignment(file: str, _: Callable[[str], None]) -> str:
     result = MetricsResult.from_file(file)
     counts = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
     return f"result of alignment, {counts}, {plural(result.n_samples, 'pair')}"
@@ -159,9 +146,7 @@ def _quote_name(name: str | None) -> str:
     return f" `{name}`" if name else ""
 
 
-def _run(file: str) -> str:
-    from deemster.store.run_file_check import check_run_file
-
+def _run(file: str, _: Callable[[str], None]) -> str:
     runs = check_run_file(Path(file))
     samples = sum(run.samples for run in runs)
     return f"run file, {plural(len(runs), 'run')}, {plural(samples, 'sample')}"
@@ -180,7 +165,7 @@ _KEYS = (
     ("suite", "metrics"),
     ("suite", "target"),
 )
-_CHECKS: dict[str, Callable[[str], str]] = {
+_CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "dataset": _dataset,
     "outputs": _outputs,
     "suite": _suite,

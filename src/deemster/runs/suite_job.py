@@ -1,0 +1,195 @@
+"""Builds the job of a suite: its dataset, target, metrics, gate and models, with what flags replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, InputError, Issue, MissingExtraError, OutputsError
+from deemster.records import Metric
+from deemster.results import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
+from deemster.runs import metric_catalog as catalog
+from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator
+from deemster.runs.import_user_code import import_object
+from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
+from deemster.runs.run_plan import Target
+from deemster.runs.suite import Suite
+from deemster.targets.saved_outputs import SavedOutputs
+from deemster.targets.target_section import build_target
+
+
+class SuiteOverrides(NamedTuple):
+    """Flags that replace what a suite says."""
+
+    outputs: str | None = None
+    repetitions: int | None = None
+    delta: float = DELTA
+    metrics: tuple[str, ...] = ()
+    thresholds: Mapping[str, float] = {}
+    concurrency: int | None = None
+    timeout_s: float | None = None
+    strict: bool = False
+    allowance: Allowance | None = None
+    redact_warnings: bool = False
+    limits: ModelLimits = ModelLimits()
+    calls: bool = True
+
+
+def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
+    """Resolve a suite: load its dataset and target, make its metrics, read its gate.
+
+    Raises:
+        InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
+    """
+    _check_numbers(overrides)
+    errors: list[InputError] = []
+    metrics: tuple[Metric, ...] = ()
+    with _collect(errors):
+        metrics = _metrics(suite, overrides)
+    with _collect(errors):
+        # Whether it fits the metrics is checked below.
+        _aggregator(suite)
+    with _collect(errors):
+        target = _target(suite, overrides)
+    with _collect(errors):
+        gate = read_gate(suite.gate, document=suite.document)
+    with _collect(errors):
+        dataset = Dataset.load(suite.dataset)
+    with _collect(errors):
+        access = _model_access(suite, overrides, metrics)
+    if errors:
+        raise errors[0] if len(errors) == 1 else ConfigurationError(issue for each in errors for issue in each.issues)
+    if overrides.allowance is not None:
+        gate = with_allowance(gate, overrides.allowance)
+    if overrides.metrics:
+        gate = gate._replace(idle=frozenset(catalog.metric_spellings(suite_metrics(suite))))
+    aggregator = _aggregator(suite, metrics=metrics, idle=gate.idle)
+    try:
+        plan = build_plan(
+            dataset,
+            target=target,
+            metrics=metrics,
+            repetitions=overrides.repetitions if overrides.repetitions is not None else suite.repetitions,
+            thresholds=overrides.thresholds,
+            concurrency=overrides.concurrency if overrides.concurrency is not None else suite.concurrency,
+        )
+    except OutputsError as error:
+        # Saved outputs that do not fit the dataset know their ids, but not their file.
+        file = overrides.outputs or (None if suite.target is None else suite.target.main)
+        raise OutputsError([issue._replace(where=issue.where or file) for issue in error.issues]) from None
+    return Job(
+        plan._replace(
+            timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
+            target_timeout_s=suite.target_timeout_s,
+        ),
+        gate=gate,
+        suite=suite.name,
+        seed=suite.seed,
+        delta=overrides.delta,
+        strict=overrides.strict,
+        allowance=gate.allowance or NONE_UNSCORED,
+        redact_warnings=overrides.redact_warnings,
+        access=access,
+        aggregator=aggregator,
+        origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
+    )
+
+
+def _check_numbers(overrides: SuiteOverrides) -> None:
+    if not 0 < overrides.delta <= 1:
+        raise ConfigurationError(f"`--delta` lies in (0, 1], not {overrides.delta!r}.")
+    if overrides.timeout_s is not None and not 0 < overrides.timeout_s < float("inf"):
+        raise ConfigurationError(f"`--timeout` is a number of seconds above 0, not {overrides.timeout_s!r}.")
+
+
+@contextmanager
+def _collect(errors: list[InputError]) -> Iterator[None]:
+    """Collect the error of one part, so that the issues of all parts can be listed at once."""
+    try:
+        yield
+    except InputError as error:
+        errors.append(error)
+
+
+def _aggregator(
+    suite: Suite, *, metrics: tuple[Metric, ...] | None = None, idle: frozenset[str] = frozenset()
+) -> Aggregator | None:
+    """The suite's aggregator; without metrics, whether it fits them is not checked."""
+    if suite.aggregator is None:
+        return None
+    read = partial(read_aggregator, suite.aggregator, document=suite.document, idle=idle)
+    if metrics is None:
+        return read(metrics=None)
+    spellings = catalog.metric_spellings(metrics)
+    if suite.group is None:
+        return read(metrics=spellings)
+    return group_aggregator(lambda own: read(metrics=own), suite.group, spellings)
+
+
+def _metrics(suite: Suite, overrides: SuiteOverrides) -> tuple[Metric, ...]:
+    if overrides.metrics:
+        return catalog.resolve_all(overrides.metrics, search=suite.folder)
+    return suite_metrics(suite)
+
+
+def suite_metrics(suite: Suite) -> tuple[Metric, ...]:
+    """The metrics of a suite.
+
+    Raises:
+        ConfigurationError: An entry names no metric, or one that cannot be made; all issues are listed.
+    """
+    issues: list[Issue] = []
+    found: list[Metric] = []
+    for position, entry in enumerate(suite.metrics):
+        try:
+            found.append(catalog.resolve(entry, search=suite.folder))
+        except ConfigurationError as error:
+            issues += _placed(error, suite, ("metrics", position))
+        except MissingExtraError as error:
+            issues.append(Issue(f"{error}.", suite.document.where(("metrics", position))))
+    if issues:
+        raise ConfigurationError(issues)
+    if twice := catalog.name_issues(found):
+        raise ConfigurationError(_placed(ConfigurationError(twice), suite, ("metrics",)))
+    return tuple(found)
+
+
+def _placed(error: ConfigurationError, suite: Suite, path: tuple[str | int, ...]) -> list[Issue]:
+    where = suite.document.where(path)
+    return [issue._replace(where=issue.where or where) for issue in error.issues]
+
+
+def _model_access(suite: Suite, overrides: SuiteOverrides, metrics: tuple[Metric, ...]) -> ModelAccess:
+    scorers = [metric for metric in metrics if hasattr(metric, "script")]
+    if issues := overrides.limits.issues():
+        raise ConfigurationError(issues)
+    if suite.models is None and not scorers:
+        return ModelAccess()
+    access = read_model_access(
+        suite.models, overrides.limits, place=suite.document.where, folder=suite.folder, calls=overrides.calls
+    )
+    try:
+        return complete_model_access(access, scorers)
+    except ConfigurationError as error:
+        raise ConfigurationError(_placed(error, suite, ("metrics",))) from None
+
+
+def _target(suite: Suite, overrides: SuiteOverrides) -> Target:
+    if overrides.outputs is not None:
+        return SavedOutputs.load(overrides.outputs)
+    if suite.target is None:
+        raise ConfigurationError(
+            Issue("The suite names no `target`. Add one, or give `--outputs FILE`.", suite.document.where(()))
+        )
+    declared = suite.target
+    if overrides.concurrency is not None and declared.kind != "outputs":
+        declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
+    target: Target = build_target(declared, load=partial(import_object, called="The target", search=suite.folder))
+    if overrides.limits.offline and not getattr(target, "is_local", True):
+        message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
+        raise ConfigurationError(Issue(message, declared.locate()))
+    return target
