@@ -22,8 +22,8 @@ from deemster.stats import (
     spearman,
     systematic_bias,
 )
+from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
 from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
-from deemster.stats.variance_components import interval_alpha, spread_features
 
 scores = st.one_of(
     st.integers(0, 4).map(float),

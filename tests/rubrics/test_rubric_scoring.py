@@ -185,13 +185,6 @@ def test_scores_may_have_judges_between_items_and_criteria():
     assert math.isnan(found.score[1, 1])
 
 
-def test_rows_that_were_not_judged_can_be_left_out():
-    found = rubric_scores(MIXED, [[0, 1], [0, 1]], scoring=Scoring(), judged=[True, False])
-    assert found.score[0] == 1.0
-    assert math.isnan(found.score[1])
-    assert math.isnan(found.raw_score[1])
-
-
 @pytest.mark.parametrize(
     ("codes", "penalties", "message"),
     [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
 from deemster.rubrics import FAILED, FAILED_WORST, MISSING, Criterion, Option, Rules, aggregate
-from deemster.rubrics.vote_aggregation import merged_repeats
+from deemster.rubrics.vote_aggregation import merge_repeats
 from tests.rubrics.loop_reference import plain_aggregate
 from tests.rubrics.make_rubrics import DEPTH, FACTS, FLUFF, TONE, criteria, rules_of
 
@@ -177,8 +177,8 @@ def test_rule_of_other_kind_is_error():
 
 def test_rule_of_criterion_overrides_panel():
     rules = Rules("any", "median", "weighted_mode")
-    assert [rules.of(one) for one in (FACTS, DEPTH, TONE)] == ["any", "median", "weighted_mode"]
-    assert rules.of(msgspec.structs.replace(DEPTH, aggregation="max")) == "max"
+    assert [rules.rule_for(one) for one in (FACTS, DEPTH, TONE)] == ["any", "median", "weighted_mode"]
+    assert rules.rule_for(msgspec.structs.replace(DEPTH, aggregation="max")) == "max"
 
 
 @given(st.data())
@@ -202,7 +202,7 @@ def test_the_vectorised_aggregate_equals_the_loop(data):
 @given(st.lists(st.sampled_from([0, 1, 2, FAILED, FAILED_WORST]), min_size=1, max_size=5), st.integers(0, 3))
 def test_repeats_become_one_vote_of_successful_answers(codes, pads):
     criterion = Criterion("Is it right?")
-    (found,) = merged_repeats(criterion, [codes + [MISSING] * pads], rule="majority").tolist()
+    (found,) = merge_repeats(criterion, [codes + [MISSING] * pads], rule="majority").tolist()
     kept = [code for code in codes if code >= 0]
     if kept:
         assert found == aggregate(criterion, [kept], rule="majority").codes[0]

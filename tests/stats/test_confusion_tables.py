@@ -31,16 +31,8 @@ def test_stacked_tables_equal_single_tables():
         np.testing.assert_allclose(call(stack), np.stack([call(table) for table in stack]), rtol=1e-12, equal_nan=True)
 
 
-def test_adjacent_labels_are_next_on_scale_not_in_list():
-    # Options low, NA, high: low and high are neighbours once NA has no place.
-    table = [[2, 2], [0, 0]]
-    assert tables.adjacent_accuracy(table, [0, 1]).item() == 1.0
-    assert tables.adjacent_accuracy(table, [0, 2]).item() == 0.5
-
-
-def test_the_order_of_positions_and_not_of_classes_decides_rank_correlations():
+def test_the_order_of_positions_and_not_of_classes_decides_spearman():
     table = np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
     order = [2, 0, 1]
     shuffled = table[np.ix_(order, order)]
     assert tables.spearman(shuffled, order).item() == pytest.approx(tables.spearman(table).item())
-    assert tables.kendall(shuffled, order).item() == pytest.approx(tables.kendall(table).item())

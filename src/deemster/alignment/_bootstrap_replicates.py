@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -88,7 +88,7 @@ def replicate_statistics(
     dtype = layout.patterns_by_unit.dtype
     # Draws, counts by pattern and cells of one replicate.
     replicate_bytes = dtype.itemsize * (units + patterns) + 8 * layout.cells_by_pattern.shape[0]
-    # Whole strips, so that products are cut at the same replicates whatever the size of a block.
+    # Whole strips, so that products are cut at the same replicates in blocks of every size.
     width = max(1, block_bytes // (replicate_bytes * STRIP)) * STRIP
     found: Values = {}
     start = 0
@@ -215,13 +215,3 @@ def percentile_results(values: Floats, *, confidence: float) -> tuple[BootstrapR
         found = (float(row[0]), float(ends.lower[place]), float(ends.upper[place]), len(known), error)
         results.append(_bootstrap_result(found, method="percentile", confidence=confidence))
     return tuple(results)
-
-
-def mean_known(values: Iterable[float | None]) -> float | None:
-    """The mean of what is defined; None where nothing is.
-
-    >>> mean_known([0.5, None, 1.0])
-    0.75
-    """
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -134,7 +134,7 @@ class Statistics:
         """A statistic by its key; None where it is undefined or does not exist."""
         return self.estimates.get(key)
 
-    def intervals_of(self, *scope: Any) -> Intervals:
+    def scope_intervals(self, *scope: Any) -> Intervals:
         """The intervals of all statistics of a scope, by name."""
         return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
 
@@ -194,7 +194,7 @@ def build_result(
             *_undefined_warnings(statistics, options.bootstrap.replicates),
             *_data_warnings(votes, panel, [one.name for one in criteria if one.is_degenerate]),
         ),
-        intervals=statistics.intervals_of("all"),
+        intervals=statistics.scope_intervals("all"),
         **numbers,
         **extras,
     )
@@ -267,7 +267,7 @@ def _coverage(options: Options, statistics: Statistics, column: int, n_covered: 
         n_total=int(cells[:, 0].sum() + errored),
         n_covered=n_covered,
         n_errored=int(cells[:, 3].sum() + errored),
-        intervals=statistics.intervals_of("coverage", column),
+        intervals=statistics.scope_intervals("coverage", column),
         **rates,
     )
 
@@ -285,7 +285,7 @@ def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
         "false_positive": extra,
         "false_negative": missed,
     }
-    intervals = statistics.intervals_of("abstaining", prefix)
+    intervals = statistics.scope_intervals("abstaining", prefix)
     if intervals is not None:
         intervals = {f"{prefix}_kappa": intervals["kappa"]}
     return model(**{f"{prefix}_{name}": value for name, value in fields.items()}, intervals=intervals)
@@ -313,7 +313,7 @@ def _criterion(column: CriterionColumn, options: Options, statistics: Statistics
         "kappa_interpretation": interpret_kappa(kappa),
         "is_degenerate": n > 0 and kappa is None,
         "coverage_stats": _coverage(options, statistics, column.index, n),
-        "intervals": statistics.intervals_of("criterion", column.index),
+        "intervals": statistics.scope_intervals("criterion", column.index),
     }
     if kind == "binary":
         met = tables.positive_against_rest(table)
@@ -349,7 +349,7 @@ def _options(column: CriterionColumn, statistics: Statistics, table: Floats) -> 
             f1=statistics.value("option", column.index, option, "f1"),
             support_true=int(table[option].sum()),
             support_pred=int(table[:, option].sum()),
-            intervals=statistics.intervals_of("option", column.index, option),
+            intervals=statistics.scope_intervals("option", column.index, option),
         )
         for option in order
     )
@@ -380,7 +380,7 @@ def _judges(votes: LabelledVotes, statistics: Statistics) -> dict[str, JudgeMetr
             n_samples=pairs,
             n_failed=failed,
             n_abstained=abstained,
-            intervals=statistics.intervals_of("judge", judge),
+            intervals=statistics.scope_intervals("judge", judge),
             **numbers,
         )
     return found
@@ -422,7 +422,7 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
                 n_points=sum(int(table.sum()) for table in final),
                 confusion_matrix=matrix,
                 n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
-                intervals=statistics.intervals_of("pooled", kind),
+                intervals=statistics.scope_intervals("pooled", kind),
                 **numbers,
             )
         )
@@ -444,7 +444,7 @@ def _slices(slices: SliceEstimates, statistics: Statistics) -> tuple[SliceMetric
             n_items=sizes[number],
             n_samples=n_pairs[number],
             n_scores=n_scores[number],
-            intervals=statistics.intervals_of("slice", number) if sizes[number] >= FEWEST_ITEMS else None,
+            intervals=statistics.scope_intervals("slice", number) if sizes[number] >= FEWEST_ITEMS else None,
             **{name: statistics.value("slice", number, name) for name in SLICE_NAMES},
         )
         for number, tag in enumerate(slices.tags.names)

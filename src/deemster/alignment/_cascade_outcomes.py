@@ -74,7 +74,7 @@ class _Cells(NamedTuple):
 
     Attributes:
         items: The place of the item in the votes.
-        confidence: The cheap judge's confidence; -1 where the cell escalates whatever the threshold.
+        confidence: The cheap judge's confidence; -1 where the cell escalates at every threshold.
         cheap_right: Whether the cheap judge has the truth.
         strong_right: Whether the strong panel has it.
         no_verdict: Whether the strong panel gave no verdict.
@@ -115,7 +115,7 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
             labelled = np.isin(truth, criterion.scored) & (block.checks[:, number] == MISSING)
             used = labelled & (first != MISSING) & (panel != MISSING).any(axis=1)
             n_left_out += int((labelled & ~used).sum())
-            joined = aggregate(criterion, panel[used], rule=votes.rules.of(criterion), weights=weights).codes
+            joined = aggregate(criterion, panel[used], rule=votes.rules.rule_for(criterion), weights=weights).codes
             voted = np.isin(first[used], criterion.scored)
             parts.append(
                 _Cells(
@@ -128,7 +128,7 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
                     strong_cost=costs_of_cells[used, number],
                 )
             )
-    cells = _Cells(*(np.concatenate(held) for held in zip(*parts, strict=True)))
+    cells = _Cells(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     _require_cells(cells, cheap, n_left_out)
     # By id, so that the order of the file cannot change the draws.
     rank = np.empty(len(votes.ids), dtype=np.intp)

@@ -138,8 +138,8 @@ class CriterionGroup:
 
     def _tables(self, counts: Floats, first: int, *shape: int) -> Floats:
         """A view that keeps replicates side by side in memory, so that sums over classes run along them."""
-        whole = (self.size, self.size, *shape)
-        cells = counts[first : first + math.prod(whole)].reshape(*whole, counts.shape[1])
+        every = (self.size, self.size, *shape)
+        cells = counts[first : first + math.prod(every)].reshape(*every, counts.shape[1])
         return np.moveaxis(cells, (0, 1), (-2, -1))
 
 

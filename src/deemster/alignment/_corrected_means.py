@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import mean_known
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
@@ -53,6 +52,7 @@ def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedSc
     unlabelled = np.sort(unlabelled[~np.isnan(unlabelled)])
     if not both.any() or not len(unlabelled):
         return None
+    everyone = np.concatenate([votes.predicted[both], unlabelled]).tolist()
     result = ppi_mean(votes.true[both], votes.predicted[both], unlabelled, confidence=confidence)
     return CorrectedScore(
         value=result.value,
@@ -60,7 +60,7 @@ def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedSc
         standard_error=result.standard_error,
         weight=result.lam,
         labelled_mean=result.classical,
-        predicted_mean=mean_known(np.concatenate([votes.predicted[both], unlabelled]).tolist()),
+        predicted_mean=sum(everyone) / len(everyone),
         n_labelled=result.n,
         n_unlabelled=result.n_unlabelled,
     )

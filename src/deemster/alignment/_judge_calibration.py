@@ -104,8 +104,8 @@ def _stated_probabilities(votes: LabelledVotes, column: CriterionColumn) -> _Sta
     order = np.lexsort((judges, rows))
     at, who = np.array(rows, dtype=np.intp)[order], np.array(judges, dtype=np.intp)[order]
     outcomes = _outcomes(column)[truth[at]]
-    held = (truth[at] >= 0) & (column.vote_classes[at, who] >= 0) & (outcomes >= 0)
-    return _Stated(who[held], outcomes[held], np.array(chances, dtype=np.float64)[order][held])
+    used = (truth[at] >= 0) & (column.vote_classes[at, who] >= 0) & (outcomes >= 0)
+    return _Stated(who[used], outcomes[used], np.array(chances, dtype=np.float64)[order][used])
 
 
 def _outcomes(column: CriterionColumn) -> Indices:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import mean_known
 from deemster.alignment._labelled_votes import Floats, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import JudgeConsistency
 from deemster.rubrics import MISSING
-from deemster.stats.agreement_from_sums import alpha_from_coincidences, coincidence_shares
-from deemster.stats.nan_arithmetic import float_or_none
+from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
 
 
 def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | None:
@@ -41,16 +41,8 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
         totals = np.concatenate(cells)
         equal = np.concatenate([(table * (table - 1)).sum(axis=1) for _, table in own])
         shares = equal / (totals * (totals - 1))
-        alphas = [
-            float_or_none(
-                alpha_from_coincidences(
-                    coincidence_shares(table).sum(axis=0),
-                    "ordinal" if classes.kind == "ordinal" else "nominal",
-                    units=len(table),
-                )
-            )
-            for classes, table in own
-        ]
+        alphas = [_alpha(classes, table) for classes, table in own]
+        defined = [alpha for alpha in alphas if not math.isnan(alpha)]
         found.append(
             JudgeConsistency(
                 judge_id=name,
@@ -58,10 +50,16 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
                 n_repeats=int(totals.sum()),
                 stable_share=float((shares == 1).mean()),
                 pairwise_agreement=float(shares.mean()),
-                krippendorff_alpha=mean_known(alphas),
+                krippendorff_alpha=sum(defined) / len(defined) if defined else None,
             )
         )
     return tuple(found) or None
+
+
+def _alpha(classes: VerdictClasses, table: Floats) -> float:
+    """Krippendorff's alpha of repeats by cell and class; NaN where it is undefined."""
+    level: Level = "ordinal" if classes.kind == "ordinal" else "nominal"
+    return float(alpha_from_coincidences(coincidence_shares(table).sum(axis=0), level, units=len(table)))
 
 
 def _repeat_counts(votes: LabelledVotes) -> list[list[Floats]]:

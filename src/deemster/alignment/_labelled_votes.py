@@ -134,7 +134,7 @@ class LabelledVotes:
 
 
 class HasVotes(Protocol):
-    """Whatever holds votes, such as a `Grading`."""
+    """Something that holds votes, such as a `Grading`."""
 
     def votes(self) -> Votes:
         """The votes."""
@@ -366,7 +366,7 @@ def _columns(
             name = f"{criterion.name} #{count}"
         taken.add(name)
         column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
-        if criterion.kind == "ordinal" and modes.na_mode == "as_category" and _abstained(column):
+        if criterion.kind == "ordinal" and modes.na_mode == "as_category" and _has_abstention(column):
             issues.append(
                 Issue(
                     f"`na_mode='as_category'` does not fit the ordinal criterion `{visible(name, limit=60)}`: an "
@@ -420,7 +420,7 @@ def _column(
     )
 
 
-def _abstained(column: CriterionColumn) -> bool:
+def _has_abstention(column: CriterionColumn) -> bool:
     """Whether the author offers an abstention, or someone abstained without being offered it."""
     if column.criterion.na_option_index is not None:
         return True

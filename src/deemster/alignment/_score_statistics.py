@@ -14,6 +14,8 @@ from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_statistics import Key, Values
 from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.correlation import Correlation, kendall, pearson, spearman
+from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
+from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
 from deemster.stats.paired_score_sums import (
     ScoreScale,
     difference_sums,
@@ -26,7 +28,6 @@ from deemster.stats.paired_score_sums import (
 )
 from deemster.stats.rank_correlation import dominance, weighted_kendall, weighted_spearman
 from deemster.stats.systematic_bias import BiasResult, systematic_bias
-from deemster.stats.variance_components import icc_features, icc_forms, interval_alpha, mean_squares, spread_features
 
 # Above this many items the rank correlations of replicates are first-order expansions.
 LARGEST_RANKED = 500

@@ -107,7 +107,7 @@ def build_classes(criterion: Criterion, mode: AbstentionMode) -> VerdictClasses:
     class_of_code = np.full(len(criterion.labels) + 1, _EXCLUDED, dtype=np.int16)
     class_of_code[np.array(codes) + 1] = np.arange(len(codes))
     if mode == "as_unmet":
-        # A binary abstention is UNMET whatever the weight. On a choice the sign of the weight decides what is worst.
+        # A binary abstention is UNMET with every weight. On a choice the sign of the weight decides what is worst.
         stand_in = 1 if criterion.kind == "binary" else _WORST_OF_ROW
         class_of_code[np.array(sorted(criterion.abstentions)) + 1] = stand_in
     return VerdictClasses(

@@ -206,21 +206,21 @@ def _check_judges(votes: Votes, cheap: str, strong: Sequence[str], costs: Mappin
     if not isinstance(votes, Votes):
         raise InputError(f"`votes` are Votes, not {kind_of(votes)}; read a file with `Votes.load`.")
     known = [judge.id for judge in votes.judges]
-    asked = [cheap, *([strong] if isinstance(strong, str) else strong)]
+    judges = [cheap, *([strong] if isinstance(strong, str) else strong)]
     issues = [
         f"No judge is called `{visible(str(judge), limit=60)}`. {did_you_mean(str(judge), known)}"
-        for judge in asked
+        for judge in judges
         if judge not in known
     ]
     if isinstance(strong, str) or not strong:
         issues.append("`strong` is a list of at least one judge.")
-    if len(set(asked)) < len(asked):
+    if len(set(judges)) < len(judges):
         issues.append("A judge stands twice in the cascade; the cheap one and the strong ones are different judges.")
-    for judge in dict.fromkeys(asked):
+    for judge in dict.fromkeys(judges):
         cost: Any = costs.get(judge)
         if not is_number(cost) or cost < 0:
-            shown = "is missing" if cost is None else f"is a number from 0 on, not {cost!r:.40}"
-            issues.append(f"The cost of `{visible(str(judge), limit=60)}` {shown}.")
+            problem = "is missing" if cost is None else f"is a number from 0 on, not {cost!r:.40}"
+            issues.append(f"The cost of `{visible(str(judge), limit=60)}` {problem}.")
     if issues:
         raise InputError([Issue(message) for message in issues])
 
@@ -321,9 +321,9 @@ def _effective_cells(hits: Floats, cells: Floats) -> float:
     """How many independent cells the cells of these items are worth, of a share and its error with the prior items."""
     mean = float(cells.mean())
     sizes = np.concatenate((cells, np.full(2 * _PRIOR_ITEMS, mean)))
-    held = np.concatenate((hits, np.full(_PRIOR_ITEMS, mean), np.zeros(_PRIOR_ITEMS)))
-    share = held.sum() / sizes.sum()
-    rest = (held - share * sizes) / mean
+    successes = np.concatenate((hits, np.full(_PRIOR_ITEMS, mean), np.zeros(_PRIOR_ITEMS)))
+    share = successes.sum() / sizes.sum()
+    rest = (successes - share * sizes) / mean
     spread = float(np.square(rest).sum()) / (len(sizes) - 1)
     size = share * (1 - share) * len(cells) / spread
     smallest = float(cells.sum()) ** 2 / float(np.square(cells).sum())

@@ -52,7 +52,7 @@ class MetricsResult(
     """A result of alignment: how judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None. `intervals` holds the interval of each
-    number by its field name, where a bootstrap was asked for. `verdict` follows from the numbers, whatever is given.
+    number by its field name, where a bootstrap was asked for. `verdict` is always computed from the numbers.
     One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
     """
 

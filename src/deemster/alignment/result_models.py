@@ -201,8 +201,8 @@ class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return self.matrix[truth][judged]
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 class OptionMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

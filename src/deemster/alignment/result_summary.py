@@ -166,8 +166,8 @@ def _bias(bias: BiasResult) -> str:
         return "no scores"
     if bias.p_value is None:
         return f"{bias.direction}, not tested"
-    shown = "significant" if bias.is_significant else "not significant"
-    return f"{bias.direction}, {shown}, {format_p_value(bias.p_value)}"
+    test = "significant" if bias.is_significant else "not significant"
+    return f"{bias.direction}, {test}, {format_p_value(bias.p_value)}"
 
 
 def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:

@@ -52,7 +52,7 @@ def _derived(votes: Votes, block: Block) -> Derived:
     weights = np.array([judge.weight for judge in votes.judges])
     derived = block.checks.copy()
     for position, criterion in enumerate(block.rubric.criteria):
-        rule = votes.rules.of(criterion)
+        rule = votes.rules.rule_for(criterion)
         panel = aggregate(criterion, block.votes[:, position], rule=rule, weights=weights).codes
         derived[:, position] = np.where(derived[:, position] == MISSING, panel, derived[:, position])
     final = np.where(block.recorded_final == MISSING, derived, block.recorded_final)

@@ -19,7 +19,7 @@ from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.verdicts import FAILURES
-from deemster.rubrics.vote_aggregation import Rules, merged_repeats
+from deemster.rubrics.vote_aggregation import Rules, merge_repeats
 
 SLACK = 1e-6
 
@@ -225,7 +225,7 @@ class Columns:
             for at, repeat in enumerate(repeats):
                 codes[at, : len(repeat.codes)] = repeat.codes
             criterion = self.book.rubric.criteria[position]
-            merged = merged_repeats(criterion, codes, rule=rules.of(criterion))
+            merged = merge_repeats(criterion, codes, rule=rules.rule_for(criterion))
             items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
             votes[items, position, judges] = merged
 

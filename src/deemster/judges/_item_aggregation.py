@@ -15,7 +15,7 @@ from deemster.judges.vote import Vote, verdict_fields
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring, rubric_scores
-from deemster.rubrics.vote_aggregation import Rules, aggregate, merged_repeats
+from deemster.rubrics.vote_aggregation import Rules, aggregate, merge_repeats
 
 _FAILED = frozenset({FAILED, FAILED_WORST})
 
@@ -48,7 +48,7 @@ class ItemAggregator:
         cascade: Cascade | None = None,
     ) -> None:
         self._rubric, self._judges, self._scoring, self._cascade = rubric, tuple(judges), scoring, cascade
-        self._rules = [rules.of(criterion) for criterion in rubric.criteria]
+        self._rules = [rules.rule_for(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
         # Few verdicts and few judges make few combinations of votes, so results are cached.
         self._results: list[dict[tuple[int, ...], _Result]] = [{} for _ in rubric.criteria]
@@ -128,7 +128,7 @@ class ItemAggregator:
             return codes[0] if codes else MISSING
         found, given = self._merged[place], tuple(codes)
         if given not in found:
-            merged = merged_repeats(self._rubric.criteria[place], [given], rule=self._rules[place])
+            merged = merge_repeats(self._rubric.criteria[place], [given], rule=self._rules[place])
             found[given] = int(merged[0])
         return found[given]
 

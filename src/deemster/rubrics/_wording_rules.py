@@ -92,10 +92,10 @@ def wording_issues(criterion: Criterion) -> Iterator[WordingIssue]:
     if criterion.check is None:
         text = _QUOTED.sub("Q", criterion.requirement[:_MOST_CHARACTERS])
         main = main_clause(text)
-        yield from _joined(main)
-        yield from _negated(criterion, main)
+        yield from _joint_issues(main)
+        yield from _negation_issues(criterion, main)
         if not _options_describe(criterion):
-            yield from _vague(main, text)
+            yield from _vague_issues(main, text)
         for phrase in dict.fromkeys(found[0].lower() for found in _OUTSIDE.finditer(text)):
             yield WordingIssue("outside-knowledge", f"`{phrase}` cannot be judged from the submission alone.")
     words = len(criterion.requirement.split())
@@ -121,7 +121,7 @@ def _options_describe(criterion: Criterion) -> bool:
     return bool(scored) and all(len(option.label.split()) >= _DESCRIBING_WORDS for option in scored)
 
 
-def _joined(main: str) -> Iterator[WordingIssue]:
+def _joint_issues(main: str) -> Iterator[WordingIssue]:
     joint = _JOINT.search(main)
     if joint and not _RELATION.search(main):
         message = (
@@ -130,7 +130,7 @@ def _joined(main: str) -> Iterator[WordingIssue]:
         yield WordingIssue("double-barrelled", message)
 
 
-def _vague(main: str, text: str) -> Iterator[WordingIssue]:
+def _vague_issues(main: str, text: str) -> Iterator[WordingIssue]:
     """Find words that every judge reads differently, unless the text goes on to define them."""
     for word in dict.fromkeys(found[0].lower() for found in _VAGUE_WORD.finditer(main)):
         if not _DEFINITION.search(text[text.lower().index(word) :]):
@@ -138,7 +138,7 @@ def _vague(main: str, text: str) -> Iterator[WordingIssue]:
             yield WordingIssue("vague-word", f"`{word}` means something else to every judge.", f"Instead, {advice}.")
 
 
-def _negated(criterion: Criterion, main: str) -> Iterator[WordingIssue]:
+def _negation_issues(criterion: Criterion, main: str) -> Iterator[WordingIssue]:
     found = [word.lower() for word in _NEGATION.findall(main)]
     absence = _ABSENCE.search(main)
     if len(found) > 1:

@@ -68,7 +68,7 @@ class Exam(NamedTuple):
     Attributes:
         place: The place of the criterion; None for the whole rubric.
         text: What the judge reads.
-        rubric: What it goes by.
+        rubric: The criteria of the meta-rubric that it answers.
     """
 
     place: int | None
@@ -82,23 +82,25 @@ def exams(rubric: Rubric) -> Iterator[Exam]:
     A criterion that a metric answers is read by no judge.
     """
     if len(rubric.criteria) > 1:
-        listed = "\n\n".join(_described(criterion) for criterion in rubric.criteria)
-        yield Exam(None, _headed("A whole rubric.", rubric, listed), meta_rubric("whole"))
+        listed = "\n\n".join(_describe(criterion) for criterion in rubric.criteria)
+        yield Exam(None, _add_head("A whole rubric.", rubric, listed), meta_rubric("whole"))
     for place, criterion in enumerate(rubric.criteria):
         if criterion.check is None:
             parts: tuple[Part, ...] = ("criterion", "options") if criterion.options else ("criterion",)
-            yield Exam(place, _headed("One criterion of a rubric.", rubric, _described(criterion)), meta_rubric(*parts))
+            yield Exam(
+                place, _add_head("One criterion of a rubric.", rubric, _describe(criterion)), meta_rubric(*parts)
+            )
 
 
-def _headed(head: str, rubric: Rubric, body: str) -> str:
+def _add_head(head: str, rubric: Rubric, body: str) -> str:
     guidelines = [] if rubric.guidelines is None else [f"Guidelines that go with every criterion:\n{rubric.guidelines}"]
     return "\n\n".join([head, *guidelines, body])
 
 
-def _described(criterion: Criterion) -> str:
+def _describe(criterion: Criterion) -> str:
     r"""A criterion as a person reads it.
 
-    >>> _described(Criterion("Names the author.", name="author", weight=-2))
+    >>> _describe(Criterion("Names the author.", name="author", weight=-2))
     'Criterion `author`: a fault, which takes away 2 points.\nNames the author.'
     """
     points = f"{abs(criterion.weight):g} points"

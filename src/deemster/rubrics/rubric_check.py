@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.formats import Document
 from deemster.formats.json_values import Path, pointer
-from deemster.rubrics._scale_rules import FEWEST_LEVELS, MOST_LEVELS, scale_issues
 from deemster.rubrics._wording_rules import wording_issues
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -18,6 +18,18 @@ from deemster.rubrics.rubric_format import default_name
 from deemster.rubrics.rubric_reader import criterion_paths
 
 Severity = Literal["warning", "hint"]
+FEWEST_LEVELS: Final = 3
+MOST_LEVELS: Final = 7
+# A step twice as wide as another is a decision or a mistake; below that it is rounding, as in 0.33 and 0.67.
+_UNEVEN: Final = 2.0
+_BARE_NUMBER: Final = re.compile(
+    r"\W*(?:\d+(?:[.,]\d+)?|[ivx]+|[a-e]|(?:level|score|grade|step) *\d+)\W*", re.IGNORECASE
+)
+_CONDITIONAL: Final = re.compile(
+    r"\A(?:if|when|where|whenever)\b|\b(?:if|where|when) (?:any|applicable)\b", re.IGNORECASE
+)
+# The path to something wrong, from the criterion; the code of the rule; the message.
+_Found: TypeAlias = tuple[Path, str, str]
 
 
 class CheckRule(NamedTuple):
@@ -128,7 +140,7 @@ def _find_issues(rubric: Rubric, document: Document | None) -> Iterator[tuple[Pa
             yield (*path, "requirement"), code, message, None
         for code, message in _weight(criterion, criteria):
             yield (*path, "weight"), code, message, None
-        for rest, code, message in scale_issues(criterion):
+        for rest, code, message in _scale_issues(criterion):
             yield (*path, *rest), code, message, None
 
 
@@ -177,6 +189,56 @@ def _weight(criterion: Criterion, criteria: Sequence[Criterion]) -> Iterator[tup
     elif len(positive) >= SMALL_RUBRIC and criterion.weight > DOMINANT_SHARE * sum(positive):
         share = criterion.weight / sum(positive)
         yield "dominant-weight", f"`{criterion.name}` holds {share:.0%} of the positive weight: it decides alone."
+
+
+def _scale_issues(criterion: Criterion) -> Iterator[_Found]:
+    """Find what is wrong with the options of a criterion; a binary criterion has none."""
+    if not criterion.options:
+        return
+    if criterion.kind == "ordinal":
+        yield from _levels(criterion)
+        yield from _labels(criterion)
+        yield from _steps(criterion)
+    best = max(value for value in criterion.values if value is not None)
+    if criterion.weight > 0 and best < 1:
+        message = f"The best option is worth {best:g}: no submission can earn the whole weight."
+        yield ("options",), "open-scale", message
+    if criterion.na_option_index is None and _CONDITIONAL.search(criterion.requirement):
+        message = "The requirement holds only sometimes, and no option says that it does not."
+        yield ("options",), "no-na-option", message
+
+
+def _levels(criterion: Criterion) -> Iterator[_Found]:
+    levels = len(criterion.scored)
+    if levels < FEWEST_LEVELS:
+        yield ("options",), "few-levels", f"A scale of {levels} levels is no scale."
+    elif levels > MOST_LEVELS:
+        message = f"A scale of {levels} levels asks for differences that judges do not see."
+        yield ("options",), "many-levels", message
+
+
+def _labels(criterion: Criterion) -> Iterator[_Found]:
+    labels = {code: criterion.options[code].label for code in criterion.scored if code < len(criterion.options)}
+    single = []
+    for code, label in labels.items():
+        if _BARE_NUMBER.fullmatch(label):
+            message = f"The label `{label}` says nothing about what earns it."
+            yield ("options", code, "label"), "bare-number", message
+        elif len(label.split()) == 1:
+            single.append(f"`{label}`")
+    # One plain word among sentences, such as `none`, is explained by the others.
+    if len(single) * 2 > len(labels):
+        message = f"The labels {', '.join(single)} are single words: each judge decides where one ends."
+        yield ("options",), "bare-label", message
+
+
+def _steps(criterion: Criterion) -> Iterator[_Found]:
+    values = sorted(value for value in criterion.values if value is not None)
+    steps = [high - low for low, high in pairwise(values) if high > low]
+    if len(steps) > 1 and max(steps) >= _UNEVEN * min(steps):
+        listed = ", ".join(f"{value:g}" for value in values)
+        message = f"The values {listed} are not evenly spaced; a panel's mean leans towards the crowded end."
+        yield ("options",), "uneven-scale", message
 
 
 def criteria_paths(rubric: Rubric, document: Document | None) -> Sequence[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -16,13 +17,18 @@ from msgspec.structs import force_setattr
 from deemster.errors import Issue, RubricError
 from deemster.formats import Document, Reading, file_format, in_order
 from deemster.formats.atomic_write import write_aside
+from deemster.formats.canonical_json import flow
 from deemster.formats.json_values import Path as Keys
 from deemster.formats.json_values import kind_of, to_json_value
 from deemster.formats.schema_validation import decode_struct
-from deemster.rubrics._rubric_yaml import yaml_lines
 from deemster.rubrics.criterion import Check, Criterion, Option, refuse_issues
 from deemster.rubrics.rubric_format import SCHEMA, Issues, RubricHead, SectionHead, default_name, name_issues
 from deemster.rubrics.rubric_reader import FORMATS, load_document, parse_document, read_entries
+
+# Text that YAML needs no quotes for.
+_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_ .,;()/'-]*[A-Za-z0-9_.,;()/'])?\Z")
+# Words that some reader of YAML takes for a boolean or nothing.
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -71,10 +77,10 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
     def __post_init__(self) -> None:
         decode_struct(self, RubricHead, error=RubricError)
         refuse_issues(self._issues())
-        sections = tuple(_named_sections(self.sections))
+        sections = tuple(_name_sections(self.sections))
         criteria = tuple(chain.from_iterable(section.criteria for section in sections))
         force_setattr(self, "sections", sections)
-        force_setattr(self, "criteria", criteria or tuple(_named(self.criteria)))
+        force_setattr(self, "criteria", criteria or tuple(_name_criteria(self.criteria)))
         force_setattr(self, "guidelines", _text_or_none(self.guidelines))
 
     def _issues(self) -> Issues:
@@ -86,7 +92,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             if wrong:
                 return
             criteria = list(chain.from_iterable(section.criteria for section in self.sections))
-            if self.criteria and tuple(_named(self.criteria)) != tuple(_named(criteria)):
+            if self.criteria and tuple(_name_criteria(self.criteria)) != tuple(_name_criteria(criteria)):
                 yield ("criteria",), "They are not what the sections hold; give one of the two."
         before = list(_criteria_issues(criteria, "a rubric"))
         yield from before
@@ -112,9 +118,9 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
             RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
         """
         if isinstance(source, (Mapping, list, tuple)):
-            return _refused_or_rubric(*read_rubric(source, None))
+            return _require_rubric(*read_rubric(source, None))
         document = load_document(source)
-        return _refused_or_rubric(*read_rubric(document.value, document))
+        return _require_rubric(*read_rubric(document.value, document))
 
     @classmethod
     def parse(cls, text: str, *, format: Literal["json", "yaml"] | None = None) -> Rubric:  # noqa: A002 - the user's word
@@ -122,7 +128,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
 
         Args:
             text: JSON or YAML.
-            format: Which of the two; by the first character where it is not told.
+            format: Which of the two; the first character decides where it is not given.
 
         Raises:
             RubricError: It cannot be read, or something in it cannot be used; all issues are listed.
@@ -131,7 +137,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         ('Criterion 1',)
         """
         document = parse_document(text, format=format)
-        return _refused_or_rubric(*read_rubric(document.value, document))
+        return _require_rubric(*read_rubric(document.value, document))
 
     def to_dict(self) -> dict[str, Any]:
         """The rubric as `deemster.rubric.v1` has it: keys in fixed order, defaults left out.
@@ -139,14 +145,14 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         >>> Rubric((Criterion("It is right.", weight=2),)).to_dict()
         {'schema_version': 'deemster.rubric.v1', 'criteria': [{'weight': 2, 'requirement': 'It is right.'}]}
         """
-        head = _given({"name": self.name, "version": self.version, "guidelines": self.guidelines})
+        head = _drop_none({"name": self.name, "version": self.version, "guidelines": self.guidelines})
         dicts = [_criterion_dict(criterion, index) for index, criterion in enumerate(self.criteria)]
         if not self.sections:
             return {"schema_version": SCHEMA, **head, "criteria": dicts}
         left = iter(dicts)
         sections = [
             {
-                **_given({"name": section.name, "description": section.description}),
+                **_drop_none({"name": section.name, "description": section.description}),
                 "criteria": [next(left) for _ in section.criteria],
             }
             for section in self.sections
@@ -162,7 +168,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
           - requirement: It is right.
         """
         value = self.to_dict()
-        return "\n".join(yaml_lines(value)) if kind == "yaml" else json.dumps(value, ensure_ascii=False, indent=2)
+        return "\n".join(_yaml_lines(value)) if kind == "yaml" else json.dumps(value, ensure_ascii=False, indent=2)
 
     def dump(self, path: str | Path) -> Path:
         """Write the rubric as YAML or JSON, by extension; equal rubrics give equal bytes.
@@ -207,7 +213,7 @@ def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple
     return Rubric(sections=tuple(sections), **head), []
 
 
-def _refused_or_rubric(rubric: Rubric | None, issues: list[Issue]) -> Rubric:
+def _require_rubric(rubric: Rubric | None, issues: list[Issue]) -> Rubric:
     if rubric is None:
         raise RubricError(in_order(issues))
     return rubric
@@ -221,15 +227,15 @@ def _text_or_none(text: str | None) -> str | None:
     return text if text is not None and text.strip() else None
 
 
-def _named(criteria: Iterable[Criterion], start: int = 0) -> Iterator[Criterion]:
+def _name_criteria(criteria: Iterable[Criterion], start: int = 0) -> Iterator[Criterion]:
     for index, criterion in enumerate(criteria, start):
         yield criterion if criterion.name else msgspec.structs.replace(criterion, name=default_name(index))
 
 
-def _named_sections(sections: Iterable[Section]) -> Iterator[Section]:
+def _name_sections(sections: Iterable[Section]) -> Iterator[Section]:
     start = 0
     for section in sections:
-        criteria = tuple(_named(section.criteria, start))
+        criteria = tuple(_name_criteria(section.criteria, start))
         start += len(criteria)
         yield section if criteria == section.criteria else msgspec.structs.replace(section, criteria=criteria)
 
@@ -245,12 +251,12 @@ def _criteria_issues(criteria: Any, noun: str) -> Issues:
                 yield ("criteria", index), f"A criterion is a `Criterion`, not {kind_of(entry)}."
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def _criterion_dict(criterion: Criterion, index: int) -> dict[str, Any]:
-    return _given(
+    return _drop_none(
         {
             "name": None if criterion.name == default_name(index) else criterion.name,
             "weight": None if criterion.weight == 10 else _number(criterion.weight),
@@ -267,14 +273,50 @@ def _criterion_dict(criterion: Criterion, index: int) -> dict[str, Any]:
 
 def _option_dict(option: Option) -> dict[str, Any]:
     value = None if option.value is None else _number(option.value)
-    return _given({"label": option.label, "value": value, "na": option.na or None})
+    return _drop_none({"label": option.label, "value": value, "na": option.na or None})
 
 
 def _check_dict(check: Check) -> dict[str, Any]:
     threshold = None if check.threshold == 1 else _number(check.threshold)
-    return _given({"metric": check.metric, "args": to_json_value(check.args) or None, "threshold": threshold})
+    return _drop_none({"metric": check.metric, "args": to_json_value(check.args) or None, "threshold": threshold})
 
 
 def _number(value: float) -> float | int:
     # Above 2**53 a float is whole, but not the number that was written.
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def _yaml_lines(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a map in the block style of YAML; an option or the arguments of a check take one line."""
+    for key, value in fields.items():
+        if key in {"criteria", "sections"}:
+            yield f"{key}:"
+            for entry in value:
+                yield from _indent(_yaml_lines(entry), "- ")
+        elif key == "options":
+            yield f"{key}:"
+            for entry in value:
+                yield f"  - {{{', '.join(f'{name}: {_inline(one)}' for name, one in entry.items())}}}"
+        elif key == "check":
+            yield f"{key}:"
+            yield from _indent((f"{name}: {_scalar(one)}" for name, one in value.items()), "")
+        else:
+            yield f"{key}: {_scalar(value)}"
+
+
+def _indent(lines: Iterator[str], mark: str) -> Iterator[str]:
+    first = True
+    for line in lines:
+        yield f"  {mark if first else ' ' * len(mark)}{line}"
+        first = False
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.match(value) and value.casefold() not in _WORDS:
+        return value
+    return flow(value)
+
+
+def _inline(value: Any) -> str:
+    # Inside braces a comma ends a plain scalar.
+    return flow(value) if isinstance(value, str) and "," in value else _scalar(value)

@@ -151,7 +151,7 @@ class _Reader:
         if isinstance(value, list):
             if not value:
                 self._add(path, "The rubric is empty: it has at least one criterion.")
-            return {}, self._listed(value, path)
+            return {}, self._read_list(value, path)
         if not isinstance(value, dict):
             shapes = "a list of criteria or a map with `criteria`, `sections` or `rubric`"
             self._add(path, f"A rubric is {shapes}, not {kind_of(value)}.")
@@ -173,7 +173,7 @@ class _Reader:
             self._add((*path, key), f"`{key}` is given twice: beside `rubric` and inside it.")
         return {**head, **within}, groups
 
-    def _listed(self, entries: Sequence[Any], path: Keys) -> list[EntryGroup]:
+    def _read_list(self, entries: Sequence[Any], path: Keys) -> list[EntryGroup]:
         """The groups of a list of criteria and sections."""
         groups: list[EntryGroup] = []
         for at, entry in enumerate(entries):

@@ -50,7 +50,7 @@ class Scores(NamedTuple):
         score: NaN where nothing is left to score.
         raw_score: The weighted sum; NaN where the score is undefined.
         failed_fatal: Which fatal criteria failed, by submission and criterion.
-        unresolved_fatal: Which fatal criteria nobody could decide.
+        unresolved_fatal: Which fatal criteria no verdict decides.
     """
 
     score: Floats
@@ -66,7 +66,7 @@ class RubricScore(msgspec.Struct, frozen=True, kw_only=True):
         score: None where nothing is left to score.
         raw_score: The weighted sum; None where there is nothing to add.
         failed_fatal: The names of the fatal criteria that failed.
-        unresolved_fatal: The names of the fatal criteria that nobody could decide.
+        unresolved_fatal: The names of the fatal criteria that no verdict decides.
     """
 
     score: float | None
@@ -127,7 +127,6 @@ def rubric_scores(
     *,
     scoring: Scoring,
     penalties: ArrayLike | None = None,
-    judged: ArrayLike | None = None,
 ) -> Scores:
     """Score many lists of verdicts at once.
 
@@ -140,7 +139,6 @@ def rubric_scores(
         codes: Verdicts, submissions by criteria; more dimensions may stand before these.
         scoring: The settings.
         penalties: What is subtracted from each score, by submission.
-        judged: Which submissions are scored at all, by submission; all where absent.
 
     Raises:
         RubricError: There is not one code for each criterion, a criterion does not have it, or a penalty is impossible.
@@ -167,11 +165,9 @@ def rubric_scores(
         if criterion.fatal:
             failed[..., index] = tables.fails[index].take(place)
             unresolved[..., index] = tables.open[index].take(place)
-    if judged is not None:
-        known &= np.asarray(judged, dtype=np.bool_)
     total = _sum(gains)
     undefined = ~known | ((positive == 0) & (negative == 0))
-    score = _brought(total, positive, negative) if scoring.normalize else total.copy()
+    score = _normalize(total, positive, negative) if scoring.normalize else total.copy()
     if penalties is not None:
         score -= _penalties(penalties, shape)
         score = np.maximum(score, 0.0) if scoring.normalize else score
@@ -184,7 +180,7 @@ def rubric_scores(
 
 
 def _sum(terms: Floats) -> Floats:
-    """Sums over the last axis, the same to the last bit in whatever order the terms stand."""
+    """Sums over the last axis, the same to the last bit in every order of the terms."""
     terms.sort(axis=-1)
     total: Floats = np.zeros(terms.shape[:-1])
     for place in range(terms.shape[-1]):
@@ -192,7 +188,7 @@ def _sum(terms: Floats) -> Floats:
     return total
 
 
-def _brought(total: Floats, positive: Floats, negative: Floats) -> Floats:
+def _normalize(total: Floats, positive: Floats, negative: Floats) -> Floats:
     gains = positive > 0
     scale = np.where(gains, positive, np.where(negative > 0, negative, 1.0))
     # A huge fault beside a tiny gain overflows, to the side the clip cuts off.

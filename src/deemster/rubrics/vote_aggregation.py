@@ -46,7 +46,7 @@ class Rules(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         decode_struct(self, error=ConfigurationError)
 
-    def of(self, criterion: Criterion) -> str:
+    def rule_for(self, criterion: Criterion) -> str:
         """The rule of a criterion: its own, else that of its kind."""
         rule: str = criterion.aggregation or getattr(self, _KEYS[criterion.kind])
         return rule
@@ -97,10 +97,10 @@ def aggregate(
     kinds = len(criterion.labels) - _LOWEST
     # Few voters and few verdicts: every row there can be is aggregated once, and the rows look theirs up.
     if kinds**voters > n:
-        return _aggregated(criterion, votes, rule, heads)
+        return _aggregate_rows(criterion, votes, rule, heads)
     powers = kinds ** np.arange(voters)[::-1]
     every = (np.arange(kinds**voters)[:, None] // powers % kinds + _LOWEST).astype(np.int16)
-    table = _aggregated(criterion, every, rule, heads)
+    table = _aggregate_rows(criterion, every, rule, heads)
     row = np.zeros(n, dtype=np.intp)
     for column in votes.T:
         row *= kinds
@@ -109,7 +109,7 @@ def aggregate(
     return Aggregated(table.codes.take(row), table.values.take(row))
 
 
-def merged_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
+def merge_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
     """Make the answers that one judge gave to one question one vote, row by row.
 
     Failed answers are dropped and the rest follow the rule with equal weights; where all failed, the vote failed.
@@ -123,14 +123,14 @@ def merged_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Code
         RubricError: The rule is none of this kind, or a code is none of this criterion.
 
     >>> answers = [[0, FAILED, 0], [FAILED, FAILED_WORST, MISSING]]
-    >>> merged_repeats(Criterion("Is it right?"), answers, rule="any").tolist()
+    >>> merge_repeats(Criterion("Is it right?"), answers, rule="any").tolist()
     [0, -3]
     """
     given = whole_numbers(codes)
     failed, worst = (given == FAILED) | (given == FAILED_WORST), (given == FAILED_WORST).any(axis=1)
-    kept = np.where(failed, MISSING, given)
-    merged = aggregate(criterion, kept, rule=rule).codes
-    lost = failed.any(axis=1) & (kept == MISSING).all(axis=1)
+    usable = np.where(failed, MISSING, given)
+    merged = aggregate(criterion, usable, rule=rule).codes
+    lost = failed.any(axis=1) & (usable == MISSING).all(axis=1)
     found: Codes = np.where(lost, np.where(worst, FAILED_WORST, FAILED), merged).astype(np.int16)
     return found
 
@@ -174,7 +174,7 @@ def _voter_weights(weights: Any, voters: int) -> Floats | None:
     return share / np.sort(share).sum() if voters else share
 
 
-def _aggregated(criterion: Criterion, votes: Codes, rule: str, heads: Floats | None) -> Aggregated:
+def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats | None) -> Aggregated:
     there = votes != MISSING
     failed = (votes == FAILED) | (votes == FAILED_WORST)
     stood_in = np.where(votes == FAILED, criterion.abstention, votes)
@@ -220,10 +220,10 @@ def _by_rule(criterion: Criterion, mass: Floats, rule: str) -> tuple[NDArray[np.
     if rule in {"mean", "weighted_mean"}:
         total = mass.sum(axis=1)
         raw = np.divide(mass @ values, total, out=np.full(len(mass), np.nan), where=total > 0)
-        return _snapped(raw, values, worst), raw
+        return _snap(raw, values, worst), raw
     if rule == "median":
         raw = _median(mass, values)
-        return _snapped(raw, values, worst), raw
+        return _snap(raw, values, worst), raw
     if criterion.kind == "nominal" and rule == "unanimous":
         place = np.where(voted.sum(axis=1) == 1, voted.argmax(axis=1), -1)
     elif rule in {"min", "max"}:
@@ -255,7 +255,7 @@ def _first(candidates: NDArray[np.bool_], ranked: NDArray[np.intp]) -> NDArray[n
     return found
 
 
-def _snapped(raw: Floats, values: Floats, ranked: NDArray[np.intp]) -> NDArray[np.intp]:
+def _snap(raw: Floats, values: Floats, ranked: NDArray[np.intp]) -> NDArray[np.intp]:
     distance = np.abs(np.nan_to_num(raw)[:, None] - values)
     return _first(distance <= distance.min(axis=1, keepdims=True) + TIE, ranked)
 

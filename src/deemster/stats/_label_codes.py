@@ -36,7 +36,7 @@ def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = 
     >>> encode(["b", "a", None], ["a", "a", "b"])
     ([array([ 1,  0, -1]), array([0, 0, 1])], ('a', 'b'))
     """
-    sides = tuple(map(_unboxed, sides))
+    sides = tuple(map(_unbox_side, sides))
     numeric = [_numbers(side) for side in sides]
     if all(side is not None for side in numeric):
         return _encode_numbers([side for side in numeric if side is not None], labels)
@@ -68,10 +68,10 @@ def pair_table(
     if len(a) != len(b):
         raise ValueError(f"The two raters are paired, but gave {len(a)} and {len(b)} labels.")
     (first, second), scale = encode(a, b, labels=labels)
-    held = (first >= 0) & (second >= 0)
+    both = (first >= 0) & (second >= 0)
     size = len(scale)
-    cells = np.bincount(first[held] * size + second[held], minlength=size * size)
-    return cells.reshape(size, size).astype(np.float64), scale, int(len(held) - held.sum())
+    cells = np.bincount(first[both] * size + second[both], minlength=size * size)
+    return cells.reshape(size, size).astype(np.float64), scale, int(len(both) - both.sum())
 
 
 def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) -> tuple[NDArray[np.int64], int]:
@@ -114,17 +114,17 @@ def _numbers(side: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
 
 def _encode_numbers(sides: list[NDArray[Any]], labels: Iterable[Any] | None) -> tuple[list[Codes], Labels]:
     every = np.concatenate(sides) if sides else np.zeros(0)
-    held = ~np.isnan(every) if every.dtype.kind == "f" else np.ones(len(every), dtype=bool)
-    distinct, places = _distinct(every[held])
+    present = ~np.isnan(every) if every.dtype.kind == "f" else np.ones(len(every), dtype=bool)
+    distinct, places = _find_distinct(every[present])
     scale = _scale(distinct.tolist(), labels)
     index: Mapping[Any, int] = {label: place for place, label in enumerate(scale)}
     where = np.array([index[label] for label in distinct.tolist()], dtype=np.int64)
     codes = np.full(len(every), MISSING, dtype=np.int64)
-    codes[held] = where[places]
+    codes[present] = where[places]
     return np.split(codes, np.cumsum([len(side) for side in sides])[:-1]) if sides else [], scale
 
 
-def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+def _find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     """The distinct values in order, and the place of each value among them."""
     if len(values) and values.dtype.kind != "b":
         lowest, highest = values.min().item(), values.max().item()
@@ -182,7 +182,7 @@ def unbox(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _unboxed(side: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+def _unbox_side(side: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
     if isinstance(side, np.ndarray) or not any(issubclass(kind, np.generic) for kind in set(map(type, side))):
         return side
     return list(map(unbox, side))

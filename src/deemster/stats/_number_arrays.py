@@ -78,8 +78,8 @@ def pairs(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) ->
     first, second = vector(x, name=names[0]), vector(y, name=names[1])
     if len(first) != len(second):
         raise ValueError(f"`{names[0]}` and `{names[1]}` are paired, but have {len(first)} and {len(second)} values.")
-    held = ~(np.isnan(first) | np.isnan(second))
-    return first[held], second[held], int(len(held) - held.sum())
+    both = ~(np.isnan(first) | np.isnan(second))
+    return first[both], second[both], int(len(both) - both.sum())
 
 
 def constant(values: Floats) -> bool:

@@ -126,9 +126,9 @@ class _Sums:
             raise ValueError("A table of sums holds finite numbers only.")
         if clusters is not None:
             codes, count = cluster_codes(clusters, len(rows))
-            whole = np.zeros((count, rows.shape[1]))
-            np.add.at(whole, codes, rows)
-            rows = whole
+            by_cluster = np.zeros((count, rows.shape[1]))
+            np.add.at(by_cluster, codes, rows)
+            rows = by_cluster
         self._statistic, self._rows = statistic, rows
         self._total = rows.sum(axis=0)
         self.units = len(rows)

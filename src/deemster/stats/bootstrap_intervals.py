@@ -51,7 +51,7 @@ def percentile_interval(replicates: ArrayLike, confidence: float = 0.95) -> Ends
     (array([ 2., nan]), array([ 4., nan]), array([5, 2]))
     """
     tail = (1 - check_confidence(confidence)) / 2
-    ordered, defined = _ordered(replicates)
+    ordered, defined = _sort_defined(replicates)
     enough = 2 * defined >= ordered.shape[-1]
     lower = _quantiles(ordered, defined, np.full(defined.shape, tail))
     upper = _quantiles(ordered, defined, np.full(defined.shape, 1 - tail))
@@ -153,7 +153,7 @@ def corrected_interval(
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     tail = (1 - check_confidence(confidence)) / 2
-    ordered, defined = _ordered(replicates)
+    ordered, defined = _sort_defined(replicates)
     centre = np.asarray(estimate, dtype=np.float64)
     enough = (2 * defined >= ordered.shape[-1]) & np.isfinite(centre)
     bias = ndtri(_share_below(ordered, defined, centre))
@@ -170,7 +170,7 @@ def corrected_interval(
     return Ends(np.where(enough, lower, np.nan), np.where(enough, upper, np.nan), defined, enough & ~usable)
 
 
-def _ordered(replicates: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+def _sort_defined(replicates: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     values = np.asarray(replicates, dtype=np.float64)
     if not values.ndim or not values.shape[-1]:
         raise ValueError("An interval needs at least one replicate.")

@@ -94,7 +94,7 @@ def cohen_kappa(
     w are disagreement weights: [i≠j] where not given, the distance of positions in ``labels`` (``linear``), its square
     (``quadratic``), or a matrix with 0 on the diagonal. 1 is full agreement, 0 what the raters' own margins give by
     chance. Undefined (None) without a pair, and where both raters gave one same label throughout. Standard errors are
-    those of Fleiss, Cohen and Everitt. Weighted forms need the full scale: labels nobody used still hold their place.
+    those of Fleiss, Cohen and Everitt. Weighted forms need the full scale: labels that no rater used keep their place.
 
     Args:
         a: Labels of the first rater; any hashable, None or NaN is missing.

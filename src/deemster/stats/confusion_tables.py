@@ -42,15 +42,6 @@ def stack(tables: ArrayLike) -> Floats:
     return array
 
 
-def total(tables: ArrayLike) -> Floats:
-    """How many pairs each table holds.
-
-    >>> total([[1, 2], [3, 4]]).item()
-    10.0
-    """
-    return table_sums(stack(tables))
-
-
 def accuracy(tables: ArrayLike) -> Floats:
     """The share of pairs on the diagonal. NaN without a pair.
 
@@ -80,14 +71,14 @@ def weighted_kappa(tables: ArrayLike, weights: ArrayLike) -> Floats:
     return 1 - quotient(table_sums(t) * seen, chance)
 
 
-def adjacent_accuracy(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
-    """The share of pairs at most one position apart. NaN without a pair.
+def adjacent_accuracy(tables: ArrayLike) -> Floats:
+    """The share of pairs at most one class apart. NaN without a pair.
 
     >>> adjacent_accuracy([[1, 1, 2], [0, 0, 0], [0, 0, 0]]).item()
     0.5
     """
     t = stack(tables)
-    near = disagreement(t.shape[-1], "linear", positions=positions) <= 1
+    near = disagreement(t.shape[-1], "linear") <= 1
     return quotient(np.einsum("...ij,ij->...", t, near.astype(np.float64)), table_sums(t))
 
 
@@ -122,26 +113,6 @@ def f1(tables: ArrayLike) -> Floats:
     return quotient(twice, twice + t[..., 1, 0] + t[..., 0, 1])
 
 
-def fpr(tables: ArrayLike) -> Floats:
-    """The false positive rate fp/(fp + tn) of 2×2 tables. NaN where nothing is negative.
-
-    >>> fpr([[3, 1], [1, 4]]).item()
-    0.2
-    """
-    t = stack(tables)
-    return quotient(t[..., 1, 0], t[..., 1, 0] + t[..., 1, 1])
-
-
-def fnr(tables: ArrayLike) -> Floats:
-    """The false negative rate fn/(fn + tp) of 2×2 tables. NaN where nothing is positive.
-
-    >>> fnr([[3, 1], [1, 4]]).item()
-    0.25
-    """
-    t = stack(tables)
-    return quotient(t[..., 0, 1], t[..., 0, 1] + t[..., 0, 0])
-
-
 def phi(tables: ArrayLike) -> Floats:
     """The correlation of 2×2 tables, (tp·tn - fp·fn)/√((tp+fp)(tp+fn)(tn+fp)(tn+fn)). NaN where a side is constant.
 
@@ -163,9 +134,9 @@ def balanced_accuracy(tables: ArrayLike) -> Floats:
     """
     t = stack(tables)
     rows = row_sums(t)
-    held = rows > 0
-    classes = held.sum(axis=-1)
-    recalls = np.where(held, np.einsum("...ii->...i", t) / np.where(held, rows, 1.0), 0.0)
+    occurs = rows > 0
+    classes = occurs.sum(axis=-1)
+    recalls = np.where(occurs, np.einsum("...ii->...i", t) / np.where(occurs, rows, 1.0), 0.0)
     return quotient(recalls.sum(axis=-1), np.where(classes >= 2, classes, 0))
 
 
@@ -224,14 +195,14 @@ def spearman(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     return np.clip(quotient(product, np.where(enough, spread, 0.0)), -1, 1)
 
 
-def kendall(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
-    """Kendall's tau-b of the positions. NaN below 3 pairs or for a constant side.
+def kendall(tables: ArrayLike) -> Floats:
+    """Kendall's tau-b of ordered classes. NaN below 3 pairs or for a constant side.
 
     >>> round(kendall([[2, 1, 0], [0, 2, 1], [0, 0, 2]]).item(), 4)
     0.8095
     """
     t = stack(tables)
-    higher = order_signs(np.arange(t.shape[-1]) if positions is None else positions)
+    higher = order_signs(np.arange(t.shape[-1]))
     distance = np.abs(higher)
     rows, columns = row_sums(t), column_sums(t)
     # Every pair of pairs is counted twice, in the numerator and in the denominator.
@@ -333,8 +304,8 @@ def positive_statistics(tables: ArrayLike) -> dict[str, Floats]:
         "recall": recall(table),
         "f1": f1(table),
         "phi": phi(table),
-        "fpr": fpr(table),
-        "fnr": fnr(table),
+        "fpr": quotient(table[..., 1, 0], row_sums(table)[..., 1]),
+        "fnr": quotient(table[..., 0, 1], row_sums(table)[..., 0]),
     }
 
 

@@ -101,7 +101,7 @@ def ppi_mean(
     if not y.size:
         return PpiMean(value=None, n=0, n_unlabelled=others.size)
     weight = _best_weight(y, known, others) if lam is None else float(lam)
-    return _powered(y, known, others, weight, confidence, method="ppi++" if lam is None else "ppi")
+    return _estimate_mean(y, known, others, weight, confidence, method="ppi++" if lam is None else "ppi")
 
 
 def rogan_gladen(
@@ -201,7 +201,7 @@ def _best_weight(y: NDArray[np.float64], known: NDArray[np.float64], others: NDA
     return min(1.0, max(0.0, shared / ((1 + y.size / others.size) * spread)))
 
 
-def _powered(
+def _estimate_mean(
     y: NDArray[np.float64],
     known: NDArray[np.float64],
     others: NDArray[np.float64],

@@ -97,11 +97,11 @@ def rate_drift(baseline: tuple[int, int], periods: Sequence[tuple[int, int]], *,
         down = _looks(passed, failed, interval.lower)
         up = _looks(failed, passed, 1 - interval.upper)
     needed = 4 / alpha
-    shown = _first(down, up, needed)
+    found = _first(down, up, needed)
     return Drift(
-        direction=None if shown is None else shown[0],
-        period=None if shown is None else shown[1],
-        began=None if shown is None else shown[2],
+        direction=None if found is None else found[0],
+        period=None if found is None else found[1],
+        began=None if found is None else found[2],
         evidence_down=None if interval is None else _largest(down),
         evidence_up=None if interval is None else _largest(up),
         needed=needed,

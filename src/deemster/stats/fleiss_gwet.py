@@ -79,8 +79,8 @@ def vote_counts(codes: Codes, size: int) -> Floats:
            [0., 1.]])
     """
     units = codes.shape[1]
-    held = codes >= 0
-    cells = (np.arange(units) * size + codes)[held]
+    present = codes >= 0
+    cells = (np.arange(units) * size + codes)[present]
     return np.bincount(cells, minlength=units * size).reshape(units, size).astype(np.float64)
 
 

@@ -1,8 +1,13 @@
-"""Intraclass correlation: agreement of numeric ratings, as shares of variance."""
+"""Intraclass correlation: agreement of numeric ratings, as shares of variance; from sums of units too.
+
+The sums are linear in the units, so a bootstrap multiplies resample counts by the features of the units and asks the
+same formulas. In these formulas leading axes are stacks, and undefined is NaN.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,8 +15,89 @@ from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, matrix
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
-from deemster.stats.nan_arithmetic import float_or_none
-from deemster.stats.variance_components import icc_features, icc_forms, mean_squares
+from deemster.stats.nan_arithmetic import DUST, Floats, float_or_none, quotient
+
+
+class MeanSquares(NamedTuple):
+    """Mean squares of a units × raters layout: between units, within units, between raters, and the rest."""
+
+    between: Floats
+    within: Floats
+    raters: Floats
+    error: Floats
+
+
+def icc_features(ratings: ArrayLike) -> Floats:
+    """What each complete unit adds: its ratings, its squared sum, its sum of squares; ``[units, raters + 2]``.
+
+    Subtract one number from all ratings first (their mean), so that the sums do not drown the differences.
+
+    >>> icc_features([[1.0, 2.0]])
+    array([[1., 2., 9., 5.]])
+    """
+    values = np.asarray(ratings, dtype=np.float64)
+    return np.column_stack([values, np.square(values.sum(axis=1)), np.square(values).sum(axis=1)])
+
+
+def mean_squares(sums: ArrayLike, units: ArrayLike) -> MeanSquares:
+    """The mean squares of an analysis of variance, from summed ``icc_features``.
+
+    Args:
+        sums: ``[..., raters + 2]``.
+        units: How many complete units each sum holds, ``[...]``.
+
+    >>> ratings = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
+    >>> round(mean_squares(icc_features(ratings).sum(axis=0), 6).between.item(), 4)
+    11.2417
+    """
+    every = np.asarray(sums, dtype=np.float64)
+    n = np.asarray(units, dtype=np.float64)
+    columns, rows, squares = every[..., :-2], every[..., -2], every[..., -1]
+    k = columns.shape[-1]
+    corrected = quotient(np.square(columns.sum(axis=-1)), n * k)
+    floor = DUST * squares
+
+    def cleared(amount: Floats) -> Floats:
+        return np.where(amount > floor, amount, 0.0 * amount)
+
+    between = cleared(rows / k - corrected)
+    within = cleared(squares - rows / k)
+    raters = cleared(quotient(np.square(columns).sum(axis=-1), n) - corrected)
+    error = cleared(within - raters)
+    return MeanSquares(
+        quotient(between, n - 1),
+        quotient(within, n * (k - 1)),
+        quotient(raters, k - 1),
+        quotient(error, (n - 1) * (k - 1)),
+    )
+
+
+def icc_forms(squares: MeanSquares, units: ArrayLike, raters: int) -> Floats:
+    """The six intraclass correlations (1,1) (2,1) (3,1) (1,k) (2,k) (3,k), along the last axis.
+
+    With B, W, J, E the mean squares, n units and k raters: (B-W)/(B+(k-1)W), (B-E)/(B+(k-1)E+k(J-E)/n),
+    (B-E)/(B+(k-1)E), (B-W)/B, (B-E)/(B+(J-E)/n), (B-E)/B. NaN below two units or raters, and where a denominator is 0.
+
+    Reference: P. E. Shrout, J. L. Fleiss, Intraclass correlations, Psychological Bulletin 86 (1979).
+
+    >>> icc_forms(MeanSquares(*map(np.array, (11.24167, 6.26389, 32.48611, 1.01944))), 6, 4).round(4)
+    array([0.1657, 0.2898, 0.7148, 0.4428, 0.6201, 0.9093])
+    """
+    between, within, judged, error = squares
+    n, k = np.asarray(units, dtype=np.float64), raters
+    if k < 2:
+        return np.full((*np.shape(between), 6), np.nan)
+    shift = quotient(judged - error, n)
+    parts = [
+        (between - within, between + (k - 1) * within),
+        (between - error, between + (k - 1) * error + k * shift),
+        (between - error, between + (k - 1) * error),
+        (between - within, between),
+        (between - error, between + shift),
+        (between - error, between),
+    ]
+    answer = np.stack([quotient(above, below) for above, below in parts], axis=-1)
+    return np.where((n >= 2)[..., None], answer, np.nan)
 
 
 class ICCForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,15 +178,17 @@ def icc(ratings: ArrayLike, *, confidence: float = 0.95) -> ICC:
     squares = mean_squares(icc_features(complete - complete.mean()).sum(axis=0), n)
     values = [float_or_none(value) for value in icc_forms(squares, n, k)]
     between, within, judged, error = (float(square) for square in squares)
-    simple = _Test.of(between, within, n - 1, n * (k - 1), confidence)
-    crossed = _Test.of(between, error, n - 1, (n - 1) * (k - 1), confidence)
+    simple = _Test.compare(between, within, n - 1, n * (k - 1), confidence)
+    crossed = _Test.compare(between, error, n - 1, (n - 1) * (k - 1), confidence)
     mixed = _random_raters(values[1], (between, judged, error), (n, k), confidence)
     return ICC(
         icc_1_1=simple.form(values[0], simple.single(k)),
         icc_2_1=crossed.form(values[1], mixed),
         icc_3_1=crossed.form(values[2], crossed.single(k)),
         icc_1_k=simple.form(values[3], simple.mean()),
-        icc_2_k=crossed.form(values[4], None if mixed is None else (_stepped(mixed[0], k), _stepped(mixed[1], k))),
+        icc_2_k=crossed.form(
+            values[4], None if mixed is None else (_spearman_brown(mixed[0], k), _spearman_brown(mixed[1], k))
+        ),
         icc_3_k=crossed.form(values[5], crossed.mean()),
         n=n,
         raters=k,
@@ -123,7 +211,7 @@ class _Test(msgspec.Struct, frozen=True):
     confidence: float
 
     @classmethod
-    def of(cls, above: float, below: float, df1: int, df2: int, confidence: float) -> _Test:
+    def compare(cls, above: float, below: float, df1: int, df2: int, confidence: float) -> _Test:
         from scipy.special import fdtrc, fdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         if not below:
@@ -182,7 +270,7 @@ def _random_raters(
     )
 
 
-def _stepped(single: float, k: int) -> float:
+def _spearman_brown(single: float, k: int) -> float:
     """What the mean of k raters reaches, given what one does (Spearman and Brown)."""
     below = 1 + single * (k - 1)
     return single * k / below if below else math.nan

@@ -7,13 +7,13 @@ from typing import Any, overload
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deemster.stats._label_codes import Codes, Labels
 from deemster.stats.agreement_from_sums import LEVELS, Level, alpha_from_coincidences
 from deemster.stats.fleiss_gwet import Ratings, encode_ratings, vote_counts
-from deemster.stats.nan_arithmetic import Floats, float_or_none
+from deemster.stats.nan_arithmetic import DUST, Floats, float_or_none, quotient
 from deemster.stats.rank_correlation import centred_ranks
-from deemster.stats.variance_components import interval_alpha, spread_features
 
 # With more distinct values than this a table of coincidences costs more than it saves.
 WIDEST_TABLE = 200
@@ -78,12 +78,12 @@ def krippendorff_alpha(
             raise ValueError(f"A level is {', '.join(LEVELS)}, not {name!r}.")
     codes, scale = encode_ratings(data, labels=labels)
     values_by_level = _values_by_level(levels, scale, ordered=labels is not None)
-    held = codes >= 0
-    units = held.sum(axis=0)
+    present = codes >= 0
+    units = present.sum(axis=0)
     n, votes = int((units >= 2).sum()), int(units[units >= 2].sum())
     compute = _from_table if len(scale) <= WIDEST_TABLE else _from_values
     values = compute(codes, units, scale, values_by_level)
-    missing = int(codes.size - held.sum())
+    missing = int(codes.size - present.sum())
     results = {
         name: Alpha(value=values[name] if n >= 2 else None, level=name, n=n, votes=votes, missing=missing)
         for name in levels
@@ -129,47 +129,92 @@ def _from_table(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level,
 def _from_values(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level, Floats]) -> dict[Level, float | None]:
     """Alpha without a table of coincidences, for scores that hardly repeat."""
     paired_codes = codes[:, units >= 2].T
-    held = paired_codes >= 0
+    present = paired_codes >= 0
     answers: dict[Level, float | None] = {}
     for name, values in by_level.items():
         if name == "nominal":
-            answers[name] = _nominal(paired_codes, held, len(scale))
+            answers[name] = _nominal(paired_codes, present, len(scale))
             continue
         if name == "ratio":
-            answers[name] = _ratio(paired_codes, held, values)
+            answers[name] = _ratio(paired_codes, present, values)
             continue
         amounts = np.full(paired_codes.shape, np.nan)
         # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
-        amounts[held] = (
-            centred_ranks(paired_codes[held].astype(np.float64)) if name == "ordinal" else values[paired_codes[held]]
+        amounts[present] = (
+            centred_ranks(paired_codes[present].astype(np.float64))
+            if name == "ordinal"
+            else values[paired_codes[present]]
         )
-        if held.any():
+        if present.any():
             amounts -= np.nanmean(amounts)
         answers[name] = float_or_none(interval_alpha(spread_features(amounts).sum(axis=0)).item())
     return answers
 
 
-def _nominal(paired_codes: Codes, held: np.ndarray[Any, Any], size: int) -> float | None:
-    votes = held.sum(axis=1)
+def spread_features(ratings: ArrayLike) -> Floats:
+    """What each unit adds to interval alpha: m·SS/(m - 1), Σx, Σx², m, and 1; nothing below two values.
+
+    SS is the sum of squares about the unit's own mean. NaN is a missing rating. Subtract one number from all ratings
+    first (their mean), so that the sums do not drown the differences.
+
+    Args:
+        ratings: Units × raters.
+
+    >>> spread_features([[1.0, 3.0], [2.0, float("nan")]])
+    array([[ 4.,  4., 10.,  2.,  1.],
+           [ 0.,  0.,  0.,  0.,  0.]])
+    """
+    values = np.asarray(ratings, dtype=np.float64)
+    present = ~np.isnan(values)
+    votes = present.sum(axis=1)
+    pairable = votes >= 2
+    filled = np.where(present & pairable[:, None], values, 0.0)
+    votes = np.where(pairable, votes, 0)
+    sums = filled.sum(axis=1)
+    about = np.where(present & pairable[:, None], filled - (sums / np.maximum(votes, 1))[:, None], 0.0)
+    within = np.square(about).sum(axis=1) * votes / np.maximum(votes - 1, 1)
+    return np.column_stack([within, sums, np.square(filled).sum(axis=1), votes, pairable])
+
+
+def interval_alpha(sums: ArrayLike) -> Floats:
+    """Krippendorff's alpha at the interval level, from summed ``spread_features``, without a table of values.
+
+    α = 1 - (n - 1)·W/(n·Q - S²) with W, S, Q, n the summed features: the coincidence formula with (c - k)² multiplied
+    out. NaN below two units with two values, and where all values are one.
+
+    Args:
+        sums: ``[..., 5]``.
+
+    >>> interval_alpha(spread_features([[-1.0, -1.0], [1.0, 0.0]]).sum(axis=0)).round(4).item()
+    0.7273
+    """
+    within, total, squares, votes, units = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    spread = votes * squares - total * total
+    defined = (units >= 2) & (spread > DUST * votes * squares)
+    return np.asarray(1 - (votes - 1) * quotient(within, np.where(defined, spread, 0.0)))
+
+
+def _nominal(paired_codes: Codes, present: np.ndarray[Any, Any], size: int) -> float | None:
+    votes = present.sum(axis=1)
     total = int(votes.sum())
-    cells, sizes = np.unique((np.arange(len(paired_codes))[:, None] * size + paired_codes)[held], return_counts=True)
+    cells, sizes = np.unique((np.arange(len(paired_codes))[:, None] * size + paired_codes)[present], return_counts=True)
     agreeing = float((sizes * (sizes - 1) / (votes[cells // size] - 1)).sum())
-    disagreement = total * total - float(np.square(np.bincount(paired_codes[held], minlength=size)).sum())
+    disagreement = total * total - float(np.square(np.bincount(paired_codes[present], minlength=size)).sum())
     return 1 - (total - 1) * (total - agreeing) / disagreement if disagreement else None
 
 
-def _ratio(paired_codes: Codes, held: np.ndarray[Any, Any], values: Floats) -> float | None:
-    votes = held.sum(axis=1)
+def _ratio(paired_codes: Codes, present: np.ndarray[Any, Any], values: Floats) -> float | None:
+    votes = present.sum(axis=1)
     total = int(votes.sum())
     seen = np.zeros(len(paired_codes))
     raters = paired_codes.shape[1]
     for i in range(raters):
         for j in range(i + 1, raters):
-            both = held[:, i] & held[:, j]
+            both = present[:, i] & present[:, j]
             a, b = values[paired_codes[both, i]], values[paired_codes[both, j]]
             summed = a + b
             seen[both] += 2 * np.square(np.divide(a - b, summed, out=np.zeros(len(a)), where=summed != 0))
-    margins = np.bincount(paired_codes[held], minlength=len(values)).astype(np.float64)
+    margins = np.bincount(paired_codes[present], minlength=len(values)).astype(np.float64)
     chance = 0.0
     # In blocks of rows: all pairs of ten thousand values would not fit.
     for start in range(0, len(values), _BLOCK):

@@ -142,11 +142,11 @@ def clustered_mean(
     n, deviations = array.size, array - mean
     floor = _ROUNDING * float(np.abs(array).max())
     squares = float(np.square(deviations).sum())
-    independent = _settled(math.sqrt(squares / (n * (n - 1))), floor)
+    independent = _drop_rounding(math.sqrt(squares / (n * (n - 1))), floor)
     if count < 2:
         return ClusteredMean(value=mean, n=n, clusters=count, independent=independent)
     between = float(np.square(np.bincount(codes, weights=deviations, minlength=count)).sum())
-    cr0 = _settled(math.sqrt(between) / n, floor)
+    cr0 = _drop_rounding(math.sqrt(between) / n, floor)
     error = cr0 * math.sqrt(count / (count - 1))
     half = t_quantile(confidence, count - 1) * error
     return ClusteredMean(
@@ -156,10 +156,10 @@ def clustered_mean(
         standard_error=error,
         independent=independent,
         cr0=cr0,
-        miller=_settled(math.sqrt(max(0.0, squares / (n * (n - 1)) + (between - squares) / n**2)), floor),
+        miller=_drop_rounding(math.sqrt(max(0.0, squares / (n * (n - 1)) + (between - squares) / n**2)), floor),
         interval=ConfidenceInterval(mean - half, mean + half, confidence, "cluster-robust t") if error else None,
     )
 
 
-def _settled(error: float, floor: float) -> float:
+def _drop_rounding(error: float, floor: float) -> float:
     return 0.0 if error <= floor else error

@@ -29,7 +29,7 @@ class Adjusted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def holm(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
-    """Holm's step-down correction: the chance of any false rejection is at most ``level``, whatever the dependence.
+    """Holm's step-down correction: the chance of any false rejection is at most ``level``, with any dependence.
 
     For sorted p: the running maximum of min(1, (m - i + 1)·p_(i)). A single p-value stays as it is. Undefined
     p-values (None or NaN) are None in what comes out, and do not count.
@@ -43,7 +43,7 @@ def holm(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
     >>> [round(p, 9) for p in holm([0.01, 0.04, 0.03]).adjusted]
     [0.03, 0.06, 0.06]
     """
-    return _adjusted(p_values, level, "holm", lambda p: np.maximum.accumulate(p * np.arange(p.size, 0, -1)))
+    return _adjust(p_values, level, "holm", lambda p: np.maximum.accumulate(p * np.arange(p.size, 0, -1)))
 
 
 def benjamini_hochberg(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
@@ -60,7 +60,7 @@ def benjamini_hochberg(p_values: Sequence[float | None], *, level: float = 0.05)
     >>> [round(p, 9) for p in benjamini_hochberg([0.01, 0.04, 0.03]).adjusted]
     [0.03, 0.04, 0.04]
     """
-    return _adjusted(p_values, level, "benjamini-hochberg", _stepped_up)
+    return _adjust(p_values, level, "benjamini-hochberg", _step_up)
 
 
 def benjamini_yekutieli(p_values: Sequence[float | None], *, level: float = 0.05) -> Adjusted:
@@ -78,17 +78,15 @@ def benjamini_yekutieli(p_values: Sequence[float | None], *, level: float = 0.05
     >>> [round(p, 6) for p in benjamini_yekutieli([0.01, 0.04, 0.03]).adjusted]
     [0.055, 0.073333, 0.073333]
     """
-    return _adjusted(
-        p_values, level, "benjamini-yekutieli", lambda p: _stepped_up(p) * (1 / np.arange(1, p.size + 1)).sum()
-    )
+    return _adjust(p_values, level, "benjamini-yekutieli", lambda p: _step_up(p) * (1 / np.arange(1, p.size + 1)).sum())
 
 
-def _stepped_up(ascending: NDArray[np.float64]) -> NDArray[np.float64]:
+def _step_up(ascending: NDArray[np.float64]) -> NDArray[np.float64]:
     scaled = ascending * ascending.size / np.arange(1, ascending.size + 1)
     return np.minimum.accumulate(scaled[::-1])[::-1]
 
 
-def _adjusted(
+def _adjust(
     p_values: Sequence[float | None],
     level: float,
     method: str,

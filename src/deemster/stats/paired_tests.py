@@ -175,7 +175,7 @@ def sign_flip(
     mean = exact_mean(array)
     if mean is None:
         return SignFlip(value=None, n=0, units=0, p_value=None, alternative=alternative, method="enumeration")
-    p_value, method, drawn = _tested(sums, alternative, seed, n_resamples)
+    p_value, method, drawn = _test_sums(sums, alternative, seed, n_resamples)
     return SignFlip(
         value=mean,
         n=array.size,
@@ -188,19 +188,19 @@ def sign_flip(
     )
 
 
-def _tested(sums: Floats, alternative: Alternative, seed: int | None, draws: int) -> tuple[float, str, int | None]:
+def _test_sums(sums: Floats, alternative: Alternative, seed: int | None, draws: int) -> tuple[float, str, int | None]:
     """The p-value, how it was found, and the seed where it was drawn."""
     sums = sums[np.abs(sums) > _ROUNDING * float(np.abs(sums).max())]
     if sums.size <= _ENUMERATED:
-        return _tail(*_enumerated(sums), math.fsum(sums), alternative), "enumeration", None
+        return _tail(*_enumerate_totals(sums), math.fsum(sums), alternative), "enumeration", None
     grid = _grid(sums)
-    if grid is not None and (law := _convolved(grid)) is not None:
+    if grid is not None and (law := _convolve_totals(grid)) is not None:
         return _tail(*law, float(grid.sum()), alternative), "convolution", None
     drawn = drawn_seed(seed)
-    return _drawn(sums, alternative, drawn, draws), "monte carlo", drawn
+    return _draw_p_value(sums, alternative, drawn, draws), "monte carlo", drawn
 
 
-def _enumerated(sums: Floats) -> tuple[Floats, Floats]:
+def _enumerate_totals(sums: Floats) -> tuple[Floats, Floats]:
     totals = np.zeros(1)
     for value in np.abs(sums):
         totals = np.concatenate([totals - value, totals + value])
@@ -214,13 +214,13 @@ def _grid(sums: Floats) -> NDArray[np.int64] | None:
     smallest = float(np.abs(sums).min())
     for parts in (1, 2, 3, 4, 5, 6, 10, 12, 20, 60, 100):
         steps = sums / (smallest / parts)
-        whole = np.rint(steps)
-        if np.abs(whole).sum() <= _LATTICE and np.allclose(steps, whole, rtol=1e-11, atol=1e-9):
-            return whole.astype(np.int64)
+        rounded = np.rint(steps)
+        if np.abs(rounded).sum() <= _LATTICE and np.allclose(steps, rounded, rtol=1e-11, atol=1e-9):
+            return rounded.astype(np.int64)
     return None
 
 
-def _convolved(grid: NDArray[np.int64]) -> tuple[Floats, Floats] | None:
+def _convolve_totals(grid: NDArray[np.int64]) -> tuple[Floats, Floats] | None:
     """The totals that signs can give and their probabilities; None where that takes too many products.
 
     Of m units of one size the total is that size times 2·Bin(m, ½) - m.
@@ -252,9 +252,9 @@ def _tail(totals: Floats, chances: Floats, observed: float, alternative: Alterna
     return min(1.0, float(chances[_as_far(totals, observed, alternative)].sum()))
 
 
-def _drawn(sums: Floats, alternative: Alternative, seed: int, draws: int) -> float:
+def _draw_p_value(sums: Floats, alternative: Alternative, seed: int, draws: int) -> float:
     rng = np.random.default_rng(seed)
-    observed, whole = math.fsum(sums), math.fsum(np.abs(sums))
+    observed, largest = math.fsum(sums), math.fsum(np.abs(sums))
     sizes, counts = np.unique(np.abs(sums), return_counts=True)
     # A binomial number costs about as much as a hundred bits.
     grouped = 100 * sizes.size < sums.size
@@ -268,7 +268,7 @@ def _drawn(sums: Floats, alternative: Alternative, seed: int, draws: int) -> flo
         else:
             bits = rng.integers(0, 256, (rows, -(-width // 8)), dtype=np.uint8)
             ups = np.unpackbits(bits, axis=1, count=width).astype(np.float64) @ np.abs(sums)
-        hits += int(np.count_nonzero(_as_far(2 * ups - whole, observed, alternative)))
+        hits += int(np.count_nonzero(_as_far(2 * ups - largest, observed, alternative)))
     return (hits + 1) / (draws + 1)
 
 

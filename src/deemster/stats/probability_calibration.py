@@ -73,7 +73,7 @@ def brier(outcomes: ArrayLike, probabilities: ArrayLike) -> Brier:
     >>> round(brier([1, 0, 1], [0.9, 0.2, 0.6]).value, 6)
     0.07
     """
-    truth, stated = _stated(outcomes, probabilities)
+    truth, stated = _check_stated(outcomes, probabilities)
     n = truth.size
     if not n:
         return Brier(value=None, n=0, reference=None, skill=None)
@@ -117,7 +117,7 @@ def calibration_error(
     """
     if bins < 1:
         raise ValueError(f"There is at least one bin, not {bins!r}.")
-    truth, stated = _stated(outcomes, probabilities)
+    truth, stated = _check_stated(outcomes, probabilities)
     if stated.ndim == 2:
         top = stated.argmax(axis=1) if stated.size else np.zeros(0, dtype=np.int64)
         truth, stated = (top == truth).astype(np.int64), stated.max(axis=1, initial=0.0)
@@ -150,7 +150,7 @@ def calibration_error(
     )
 
 
-def _stated(outcomes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _check_stated(outcomes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     truth, stated = np.asarray(outcomes), np.asarray(probabilities, dtype=np.float64)
     if truth.ndim != 1 or stated.ndim not in (1, 2) or len(stated) != truth.size:
         raise ValueError(

@@ -179,7 +179,7 @@ def _wilson_ends(successes: float, n: float, z: float) -> tuple[float, float]:
 
 
 def _counts(successes: float, n: float) -> tuple[float, float]:
-    """The two counts, checked, as plain numbers whatever type of number they come in."""
+    """The two counts, checked, as plain numbers."""
     if not 0 <= successes <= n < math.inf:
         raise ValueError(f"There are between 0 and n = {n} successes, not {successes}.")
     return _plain(successes), _plain(n)

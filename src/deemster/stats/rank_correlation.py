@@ -313,6 +313,6 @@ class _Groups:
 
     def standing(self, weights: Floats, total: Floats) -> tuple[Floats, Floats]:
         """Twice the centred mid-rank of each item, and the weighted sum of its squares."""
-        held = self.sums(weights)
-        ranks = 2 * np.cumsum(held, axis=0) - held - total
-        return ranks[self.places], np.einsum("gb,gb,gb->b", held, ranks, ranks)
+        sums = self.sums(weights)
+        ranks = 2 * np.cumsum(sums, axis=0) - sums - total
+        return ranks[self.places], np.einsum("gb,gb,gb->b", sums, ranks, ranks)

@@ -86,9 +86,9 @@ def earth_movers_distance(
     >>> round(result.emd, 4), result.bias_direction, result.interpretation
     (0.1, 'higher', 'moderate differences')
     """
-    first, second = _held(a, "a"), _held(b, "b")
+    first, second = _known_scores(a, "a"), _known_scores(b, "b")
     sizes = len(first), len(second)
-    ends = _ends(first, second, scale)
+    ends = _scale_ends(first, second, scale)
     if not len(first) or not len(second):
         return EarthMovers(
             emd=None,
@@ -142,10 +142,10 @@ def ks_test(a: ArrayLike, b: ArrayLike | None = None, *, resamples: int = 9999, 
     >>> result.statistic, round(result.p_value, 4), result.is_significant
     (1.0, 0.0286, True)
     """
-    first = _held(a, "a")
+    first = _known_scores(a, "a")
     if b is None:
         return _normality(first, resamples, seed)
-    second = _held(b, "b")
+    second = _known_scores(b, "b")
     sizes = len(first), len(second)
     if not len(first) or not len(second):
         return KolmogorovSmirnov(statistic=None, p_value=None, is_significant=False, n=sizes, method="two-sample")
@@ -216,12 +216,12 @@ def score_distribution(x: ArrayLike, *, bins: int = 10) -> Distribution:
     )
 
 
-def _held(values: ArrayLike, name: str) -> Floats:
+def _known_scores(values: ArrayLike, name: str) -> Floats:
     array = vector(values, name=name)
     return array[~np.isnan(array)]
 
 
-def _ends(first: Floats, second: Floats, scale: tuple[float, float] | str) -> tuple[float, float]:
+def _scale_ends(first: Floats, second: Floats, scale: tuple[float, float] | str) -> tuple[float, float]:
     every = np.concatenate([first, second])
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 0.0)
     if scale == "data":
