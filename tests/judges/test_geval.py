@@ -337,15 +337,29 @@ class TestRefusalCheck:
         ({"steps": STEPS, "few_shot": 7}, "`few_shot` of g-eval is a list"),
         (
             {"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "input": "\ud800", "actual_output": "a"}]},
-            "`input` of `few_shot[0]` of g-eval is not valid Unicode at character 0",
+            "g-eval.few_shot[0].input holds a lone surrogate, which is no character",
         ),
-        ({"steps": STEPS, "few_shot": [7]}, "`few_shot[0]` of g-eval is a map"),
-        ({"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "input": "i"}]}, "`actual_output` of"),
+        ({"steps": STEPS, "few_shot": [7]}, "g-eval.few_shot[0] must be a map with `score` and `reason`, not a number"),
+        ({"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "input": "i"}]}, "[0]: `actual_output` is missing"),
         (
             {"steps": STEPS, "few_shot": [{"score": 11, "reason": "r", "input": "i", "actual_output": "a"}]},
-            "`score` of `few_shot[0]` of g-eval is a whole number from 0 to 10, not 11",
+            "g-eval.few_shot[0].score must be a whole number from 0 to 10, not 11",
         ),
-        ({"steps": STEPS, "few_shot": [{"context": "c"}]}, "has no key 'context'"),
+        (
+            {"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "context": "c"}]},
+            "g-eval.few_shot[0]: `input` is missing",
+        ),
+        (
+            {
+                "steps": STEPS,
+                "few_shot": [{"score": 3, "reason": "r", "input": "i", "actual_output": "a", "context": "c"}],
+            },
+            "g-eval.few_shot[0]: `context` is not shown to the judge",
+        ),
+        (
+            {"steps": STEPS, "few_shot": [{"score": 3, "reason": "r", "inputs": "i"}]},
+            "Did you mean `input`?",
+        ),
         ({"steps": STEPS, "combine": "most"}, "`combine` of g-eval knows no `most`"),
     ],
 )

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.judges._score_bands import parse_bands
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
-from deemster.judges.geval_definition import preset_names
+from deemster.judges.geval_definition import parse_bands, preset_names
 from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Sample, Token, Unscored
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deemster.judges._score_bands import TENTHS
-from deemster.judges.geval_definition import FIELDS, load_preset, preset_names
+from deemster.judges.geval_definition import FIELDS, TENTHS, load_preset, preset_names
 from deemster.judges.judge_panel import COMBINATIONS
 from deemster.runs import metric_catalog as catalog
 

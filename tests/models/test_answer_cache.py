@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.models import Cache, FakeEmbedding, ModelFailure, Price
-from deemster.models._cache_keys import ask_key, identity_prefix, text_key
-from deemster.models.answer_cache import store_vector
+from deemster.models.answer_cache import ask_key, identity_prefix, store_vector, text_key
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Token, Usage
 from tests.models.fake_clock import run

@@ -354,7 +354,7 @@ JSON = st.recursive(
 def test_any_body_is_answer_or_model_failure(body):
     client = OpenAIChat("http://127.0.0.1:9/v1", "m")
     try:
-        result = client._answer(HttpResponse(200, body, {}))
+        result = client._answer(body)
     except ModelFailure as failure:
         result = failure
     assert isinstance(result, Answer) or (result.kind in ("transport", "shape") and result.__context__ is None)

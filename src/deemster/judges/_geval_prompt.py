@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.judges._score_bands import Band, format_bands
 from deemster.judges._untrusted_text import wrap_texts
-from deemster.judges.geval_definition import FIELDS, SHOWN, GEvalExample
+from deemster.judges.geval_definition import FIELDS, SHOWN, Band, GEvalExample, format_bands
 from deemster.judges.prompt_templates import DIVIDER, fill_template, load_prompt, prompt_file_text
 from deemster.judges.reply_parser import TEXT, reply_schema
 from deemster.records import Message

@@ -18,15 +18,16 @@ from deemster.judges._geval_prompt import (
     verdict_schema,
 )
 from deemster.judges._log_probabilities import read_integer_score
-from deemster.judges._score_bands import TENTHS, parse_bands
 from deemster.judges.geval_definition import (
     MOST_STEPS,
+    TENTHS,
     Preset,
     check_example_list,
     check_examples,
     check_fields,
     check_steps,
     load_preset,
+    parse_bands,
 )
 from deemster.judges.judge_panel import ALTERNATIVES, SEED, PanelMetric, reweigh_marks, vote_spread
 from deemster.judges.judge_script import Asking, ParsedReply, ask_model

@@ -1,19 +1,21 @@
-"""The definition of a G-Eval metric: presets, steps, fields and examples, read and checked."""
+"""The definition of a G-Eval metric: presets, steps, bands of scores, fields and examples, read and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 from deemster.formats.document import Reading
+from deemster.formats.schema_validation import NonBlank, decode_shape, plain_value
 from deemster.formats.strict_yaml import yaml_document
-from deemster.judges._score_bands import Band, parse_bands
-from deemster.judges.prompt_templates import check_text, check_unicode
+from deemster.judges.prompt_templates import check_text
 
 FIELDS = ("input", "context", "expected_output", "actual_output")
 SHOWN = {
@@ -24,7 +26,44 @@ SHOWN = {
 }
 MOST_STEPS = 20
 MOST_EXAMPLES = 20
-KEYS = ("about", "fields", "higher_is_better", "threshold", "steps", "rubric")
+HIGHEST = 1000
+_Score = Annotated[int, Meta(ge=0, le=HIGHEST)]
+
+
+class Band(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A band: neighbouring scores with one meaning.
+
+    Attributes:
+        range: The least and the greatest of them.
+        outcome: What earns one of them.
+    """
+
+    range: Annotated[tuple[_Score, _Score], Meta(title="two whole numbers")]
+    outcome: NonBlank
+
+    @property
+    def numbers(self) -> str:
+        """The scores, as a judge reads them.
+
+        >>> Band((1, 3), "poor").numbers, Band((4, 4), "good").numbers
+        ('1 to 3', '4')
+        """
+        low, high = self.range
+        return str(low) if low == high else f"{low} to {high}"
+
+
+_Bands = Annotated[
+    tuple[Band, ...],
+    Meta(min_length=1, title="a list of bands such as `{range: [1, 3], outcome: what earns it}`"),
+]
+# The bands say how much of a quality is there, so they serve qualities of either polarity.
+TENTHS = (
+    Band((0, 0), "The quality is not there at all."),
+    Band((1, 3), "There is a little of it; most of the answer lacks it."),
+    Band((4, 6), "It is there in part."),
+    Band((7, 9), "It is there almost throughout, with a small lapse."),
+    Band((10, 10), "It is there throughout, without a lapse."),
+)
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +88,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float
 
 
-class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A case with the score it deserves, shown to the judge before its own.
+class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A case with the score it deserves: shown to the judge before its own.
 
     Attributes:
         score: The score, on the rubric.
@@ -62,11 +101,52 @@ class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
     score: int
-    reason: str
+    reason: NonBlank
     input: str | None = None
     context: str | None = None
     expected_output: str | None = None
     actual_output: str | None = None
+
+
+def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
+    """The bands of a rubric, lowest first.
+
+    Args:
+        rubric: A list of maps with a `range` of two whole numbers and an `outcome`.
+        metric: The metric it is for.
+
+    Raises:
+        ConfigurationError: A band cannot be read, two overlap, a number between two is in none, or there is one number.
+
+    >>> parse_bands([{"range": [2, 3], "outcome": "good"}, {"range": [1, 1], "outcome": "bad"}], metric="m")[0].outcome
+    'bad'
+    """
+    bands = decode_shape(plain_value(rubric), _Bands, error=ConfigurationError, path=(metric, "rubric"))
+    found = tuple(sorted((Band(each.range, each.outcome.strip()) for each in bands), key=lambda band: band.range))
+    for band in found:
+        if band.range[0] > band.range[1]:
+            raise ConfigurationError(f"A `range` of `rubric` of {metric} has the lower one first, not {band.numbers}.")
+    for lower, upper in pairwise(found):
+        gap = upper.range[0] - lower.range[1]
+        if gap < 1:
+            raise ConfigurationError(
+                f"Two bands of `rubric` of {metric} overlap: {lower.numbers} and {upper.numbers} both hold "
+                f"{upper.range[0]}."
+            )
+        if gap > 1:
+            raise ConfigurationError(f"`rubric` of {metric} has no band for {lower.range[1] + 1}.")
+    if found[0].range[0] == found[-1].range[1]:
+        raise ConfigurationError(f"`rubric` of {metric} has the one score {found[0].numbers}; two are the least.")
+    return found
+
+
+def format_bands(rubric: Sequence[Band]) -> str:
+    r"""Bands as a judge reads them, one a line.
+
+    >>> format_bands([Band((0, 1), "bad"), Band((2, 2), "good")])
+    '- 0 to 1: bad\n- 2: good'
+    """
+    return "\n".join(f"- {band.numbers}: {band.outcome}" for band in rubric)
 
 
 @cache
@@ -98,8 +178,6 @@ def _read(name: str) -> Preset:
     file = f"{name}.yml"
     text = files(__package__).joinpath("prompts", "presets", file).read_text(encoding="utf-8")
     entries = yaml_document(text, Reading(file, error=ConfigurationError)).value
-    if not isinstance(entries, dict) or set(entries) != set(KEYS):
-        raise ConfigurationError(f"A preset has {list_names(KEYS)}; {file} has others.")
     return Preset(
         name=name,
         about=entries["about"],
@@ -167,27 +245,26 @@ def check_examples(
     Raises:
         ConfigurationError: One cannot be read.
     """
-    return tuple(
-        _example(entry, fields, (low, high), f"`few_shot[{place}]` of {metric}") for place, entry in enumerate(examples)
+    found = decode_shape(
+        plain_value([_given_fields(entry) for entry in examples]),
+        tuple[GEvalExample, ...],
+        error=ConfigurationError,
+        path=(metric, "few_shot"),
     )
+    for place, example in enumerate(found):
+        called = f"{metric}.few_shot[{place}]"
+        for field in FIELDS:
+            is_given = getattr(example, field) is not None
+            if is_given != (field in fields):
+                what = "is not shown to the judge" if is_given else "is missing"
+                raise ConfigurationError(f"{called}: `{field}` {what}. Shown are {list_names(fields)}.")
+        if not low <= example.score <= high:
+            raise ConfigurationError(
+                f"{called}.score must be a whole number from {low} to {high}, not {example.score}."
+            )
+    return tuple(found)
 
 
-def _example(entry: Any, fields: Sequence[str], ends: tuple[int, int], called: str) -> GEvalExample:
-    if isinstance(entry, GEvalExample):
-        entry = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
-    if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"{called} is a map, not {show_value(entry)}.")
-    known = ("score", "reason", *fields)
-    for key in entry:
-        if key not in known:
-            raise ConfigurationError(f"{called} has no key {show_value(key)}. {did_you_mean(str(key), known)}")
-    for key in known[1:]:
-        if not isinstance(entry.get(key), str) or (key == "reason" and not entry[key].strip()):
-            raise ConfigurationError(f"`{key}` of {called} is text, not {show_value(entry.get(key))}.")
-        check_unicode(entry[key], called=f"`{key}` of {called}")
-    score = entry.get("score")
-    if type(score) is not int or not ends[0] <= score <= ends[1]:
-        raise ConfigurationError(
-            f"`score` of {called} is a whole number from {ends[0]} to {ends[1]}, not {show_value(score)}."
-        )
-    return GEvalExample(**entry)
+def _given_fields(entry: Any) -> Any:
+    """A case as a file would hold it: without the fields that it lacks."""
+    return msgspec.to_builtins(entry) if isinstance(entry, GEvalExample) else entry

@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
-from deemster.models._cache_keys import ask_key
-from deemster.models._record_replay import Recording, describe_request
-from deemster.models.call_context import CallContext, PlannedCalls
-from deemster.models.model_call import NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
+from deemster.models._record_replay import describe_request
+from deemster.models.answer_cache import ask_key
+from deemster.models.call_context import RoleAccess
+from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, redact_answer
 from deemster.records import Answer, Ask, Call, NoAnswer
@@ -52,33 +51,17 @@ class ChatRole:
     A question that is under way is not asked again: all who ask it share the reply.
 
     Args:
-        name: The role's name.
         caller: Makes its calls.
-        prefix: Hashed with every question, so that models do not share answers.
-        is_cached: Whether its answers are kept in the cache.
-        may_call: Whether its model may be asked.
-        recording: Its recording.
-        context: What the calls of the gateway share.
+        access: Where replies may come from.
     """
 
-    def __init__(
-        self,
-        name: str,
-        caller: ModelCaller[Answer],
-        *,
-        prefix: bytes,
-        is_cached: bool,
-        may_call: bool,
-        recording: Recording | None,
-        context: CallContext,
-    ) -> None:
+    def __init__(self, caller: ModelCaller[Answer], access: RoleAccess) -> None:
         self.caller = caller
-        self.planned = PlannedCalls()
+        self._access, self._context = access, access.context
         self._planned_keys: set[bytes] = set()
-        self._name, self._prefix, self._recording, self._context = name, prefix, recording, context
         # What many scripts ask alike, such as the steps of a metric, is asked once a run even without a cache file.
-        self._cache = context.cache if is_cached and context.cache is not None else context.run_cache
-        self._may_call = may_call
+        kept = self._context.cache if access.is_cached else None
+        self._cache = self._context.run_cache if kept is None else kept
         self._secrets = NO_SECRETS if _is_clean(caller.role.client) else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._needs_size = caller.needs_size
@@ -90,11 +73,11 @@ class ChatRole:
         Args:
             ask: The question.
         """
-        if ask.again > 1 and not self._may_call:
+        if ask.again > 1 and not self._access.may_call:
             # The model cannot be asked anew, so only answers to the first two requests can be found.
             ask = msgspec.structs.replace(ask, again=ask.again % 2)
         try:
-            key = ask_key(self._prefix, ask)
+            key = ask_key(self._access.prefix, ask)
         except UnicodeEncodeError:
             return NoAnswer(cause="model_failed", message="The question holds a lone surrogate, which is no character.")
         while (waiting := self._under_way.get(key)) is not None:
@@ -120,7 +103,8 @@ class ChatRole:
 
     def _known_reply(self, ask: Ask, key: bytes) -> Answer | NoAnswer | None:
         """The reply where the model need not or may not be asked; None where it must be asked."""
-        recorded = None if self._recording is None else self._recording.answer(ask)
+        recording = self._access.recording
+        recorded = None if recording is None else recording.answer(ask)
         if (kept := self._cache.answer(key)) is not None:
             call = self._context.own_call(kept.call, kept.usage)
             # An answer that this run paid for goes before its recording: all marks that use it share the call.
@@ -131,21 +115,18 @@ class ChatRole:
         if self._context.dry_run:
             if key not in self._planned_keys:
                 self._planned_keys.add(key)
-                size = self._size_of(ask)
-                price = self.caller.role.price_table.find(self.caller.role.model)
-                self.planned.add(size.prompt, size.completion, price)
-            return NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
-        if self._may_call:
+                self.caller.plan(self._size_of(ask))
+            return DRY_RUN
+        if self._access.may_call:
             return None
-        is_recorded = self.caller.role.client is None or self._recording is not None
-        return self._context.refuse_request(self._name, describe_request(ask), is_recorded=is_recorded)
+        return self._access.refuse(describe_request(ask), has_client=self.caller.role.client is not None)
 
     def _keep(self, ask: Ask, key: bytes, done: CallAnswer[Answer]) -> Answer:
         """Keep an answer in cache and recording, with its usage and without any secret that the server echoed."""
         usage = done.usage
         clean = redact_answer(done.value, self._secrets) if self._secrets else done.value
         answer = msgspec.structs.replace(clean, usage=usage, call=self._context.new_call(usage))
-        if self._recording is not None:
+        if self._access.recording is not None:
             answer = self._record(ask, answer)
         self._cache.keep(key, _with_run(answer, self._context.run))
         return answer
@@ -154,12 +135,7 @@ class ChatRole:
         return request_size(ask, self._most_tokens(ask))
 
     def _record(self, ask: Ask, answer: Answer) -> Answer:
-        if self._recording is not None and not self._context.dry_run:
-            try:
-                return self._recording.keep(ask, answer)
-            except ConfigurationError as error:
-                self._context.report_issue(str(error))
-        return answer
+        return self._access.record(lambda recording: recording.keep(ask, answer)) or answer
 
     def _hit(self, kept: Answer, call: Call | None = None) -> Answer:
         answer = _cache_hit(kept, call)

@@ -11,13 +11,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deemster.errors import ConfigurationError
 from deemster.formats.json_values import SURROGATE
-from deemster.models._cache_keys import text_key
-from deemster.models._record_replay import Recording, describe_text
-from deemster.models.answer_cache import store_vector
-from deemster.models.call_context import CallContext, PlannedCalls
+from deemster.models._record_replay import describe_text
+from deemster.models.answer_cache import store_vector, text_key
+from deemster.models.call_context import RoleAccess
 from deemster.models.model_call import (
+    DRY_RUN,
     REQUEST_FAULTS,
     CallAnswer,
     CallFailure,
@@ -88,31 +87,14 @@ class EmbeddingRole:
     """Gives texts their vectors: from memory, the recording, the cache, or the model.
 
     Args:
-        name: The role's name.
         caller: Makes its calls.
-        prefix: Hashed with every text, so that models do not share vectors.
-        is_cached: Whether its vectors are kept in the cache.
-        may_call: Whether its model may be asked.
-        recording: Its recording.
-        context: What the calls of the gateway share.
+        access: Where vectors may come from.
     """
 
-    def __init__(
-        self,
-        name: str,
-        caller: ModelCaller[Rows],
-        *,
-        prefix: bytes,
-        is_cached: bool,
-        may_call: bool,
-        recording: Recording | None,
-        context: CallContext,
-    ) -> None:
+    def __init__(self, caller: ModelCaller[Rows], access: RoleAccess) -> None:
         self.caller = caller
-        self.planned = PlannedCalls()
-        self._name, self._prefix, self._recording, self._context = name, prefix, recording, context
-        self._cache = context.cache if is_cached else None
-        self._may_call = may_call
+        self._access, self._context = access, access.context
+        self._cache = self._context.cache if access.is_cached else None
         self._size = caller.role.batch_size
         # A model of this process costs nothing, and a text's share of its batch would be a made-up number.
         self._counts_usage = not caller.role.is_local
@@ -146,10 +128,9 @@ class EmbeddingRole:
                 continue
             batch = self._under_way.get(text)
             if batch is None:
-                if not self._context.dry_run and not self._may_call:
-                    is_recorded = self.caller.role.client is None or self._recording is not None
-                    name = describe_text(self._name, text)
-                    return self._context.refuse_request(self._name, name, is_recorded=is_recorded)
+                if not self._context.dry_run and not self._access.may_call:
+                    has_client = self.caller.role.client is not None
+                    return self._access.refuse(describe_text(self._access.name, text), has_client=has_client)
                 batch = self._join_batch(text, owner)
             awaited[text] = batch
         batches = dict.fromkeys(awaited.values())
@@ -181,10 +162,11 @@ class EmbeddingRole:
     def _known(self, text: str) -> Rows | None:
         if (row := self._kept.get(text)) is not None:
             return row
-        if self._recording is not None and (found := self._recording.vector(self._name, text)) is not None:
+        recording = self._access.recording
+        if recording is not None and (found := recording.vector(self._access.name, text)) is not None:
             return self._remember(text, found[0], found[1])
         if self._cache is not None:
-            stored = self._cache.vector(text_key(self._prefix, text))
+            stored = self._cache.vector(text_key(self._access.prefix, text))
             if stored is not None:
                 call = self._context.own_call(stored.call, stored.usage)
                 if (row := self._remember(text, stored.values(), stored.model, call)) is not None:
@@ -193,11 +175,7 @@ class EmbeddingRole:
         return None
 
     def _record(self, text: str, row: Rows, model: str | None) -> None:
-        if self._recording is not None and not self._context.dry_run:
-            try:
-                self._recording.keep_vector(self._name, text, row, model=model)
-            except ConfigurationError as error:
-                self._context.report_issue(str(error))
+        self._access.record(lambda recording: recording.keep_vector(self._access.name, text, row, model=model))
 
     def _remember(self, text: str, row: Rows, model: str | None, call: Call | None = None) -> Rows | None:
         """Keep a vector in memory; None where its dimension is not that of the others."""
@@ -256,10 +234,8 @@ class EmbeddingRole:
         """
         size = _size_of(texts) if self.caller.needs_size or self._context.dry_run else RequestSize()
         if self._context.dry_run:
-            price = self.caller.role.price_table.find(self.caller.role.model)
-            self.planned.add(size.prompt, 0, price)
-            no_answer = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
-            batch.no_answers.update(dict.fromkeys(texts, no_answer))
+            self.caller.plan(size)
+            batch.no_answers.update(dict.fromkeys(texts, DRY_RUN))
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
         done = await self.caller.call(texts, key=key, size=size)
@@ -293,7 +269,7 @@ class EmbeddingRole:
             self._record(text, kept, model)
             if self._cache is not None:
                 stored = store_vector(kept, model, call=call, run=self._context.run)
-                self._cache.keep(text_key(self._prefix, text), stored)
+                self._cache.keep(text_key(self._access.prefix, text), stored)
 
     async def close(self) -> None:
         """Cancel the requests under way."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from deemster.errors import ConfigurationError, Issue, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
-from deemster.models._cache_keys import ask_key, text_key
+from deemster.models.answer_cache import ask_key, text_key
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Token, Usage
 

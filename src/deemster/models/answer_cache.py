@@ -1,14 +1,16 @@
-"""The cache of answers and vectors on disk, keyed by the hash of the request."""
+"""The cache of answers and vectors on disk; its key is the hash of all in a request that can change the answer."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 import re
 import sqlite3
 import tempfile
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deemster.errors import ConfigurationError, Issue, plural
-from deemster.records import Answer, Call, Usage
+from deemster.formats import canonical
+from deemster.records import Answer, Ask, Call, Usage
 
 _FLOATS = "<f4"
 _IN_MEMORY = 16 << 20
@@ -30,7 +33,58 @@ BEGIN;
 """
 # A line is `{"key":"64 hex digits","check":"8 hex digits","value":...}`; the check is the CRC-32 of key and value.
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{64})","check":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_KEYS_VERSION = b"deemster.cache.v1\x00"
 _encode = msgspec.json.Encoder().encode
+
+
+def identity_prefix(identity: Mapping[str, Any]) -> bytes:
+    """The hash of a client, which goes into the key of each of its requests.
+
+    Args:
+        identity: Everything that can change an answer beside the request: URL, model, extra parameters.
+
+    Raises:
+        TypeError: It holds a value that is not JSON.
+    """
+    return _KEYS_VERSION + hashlib.sha256(canonical(dict(identity))).digest()
+
+
+def ask_key(prefix: bytes, ask: Ask) -> bytes:
+    """The key of a question to one client. Its `role` and `once` do not count, because neither is sent.
+
+    The order of the keys of a schema does count: models write them in that order.
+
+    Args:
+        prefix: From `identity_prefix`.
+        ask: The question.
+
+    Raises:
+        UnicodeEncodeError: A message holds a lone surrogate.
+    """
+    parts = (
+        ask.messages,
+        ask.schema,
+        ask.temperature,
+        ask.seed,
+        ask.max_tokens,
+        ask.logprobs,
+        ask.sample,
+        ask.again,
+    )
+    return hashlib.sha256(prefix + b"ask\x00" + _encode(parts)).digest()
+
+
+def text_key(prefix: bytes, text: str) -> bytes:
+    """The key of a text that one client embeds.
+
+    Args:
+        prefix: From `identity_prefix`.
+        text: The text.
+
+    Raises:
+        UnicodeEncodeError: It holds a lone surrogate.
+    """
+    return hashlib.sha256(prefix + b"text\x00" + text.encode()).digest()
 
 
 class StoredVector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

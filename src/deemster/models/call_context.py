@@ -6,11 +6,12 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from deemster.errors import Issue
+from deemster.errors import ConfigurationError, Issue
+from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
 from deemster.models.clock import Clock
@@ -18,6 +19,7 @@ from deemster.models.price import Price
 from deemster.records import Call, NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
 
+_T = TypeVar("_T")
 _MOST_ISSUES = 1000
 _NOTHING = Decimal(0)
 
@@ -153,23 +155,55 @@ class CallContext:
             self.issues.append(issue)
         self.stop(message)
 
-    def refuse_request(self, role: str, request: str, *, is_recorded: bool) -> NoAnswer:
-        """Report a request that no file answers and no model may answer.
-
-        Args:
-            role: The role that is asked.
-            request: How messages name the request.
-            is_recorded: Whether a recording should have answered.
-        """
-        if is_recorded:
-            message = f"There is no recording of the request {request}. Record it first."
-        else:
-            message = f"`{role}` needs the network, and this run is offline: the request {request}."
-        self.report_issue(message)
-        return NoAnswer(cause="not_run", message=message)
-
     def stop(self, reason: str) -> None:
         """Ask the run to stop, once."""
         if self._on_stop is not None:
             on_stop, self._on_stop = self._on_stop, None
             on_stop(reason)
+
+
+class RoleAccess(NamedTuple):
+    """Where the replies to one role may come from.
+
+    Attributes:
+        name: The role's name.
+        prefix: Hashed with every request, so that models do not share answers.
+        is_cached: Whether its answers are kept in the cache.
+        may_call: Whether its model may be asked.
+        recording: Its recording.
+        context: What the calls of the gateway share.
+    """
+
+    name: str
+    prefix: bytes
+    is_cached: bool
+    may_call: bool
+    recording: Recording | None
+    context: CallContext
+
+    def refuse(self, request: str, *, has_client: bool) -> NoAnswer:
+        """Report a request that no file answers and no model may answer.
+
+        Args:
+            request: How messages name the request.
+            has_client: Whether the role has a model at all.
+        """
+        if self.recording is not None or not has_client:
+            message = f"There is no recording of the request {request}. Record it first."
+        else:
+            message = f"`{self.name}` needs the network, and this run is offline: the request {request}."
+        self.context.report_issue(message)
+        return NoAnswer(cause="not_run", message=message)
+
+    def record(self, write: Callable[[Recording], _T]) -> _T | None:
+        """Write to the recording, where there is one and this is no dry run. A file that cannot be written is an issue.
+
+        Args:
+            write: Writes.
+        """
+        if self.recording is not None and not self.context.dry_run:
+            try:
+                return write(self.recording)
+            except ConfigurationError as error:
+                self.context.report_issue(str(error))
+        return None

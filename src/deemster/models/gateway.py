@@ -11,13 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.models._cache_keys import identity_prefix
 from deemster.models._chat_role import ChatRole, read_answer
 from deemster.models._embedding_role import EmbeddingRole, read_vectors
 from deemster.models._record_replay import Recording
-from deemster.models.answer_cache import Cache
+from deemster.models.answer_cache import Cache, identity_prefix
 from deemster.models.budget import Budget
-from deemster.models.call_context import CallContext, PlannedCalls
+from deemster.models.call_context import CallContext, PlannedCalls, RoleAccess
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_call import ModelCaller
@@ -165,7 +164,7 @@ class Gateway:
 
         A script goes no further than its first round without an answer, so what later rounds would ask is not in it.
         """
-        return {name: role.planned for name, role in self._open_roles.items()}
+        return {name: role.caller.planned for name, role in self._open_roles.items()}
 
     @property
     def budget(self) -> Budget | None:
@@ -235,19 +234,19 @@ class Gateway:
         except (TypeError, ValueError):
             context.report_issue(f"The `identity` of the client of `models.{name}` holds what is not JSON.")
             identity, prefix = None, identity_prefix({"role": name})
-        shared: dict[str, Any] = {
-            "prefix": prefix,
-            "may_call": role.client is not None and (role.is_local or not context.offline),
-            "recording": recording,
-            "context": context,
-        }
-        if role.kind == "chat":
-            method = getattr(role.client, "complete", None) or _no_method
-            chat = ModelCaller(role, method, read_answer, circuit=circuit, context=context)
-            return ChatRole(name, chat, is_cached=identity is not None, **shared)
-        method = getattr(role.client, "embed_many", None) or _no_method
-        embedding = ModelCaller(role, method, read_vectors, circuit=circuit, context=context)
-        return EmbeddingRole(name, embedding, is_cached=identity is not None and not role.is_local, **shared)
+        embeds = role.kind == "embedding"
+        access = RoleAccess(
+            name=name,
+            prefix=prefix,
+            is_cached=identity is not None and not (embeds and role.is_local),
+            may_call=role.client is not None and (role.is_local or not context.offline),
+            recording=recording,
+            context=context,
+        )
+        method = getattr(role.client, "embed_many" if embeds else "complete", None) or _no_method
+        if embeds:
+            return EmbeddingRole(ModelCaller(role, method, read_vectors, circuit=circuit, context=context), access)
+        return ChatRole(ModelCaller(role, method, read_answer, circuit=circuit, context=context), access)
 
     def _secrets(self) -> Secrets:
         """The secrets of every role: an answer of one may quote another's."""

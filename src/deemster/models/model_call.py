@@ -13,7 +13,7 @@ import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.budget import UsageBound
-from deemster.models.call_context import CallContext, UsageTotal
+from deemster.models.call_context import CallContext, PlannedCalls, UsageTotal
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.model_roles import Role
@@ -77,6 +77,7 @@ class RequestSize(NamedTuple):
 
 
 NO_SIZE = RequestSize()
+DRY_RUN = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
 NOTHING = UsageBound()
 _ONE_CALL = Usage()
 
@@ -93,6 +94,7 @@ class ModelCaller(Generic[_V]):
 
     Attributes:
         usage: What its calls have used.
+        planned: What a dry run would have sent.
         limiter: Its rate limiter.
         needs_size: Whether limits or a budget count the tokens of requests.
     """
@@ -108,6 +110,7 @@ class ModelCaller(Generic[_V]):
     ) -> None:
         self.role = role
         self.usage = UsageTotal()
+        self.planned = PlannedCalls()
         low, high = role.bounds
         self.limiter = RateLimiter(
             low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=context.elapsed_s, sleep=context.sleep
@@ -148,6 +151,10 @@ class ModelCaller(Generic[_V]):
             if self._context.halted is not None:
                 return self._end_unsent(call)
             await self._context.sleep(step.wait_s)
+
+    def plan(self, size: RequestSize) -> None:
+        """Count a call that a dry run does not make."""
+        self.planned.add(size.prompt, size.completion, self._prices.find(self.role.model))
 
     def close(self) -> None:
         """Let go of threads and timers."""

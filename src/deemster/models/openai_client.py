@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
 
 from deemster.models._endpoint_capabilities import EndpointCapabilities
-from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, HttpResponse, error_message
+from deemster.models.http_endpoint import LONGEST_REPLY, Endpoint, error_message
 from deemster.models.model_client import ModelFailure
 from deemster.models.provider_usage import ReportedUsage, parse_usage
 from deemster.models.secret_redaction import hash_named_secrets, named_secrets, redact_answer
@@ -80,6 +81,7 @@ class _Spent(msgspec.Struct):
     usage: msgspec.Raw = _NOTHING
 
 
+_R = TypeVar("_R", _Completion, _Embeddings)
 _COMPLETION = msgspec.json.Decoder(_Completion)
 _EMBEDDINGS = msgspec.json.Decoder(_Embeddings)
 _USED = msgspec.json.Decoder(ReportedUsage | None)
@@ -88,7 +90,70 @@ _SPENT = msgspec.json.Decoder(_Spent)
 _ENCODER = msgspec.json.Encoder()
 
 
-class OpenAIChat:
+class _OpenAIClient:
+    """What chat and embedding clients share: the address, the key, extra parameters, and how a reply is decoded."""
+
+    _kind: ClassVar[str]
+    _path: ClassVar[str]
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.model = model
+        self._extra = dict(extra or {})
+        self._endpoint = endpoint = Endpoint(
+            base_url, self._path, key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
+        )
+        self.secrets = endpoint.secrets
+        extra = hash_named_secrets(self._extra)
+        self.identity: Mapping[str, Any] = {
+            "client": self._kind,
+            "base_url": endpoint.url,
+            "model": model,
+            "extra": extra,
+            # Two addresses that differ only in hidden parts must not share answers.
+            **({} if endpoint.query is None else {"query": endpoint.query}),
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._endpoint.url!r}, {self.model!r})"
+
+    async def close(self) -> None:
+        """Give back the connections of this event loop."""
+        await self._endpoint.close()
+
+    def _decode(self, decoder: msgspec.json.Decoder[_R], body: bytes) -> tuple[_R, Usage]:
+        """A reply as its type, and what it used.
+
+        Raises:
+            ModelFailure: The body is no JSON, or JSON of another shape.
+        """
+        try:
+            reply = decoder.decode(body)
+            model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
+            return reply, _usage(reply.usage, model)
+        except msgspec.ValidationError as error:
+            said = error_message(body) if b'"error"' in body[:200] else ""
+            failure = self._shape_failure(f"The reply has the wrong shape: {said or error}", _spent(body))
+        except RecursionError:
+            failure = self._endpoint.failure("shape", "The reply is nested too deep.", may_cost=True)
+        except ValueError as error:
+            failure = self._endpoint.failure("transport", f"The reply is no JSON: {error}.", may_cost=True)
+        # Raised outside the handlers, so that no traceback holds the reply.
+        raise failure
+
+    def _shape_failure(self, message: str, usage: Usage | None) -> ModelFailure:
+        host = self._endpoint.host
+        return ModelFailure("shape", f"{host}: {message}", usage=usage, may_cost=True, secrets=self.secrets)
+
+
+class OpenAIChat(_OpenAIClient):
     """A chat model behind `/chat/completions`, one attempt a call; retries and limits are the gateway's.
 
     It asks for an answer with a schema as `json_schema`. Where the endpoint refuses that, it asks as `json_object`,
@@ -109,34 +174,14 @@ class OpenAIChat:
         ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
     """
 
+    _kind, _path = "openai-chat", "chat/completions"
     # It removes secrets from its answers itself.
     is_clean = True
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        extra: Mapping[str, Any] | None = None,
-        timeout_s: float | None = None,
-    ) -> None:
-        self.model = model
-        self._extra = dict(extra or {})
-        self._endpoint = Endpoint(
-            base_url, "chat/completions", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
-        )
-        self._capabilities = EndpointCapabilities()
-        self.secrets = self._endpoint.secrets
-        self.identity: Mapping[str, Any] = _identity("openai-chat", self._endpoint, model, self._extra)
-
-    def __repr__(self) -> str:
-        return f"OpenAIChat({self._endpoint.url!r}, {self.model!r})"
-
-    @property
+    @cached_property
     def capabilities(self) -> EndpointCapabilities:
         """Which optional parameters its endpoint understands."""
-        return self._capabilities
+        return EndpointCapabilities()
 
     async def complete(self, ask: Ask) -> Answer:
         """Answer one question.
@@ -145,11 +190,11 @@ class OpenAIChat:
             ModelFailure: The attempt failed.
         """
         while True:
-            sent = self._capabilities.fields(ask, model=self.model, extra=self._extra)
+            sent = self.capabilities.fields(ask, model=self.model, extra=self._extra)
             response = await self._endpoint.send(_ENCODER.encode(sent))
             if response.status < 300:
-                return self._answer(response)
-            if not self._capabilities.learn(response.status, response.body, sent=sent, extra=self._extra):
+                return self._answer(response.body)
+            if not self.capabilities.learn(response.status, response.body, sent=sent, extra=self._extra):
                 raise self._endpoint.refusal(response)
 
     def most_tokens(self, ask: Ask) -> int | None:
@@ -160,27 +205,21 @@ class OpenAIChat:
         count = self._extra.get("n")
         return longest * count if longest is not None and type(count) is int and count > 1 else longest
 
-    async def close(self) -> None:
-        """Give back the connections of this event loop."""
-        await self._endpoint.close()
-
-    def _answer(self, response: HttpResponse) -> Answer:
-        reply: _Completion = _decode(_COMPLETION, response, self._endpoint)
-        model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
-        usage = _usage(reply.usage, model)
+    def _answer(self, body: bytes) -> Answer:
+        reply, usage = self._decode(_COMPLETION, body)
         choice = reply.choices[0] if reply.choices else None
         text = None if choice is None else _text(choice.message)
         if choice is None or text is None:
             missing = "no choices" if choice is None else f"no content (finish_reason: {choice.finish_reason})"
             # Mostly a reasoning model that had no tokens left for its answer.
             hint = " It was cut off: raise `max_tokens`." if choice and choice.finish_reason == "length" else ""
-            raise _shape_failure(self._endpoint, f"The reply has {missing}.{hint}", usage)
+            raise self._shape_failure(f"The reply has {missing}.{hint}", usage)
         message = choice.message
         thinking = message.reasoning_content or message.reasoning
         answer = Answer(
             text=text,
             usage=usage,
-            model=model,
+            model=usage.model,
             tokens=None if choice.logprobs is _NOTHING else _tokens(choice.logprobs),
             thinking=thinking if isinstance(thinking, str) else None,
             finish=choice.finish_reason,
@@ -188,7 +227,7 @@ class OpenAIChat:
         return redact_answer(answer, self.secrets)
 
 
-class OpenAIEmbedding:
+class OpenAIEmbedding(_OpenAIClient):
     """An embedding model behind `/embeddings`, one attempt a call; retries, batches and limits are the gateway's.
 
     Args:
@@ -206,25 +245,7 @@ class OpenAIEmbedding:
         ConfigurationError: The URL is none of HTTP, or the key holds what no header can carry.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        extra: Mapping[str, Any] | None = None,
-        timeout_s: float | None = None,
-    ) -> None:
-        self.model = model
-        self._extra = dict(extra or {})
-        self._endpoint = Endpoint(
-            base_url, "embeddings", key=api_key, timeout_s=timeout_s, hidden=named_secrets(self._extra)
-        )
-        self.secrets = self._endpoint.secrets
-        self.identity: Mapping[str, Any] = _identity("openai-embedding", self._endpoint, model, self._extra)
-
-    def __repr__(self) -> str:
-        return f"OpenAIEmbedding({self._endpoint.url!r}, {self.model!r})"
+    _kind, _path = "openai-embedding", "embeddings"
 
     async def embed_many(self, texts: Sequence[str]) -> Vectors:
         """One vector a text, in order; no text makes no call.
@@ -239,46 +260,11 @@ class OpenAIEmbedding:
         response = await self._endpoint.send(_ENCODER.encode(body), longest=longest)
         if response.status >= 300:
             raise self._endpoint.refusal(response)
-        reply: _Embeddings = _decode(_EMBEDDINGS, response, self._endpoint)
-        model = self.secrets.redact(reply.model or self.model)[:_LONGEST_NAME]
-        usage = _usage(reply.usage, model)
+        reply, usage = self._decode(_EMBEDDINGS, response.body)
         values, issue = _matrix(reply.data, len(texts))
         if issue is not None:
-            raise _shape_failure(self._endpoint, issue, usage)
-        return Vectors(values=values, usage=usage, model=model)
-
-    async def close(self) -> None:
-        """Give back the connections of this event loop."""
-        await self._endpoint.close()
-
-
-def _identity(kind: str, endpoint: Endpoint, model: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    identity = {"client": kind, "base_url": endpoint.url, "model": model, "extra": hash_named_secrets(extra)}
-    # Two addresses that differ only in hidden parts must not share answers.
-    return identity if endpoint.query is None else {**identity, "query": endpoint.query}
-
-
-def _decode(decoder: Any, response: HttpResponse, endpoint: Endpoint) -> Any:
-    """A reply as its type.
-
-    Raises:
-        ModelFailure: The body is no JSON, or JSON of another shape.
-    """
-    try:
-        return decoder.decode(response.body)
-    except msgspec.ValidationError as error:
-        said = error_message(response.body) if b'"error"' in response.body[:200] else ""
-        failure = _shape_failure(endpoint, f"The reply has the wrong shape: {said or error}", _spent(response.body))
-    except RecursionError:
-        failure = endpoint.failure("shape", "The reply is nested too deep.", may_cost=True)
-    except ValueError as error:
-        failure = endpoint.failure("transport", f"The reply is no JSON: {error}.", may_cost=True)
-    # Raised outside the handlers, so that no traceback holds the reply.
-    raise failure
-
-
-def _shape_failure(endpoint: Endpoint, message: str, usage: Usage | None) -> ModelFailure:
-    return ModelFailure("shape", f"{endpoint.host}: {message}", usage=usage, may_cost=True, secrets=endpoint.secrets)
+            raise self._shape_failure(issue, usage)
+        return Vectors(values=values, usage=usage, model=usage.model)
 
 
 def _spent(body: bytes) -> Usage | None:
@@ -294,9 +280,7 @@ def _usage(raw: msgspec.Raw, model: str | None) -> Usage:
     """What was used, without counts where they make no sense."""
     try:
         used = _USED.decode(raw)
-        if used is None:
-            return Usage(model=model)
-        return parse_usage(used, model)
+        return Usage(model=model) if used is None else parse_usage(used, model)
     except ValueError:
         return Usage(model=model)
 

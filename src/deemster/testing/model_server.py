@@ -19,16 +19,17 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from deemster.errors import ConfigurationError, DeemsterError, did_you_mean
-from deemster.testing._connection_faults import JSON, send_with_fault
 from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_faults import (
     FAULTS,
+    JSON,
     NO_FAULT,
     ServerFault,
     error_payload,
     faulty_body,
     parse_fault,
     refusal,
+    send_with_fault,
 )
 from deemster.testing.server_replies import (
     AnswerFunction,

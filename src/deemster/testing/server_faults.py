@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
+
+from aiohttp import web
 
 from deemster.errors import ConfigurationError, did_you_mean, visible
 
 Payload: TypeAlias = dict[str, Any]
 
+JSON = "application/json"
 NO_FAULT = "ok"
 _STATUSES = (300, 307, 308, 400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 529)
 _REASONS = {
@@ -249,3 +255,58 @@ _CHANGES: Mapping[str, Callable[[Payload, str | None], Any]] = {
     "empty-vector": lambda payload, _: _vectors(payload, lambda _, __: []),
 }
 _EMBEDDING_FAULTS = frozenset(tuple(FAULTS)[tuple(FAULTS).index("shuffled") :])
+
+
+async def send_with_fault(fault: ServerFault, request: web.Request, body: bytes) -> web.StreamResponse:
+    """Send a healthy body in the manner of a fault.
+
+    Args:
+        fault: The fault; one that is no fault of the connection sends the body as it is.
+        request: The request to answer.
+        body: The reply.
+    """
+    if fault.name == "reset":
+        _reset(request)
+    elif fault.name in ("reset-body", "short"):
+        return await _broken(request, body, reset=fault.name == "reset-body")
+    elif fault.name == "endless":
+        return await _endless(request, body, pace_s=float(fault.value or "1"))
+    elif fault.name == "silent":
+        await asyncio.Event().wait()
+    elif fault.name == "slow":
+        await asyncio.sleep(float(fault.value or "1"))
+    return web.Response(body=body, content_type=JSON)
+
+
+def _reset(request: web.Request) -> None:
+    if request.transport is None:
+        return
+    connection: socket.socket = request.transport.get_extra_info("socket")
+    # Lingering for no time makes closing a reset.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    request.transport.abort()
+
+
+async def _broken(request: web.Request, body: bytes, *, reset: bool) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Content-Length": str(len(body))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if reset:
+        # The client must have the first half before the reset, which throws away what waits to be sent.
+        await asyncio.sleep(0.02)
+        _reset(request)
+    elif request.transport is not None:
+        request.transport.close()
+    return response
+
+
+async def _endless(request: web.Request, body: bytes, *, pace_s: float) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": JSON})
+    await response.prepare(request)
+    await response.write(body[:-1])
+    try:
+        while True:
+            await asyncio.sleep(pace_s)
+            await response.write(b" ")
+    except ConnectionError:
+        return response

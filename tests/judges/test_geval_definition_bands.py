@@ -3,7 +3,7 @@
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.judges._score_bands import HIGHEST, TENTHS, Band, format_bands, parse_bands
+from deemster.judges.geval_definition import HIGHEST, TENTHS, Band, format_bands, parse_bands
 
 
 def band(low, high, outcome="o"):
@@ -39,22 +39,22 @@ def test_a_judge_reads_one_band_on_a_line():
         ([band(1, 2), band(5, 5)], "`rubric` of m has no band for 3."),
         ([band(0, 1), band(3, 3)], "`rubric` of m has no band for 2."),
         ([band(4, 4)], "`rubric` of m has the one score 4; two are the least."),
-        ([band(3, 1)], "the lower one first"),
-        ([band(-1, 1)], "from 0 to 1000"),
-        ([band(0, HIGHEST + 1)], "from 0 to 1000"),
-        ([band(0, 1.0)], "is two whole numbers, not [0, 1.0]"),
-        ([band(False, True)], "is two whole numbers"),
-        ([{"range": [1], "outcome": "o"}], "is two whole numbers"),
-        ([{"range": "1-3", "outcome": "o"}], "is two whole numbers"),
-        ([{"outcome": "o"}], "is two whole numbers, not None"),
-        ([band(0, 1, " ")], "`outcome` of `rubric[0]` of m is text that is not blank"),
-        ([band(0, 1, None)], "`outcome` of `rubric[0]` of m is text that is not blank, not None"),
-        ([band(0, 1, "a\ud800")], "`outcome` of `rubric[0]` of m is not valid Unicode at character 1"),
-        ([{**band(0, 1), "outcom": "x"}], "has no key 'outcom'. Did you mean `outcome`?"),
-        (["0 to 1"], "`rubric[0]` of m is a map"),
-        ([], "is a list of bands"),
-        ("0-10", "is a list of bands"),
-        ({"range": [0, 1]}, "is a list of bands"),
+        ([band(3, 1)], "has the lower one first, not 3 to 1"),
+        ([band(-1, 1)], "m.rubric[0].range[0] must be a whole number from 0 to 1000, not -1"),
+        ([band(0, HIGHEST + 1)], "m.rubric[0].range[1] must be a whole number from 0 to 1000, not 1001"),
+        ([band(0, 1.0)], "m.rubric[0].range[1]: expected `int`, got `float`"),
+        ([band(False, True)], "m.rubric[0].range[0] must be a whole number from 0 to 1000, not a boolean"),
+        ([{"range": [1], "outcome": "o"}], "m.rubric[0].range has 1 entry; it needs at least 2"),
+        ([{"range": "1-3", "outcome": "o"}], "m.rubric[0].range must be two whole numbers, not text"),
+        ([{"outcome": "o"}], "m.rubric[0]: `range` is missing"),
+        ([band(0, 1, " ")], "m.rubric[0].outcome is blank"),
+        ([band(0, 1, None)], "m.rubric[0].outcome must be text, not null"),
+        ([band(0, 1, "a\ud800")], "m.rubric[0].outcome holds a lone surrogate, which is no character"),
+        ([{**band(0, 1), "outcom": "x"}], "m.rubric[0]: `outcom` is no key of a band. Did you mean `outcome`?"),
+        (["0 to 1"], "m.rubric[0] must be a map with `range` and `outcome`, not text"),
+        ([], "m.rubric is empty"),
+        ("0-10", "m.rubric must be a list of bands such as `{range: [1, 3], outcome: what earns it}`, not text"),
+        ({"range": [0, 1]}, "m.rubric must be a list of bands"),
     ],
 )
 def test_unusable_rubric_is_error_with_reason(rubric, message):
