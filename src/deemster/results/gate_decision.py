@@ -95,27 +95,22 @@ def check_gate_names(
             issues += _part_issues(rule)
         elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
             known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *criteria]))
-            issues.append(
-                Issue(f"The gate names the metric `{rule.metric}`, which this run does not have. {known}", rule.where)
-            )
+            message = f"The gate names the metric `{rule.metric}`, which this run does not have. {known}"
+            issues.append(Issue(message, rule.where))
         if rule.quantity in _AGGREGATES and not aggregates:
             key = f"min_{rule.quantity}"
             issues.append(Issue(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
-        if rule.cohort not in (None, EVERY, *labels):
-            known = did_you_mean(str(rule.cohort), labels)
-            issues.append(
-                Issue(
-                    f"The gate names the cohort `{rule.cohort}`, which the dataset does not have. {known}", rule.where
-                )
-            )
+        issues += _cohort_issues(rule.cohort, labels, rule.where)
     for cohort, (_, where) in gate.min_samples.items():
-        if cohort not in (EVERY, *labels):
-            known = did_you_mean(cohort, labels)
-            issues.append(
-                Issue(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
-            )
+        issues += _cohort_issues(cohort, labels, where)
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))
+
+
+def _cohort_issues(cohort: str | None, labels: list[str], where: str) -> Iterator[Issue]:
+    if cohort not in (None, EVERY, *labels):
+        known = did_you_mean(str(cohort), labels)
+        yield Issue(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
 
 
 def _part_issues(rule: Rule) -> Iterator[Issue]:
@@ -163,7 +158,7 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
         yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
         return
     if rule.cohort is None:
-        yield _check(rule, rule.name, _whole_reading(rule, summary) or _reading(rule, summary, metrics))
+        yield _check(rule, rule.name, _run_reading(rule, summary) or _reading(rule, summary, metrics))
         return
     for cohort in summary.cohorts:
         if rule.cohort not in (EVERY, cohort.label):
@@ -202,21 +197,16 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
     if rule.quantity == "macro_f1":
         return _Reading(part.macro_f1, part.macro_f1_interval)
-    if rule.quantity in _AGGREGATES:
-        return _aggregate_reading(rule, part)
-    return _Reading(part.pass_rate, part.pass_rate_interval)
-
-
-def _aggregate_reading(rule: Rule, part: RunSummary | Cohort) -> _Reading:
-    aggregate = part.aggregate
-    if aggregate is None:
+    if rule.quantity not in _AGGREGATES:
+        return _Reading(part.pass_rate, part.pass_rate_interval)
+    if part.aggregate is None:
         return _Reading(None, missing="the run has no aggregator")
     if rule.quantity == "aggregate_success":
-        return _Reading(aggregate.success_rate, aggregate.interval)
-    return _Reading(aggregate.mean_score, aggregate.mean_score_interval)
+        return _Reading(part.aggregate.success_rate, part.aggregate.interval)
+    return _Reading(part.aggregate.mean_score, part.aggregate.mean_score_interval)
 
 
-def _whole_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
+def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
     """What only a whole run has: unscored marks, cost, latency. None if the rule is about a quality."""
     if rule.quantity == "unscored":
         totals = summary.totals
@@ -245,20 +235,17 @@ def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
         # A quality that was not measured is not reached. A cost or latency that was not recorded is unknown.
         unknown = rule.quantity in ("cost_usd", "p95_latency_s")
         return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
-    word = "the estimate"
+    subject = "the estimate"
     if rule.on == "lower":
         if reading.interval is None:
             return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
-        value, word = (
-            (reading.interval.high if rule.upper else reading.interval.low),
-            f"the interval's {'upper' if rule.upper else 'lower'} end",
-        )
+        value = reading.interval.high if rule.upper else reading.interval.low
+        subject = f"the interval's {'upper' if rule.upper else 'lower'} end"
     holds = value <= rule.bound if rule.upper else value >= rule.bound
     if holds and reading.partial:
         return _result(rule, name, reading, "inconclusive", reading.partial)
     does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")
-    because = f"{word} {does} the bound"
-    return _result(rule, name, reading, "pass" if holds else "fail", because)
+    return _result(rule, name, reading, "pass" if holds else "fail", f"{subject} {does} the bound")
 
 
 def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> GateCheck:

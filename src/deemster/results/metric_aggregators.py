@@ -110,6 +110,9 @@ class MetricsAggregator:
     AggregationResult(aggregate_success=True, aggregate_score=0.875)
     """
 
+    # The words of a suite for an aggregator of this package.
+    _name = "and"
+
     def compute_success(self, named_results: NamedResults) -> bool:
         """Whether every metric succeeded; False for none at all."""
         return bool(named_results) and all(result.success for result in named_results.values())
@@ -136,7 +139,9 @@ class MetricsAggregator:
         return AggregationResult(whole and bool(self.compute_success(kept)), float(self.compute_score(kept)))
 
     def __str__(self) -> str:
-        return _own_name(self, "and")
+        # A subclass elsewhere is named by its import path.
+        kind = type(self)
+        return self._name if kind.__module__.startswith(f"{__package__}.") else import_path(kind)
 
 
 class MinAggregator(MetricsAggregator):
@@ -146,12 +151,11 @@ class MinAggregator(MetricsAggregator):
     0.25
     """
 
+    _name = "min"
+
     def compute_score(self, named_results: NamedResults) -> float:
         """The least quality; 0.0 for none at all."""
         return min(result_qualities(named_results), default=0.0)
-
-    def __str__(self) -> str:
-        return _own_name(self, "min")
 
 
 class GeometricAggregator(MetricsAggregator):
@@ -160,6 +164,8 @@ class GeometricAggregator(MetricsAggregator):
     >>> GeometricAggregator().compute_score({"a": MetricResult(1.0), "b": MetricResult(0.25)})
     0.5
     """
+
+    _name = "geometric"
 
     def compute_score(self, named_results: NamedResults) -> float:
         """The geometric mean of the qualities; 0.0 for none at all."""
@@ -170,9 +176,6 @@ class GeometricAggregator(MetricsAggregator):
         # A product of many small numbers would be 0, so logarithms are added; rounding must not leave the range.
         mean = math.exp(math.fsum(map(math.log, values)) / len(values))
         return min(max(mean, low), max(values))
-
-    def __str__(self) -> str:
-        return _own_name(self, "geometric")
 
 
 class AtLeast(MetricsAggregator):
@@ -192,13 +195,11 @@ class AtLeast(MetricsAggregator):
         if type(k) is not int or k < 1:
             raise ConfigurationError(f"`at-least` is a whole number of at least 1, not {k!r}.")
         self.k = k
+        self._name = f"at-least {k}"
 
     def compute_success(self, named_results: NamedResults) -> bool:
         """Whether enough metrics succeeded."""
         return sum(result.success for result in named_results.values()) >= self.k
-
-    def __str__(self) -> str:
-        return _own_name(self, f"at-least {self.k}")
 
 
 class Critical(MetricsAggregator):
@@ -219,6 +220,7 @@ class Critical(MetricsAggregator):
         if not given or not all(isinstance(name, str) and name for name in given):
             raise ConfigurationError(f"`critical` is a list of metric names, not {names!r}.")
         self.names = tuple(dict.fromkeys(given))
+        self._name = f"critical {', '.join(self.names)}"
 
     def compute_success(self, named_results: NamedResults) -> bool:
         """Whether every critical metric succeeded; False for no results at all.
@@ -233,9 +235,6 @@ class Critical(MetricsAggregator):
                 known = did_you_mean(name, named_results)
                 raise ConfigurationError(f"The critical metric `{name}` is not among the results. {known}")
         return all(named_results[name].success for name in self.names)
-
-    def __str__(self) -> str:
-        return _own_name(self, f"critical {', '.join(self.names)}")
 
 
 class SubsetAggregator(MetricsAggregator):
@@ -279,9 +278,3 @@ def aggregator_name(aggregator: Aggregator) -> str:
 def import_path(thing: Any) -> str:
     """The import path of a class or function, as `module:name`."""
     return f"{getattr(thing, '__module__', '?')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
-
-
-def _own_name(aggregator: MetricsAggregator, name: str) -> str:
-    """The name of an aggregator of this package; a subclass elsewhere is named by its import path."""
-    kind = type(aggregator)
-    return name if kind.__module__.startswith(f"{__package__}.") else import_path(kind)

@@ -126,9 +126,6 @@ def metric_summary_fields(
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
     counts = np.bincount(causes.ravel(), minlength=len(CAUSES) + 1)
     n_not_run = int(counts[NOT_RUN])
-    interval = interval_ends(clustered_wilson(passed.sum(axis=1), marks=repetitions).interval)
-    if interval is None:
-        raise ValueError("A summary needs at least one sample.")
     return {
         "n": n,
         "n_scored": n_scored,
@@ -150,8 +147,24 @@ def metric_summary_fields(
         "pass_rate_worst": n_passed / n,
         "pass_rate_best": (n_passed + n - n_scored) / n,
         "pass_rate_scored": n_passed / n_scored if n_scored else None,
-        "pass_rate_interval": interval,
+        "pass_rate_interval": share_interval(passed.sum(axis=1), repetitions),
     }
+
+
+def share_interval(passed: NDArray[np.int64], marks: int) -> Interval:
+    """Wilson's 95 % interval of the share of marks that passed, clustered by sample.
+
+    Args:
+        passed: How many marks of each sample passed.
+        marks: How many marks each sample has.
+
+    Raises:
+        ValueError: There is no mark.
+    """
+    interval = interval_ends(clustered_wilson(passed, marks=marks).interval)
+    if interval is None:
+        raise ValueError("A summary needs at least one sample, one repetition and one metric.")
+    return interval
 
 
 def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:

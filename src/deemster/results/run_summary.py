@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,17 +18,15 @@ from deemster.results.metric_summary import (
     MetricSummary,
     RunMetricSummary,
     histogram,
-    interval_ends,
     mean_interval,
     metric_summary_fields,
     sample_means,
+    share_interval,
 )
 from deemster.results.repetition_precision import Precision, repetition_precision
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
-from deemster.stats import clustered_wilson
 
 UNTAGGED = "(untagged)"
-_T = TypeVar("_T")
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,15 +107,10 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
         ValueError: The difference is outside (0, 1].
     """
     names = tuple(card.name for card in marks.cards)
-    macro_f1, macro_f1_interval = _macro_f1(marks.passed)
-    pass_rate, pass_rate_interval = _pass_rate(marks.passed)
     spending = dict(zip(names, marks.scoring_usage, strict=True))
     return RunSummary(
         totals=_totals(marks),
-        macro_f1=macro_f1,
-        macro_f1_interval=macro_f1_interval,
-        pass_rate=pass_rate,
-        pass_rate_interval=pass_rate_interval,
+        **_rates(marks.passed),
         metric_order=names,
         metrics={name: _metric(marks, place) for place, name in enumerate(names)},
         histograms={
@@ -168,18 +161,13 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
 
 def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) -> Cohort:
     scores, causes, passed = marks.scores[positions], marks.causes[positions], marks.passed[positions]
-    macro_f1, macro_f1_interval = _macro_f1(passed)
-    pass_rate, pass_rate_interval = _pass_rate(passed)
     return Cohort(
         name=name,
         label=UNTAGGED if name is None else name,
         untagged=name is None,
         samples=len(positions),
         executions=len(positions) * marks.repetitions,
-        macro_f1=macro_f1,
-        macro_f1_interval=macro_f1_interval,
-        pass_rate=pass_rate,
-        pass_rate_interval=pass_rate_interval,
+        **_rates(passed),
         metrics={
             card.name: MetricSummary(
                 **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place])
@@ -199,33 +187,23 @@ def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggreg
     return Aggregate(
         aggregator=aggregates.name,
         success_rate=int(counts.sum()) / successes.size,
-        interval=_known(_share(counts, marks.repetitions), len(counts)),
+        interval=share_interval(counts, marks.repetitions),
         mean_score=math.fsum(scores.ravel().tolist()) / scores.size,
         mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes))),
     )
 
 
-def _macro_f1(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
-    """The mean of the metrics' pass rates. All have the same number of marks, so it is the share of marks that pass."""
+def _rates(passed: NDArray[np.bool_]) -> dict[str, Any]:
+    """Macro-F1 and pass rate with their intervals: the fields that a run and a cohort share.
+
+    Macro-F1 is the mean of the metrics' pass rates. All metrics have the same number of marks, so it is the share of
+    marks that pass. The pass rate is the share of executions in which every metric passed.
+    """
     samples, repetitions, metrics = passed.shape
-    shares = passed.sum(axis=(1, 2))
-    return int(shares.sum()) / passed.size, _known(_share(shares, repetitions * metrics), samples)
-
-
-def _pass_rate(passed: NDArray[np.bool_]) -> tuple[float, Interval]:
-    """The share of executions in which every metric passed."""
-    samples, repetitions, _ = passed.shape
-    shares = passed.all(axis=2).sum(axis=1)
-    return int(shares.sum()) / (samples * repetitions), _known(_share(shares, repetitions), samples)
-
-
-def _share(passed: NDArray[np.int64], marks: int) -> Interval | None:
-    return interval_ends(clustered_wilson(passed, marks=marks).interval)
-
-
-def _known(value: _T | None, samples: int) -> _T:
-    if value is None:
-        raise ValueError(
-            f"A summary needs at least one sample, one repetition and one metric; there are {samples} samples."
-        )
-    return value
+    marks, executions = passed.sum(axis=(1, 2)), passed.all(axis=2).sum(axis=1)
+    return {
+        "macro_f1": int(marks.sum()) / passed.size,
+        "macro_f1_interval": share_interval(marks, repetitions * metrics),
+        "pass_rate": int(executions.sum()) / (samples * repetitions),
+        "pass_rate_interval": share_interval(executions, repetitions),
+    }

@@ -49,6 +49,10 @@ class WeightedMetricsAggregator(MetricsAggregator):
         self.score_mapping: dict[str, ScoreMapping] = {
             name: dict(mapping) if isinstance(mapping, Mapping) else mapping for name, mapping in score_mapping.items()
         }
+        parts = (
+            f"{name} {weight:g} ({_format_mapping(self.score_mapping[name])})" for name, weight in self.weights.items()
+        )
+        self._name = f"weighted {', '.join(parts)}"
 
     def compute_score(self, named_results: NamedResults) -> float:
         """The weighted mean of the mapped rubric values.
@@ -85,14 +89,6 @@ class WeightedMetricsAggregator(MetricsAggregator):
                 f"The mapping of `{name}` does not hold the rubric score {rubric_score:g}, but {known}."
             )
         return float(mapping[rubric_score])
-
-    def __str__(self) -> str:
-        if not type(self).__module__.startswith(f"{__package__}."):
-            return import_path(type(self))
-        parts = (
-            f"{name} {weight:g} ({_format_mapping(self.score_mapping[name])})" for name, weight in self.weights.items()
-        )
-        return f"weighted {', '.join(parts)}"
 
 
 def missing_weight_message(name: str, weights: Mapping[str, float]) -> str:

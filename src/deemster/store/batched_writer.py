@@ -69,7 +69,7 @@ class Writer:
     def __init__(self, pool: ConnectionPool, lease: Lease, *, scoring: int, outputs: bool, durable: bool) -> None:
         self._pool, self._lease, self._scoring, self._outputs, self._durable = pool, lease, scoring, outputs, durable
         self._group = _Group()
-        self._held: list[SampleFacts] = []
+        self._held_samples: list[SampleFacts] = []
         self._pending = 0
         self._added = self._committed = 0
         self._waiting = 0
@@ -106,7 +106,7 @@ class Writer:
         group = _Group(size=size, count=len(executions))
         group.outputs = outputs
         group.marks = marks
-        self._take(group)
+        self._enqueue(group)
 
     def add_samples(self, samples: Sequence[SampleFacts]) -> None:
         """Write samples that come while the run goes on, in one commit with the executions that are added after them.
@@ -115,8 +115,8 @@ class Writer:
             StoreError: A commit failed, or the lease was lost.
         """
         with self._changed:
-            self._complain()
-            self._held.extend(samples)
+            self._raise_failure()
+            self._held_samples.extend(samples)
 
     def add_entries(self, entries: Sequence[tuple[int, bytes]]) -> None:
         """Write graded items, each a position and JSON; one that is there already is replaced.
@@ -128,7 +128,7 @@ class Writer:
         rows = [(run, position, body, entry_checksum(position, body)) for position, body in entries]
         group = _Group(size=sum(len(body) + 100 for _, body in entries), count=len(rows))
         group.entries = {row[1]: row for row in rows}
-        self._take(group)
+        self._enqueue(group)
 
     def flush(self) -> None:
         """Return when all that was added is committed.
@@ -137,7 +137,7 @@ class Writer:
             StoreError: A commit failed, or the lease was lost.
         """
         with self._changed:
-            self._hand_over()
+            self._release_samples()
             goal = self._added
             self._waiting += 1
             self._changed.notify_all()
@@ -145,7 +145,7 @@ class Writer:
                 self._changed.wait_for(lambda: self._committed >= goal or self._error is not None)
             finally:
                 self._waiting -= 1
-            self._complain()
+            self._raise_failure()
 
     def close(self) -> None:
         """Commit what is left and end the thread.
@@ -154,11 +154,11 @@ class Writer:
             StoreError: A commit failed, or the lease was lost.
         """
         with self._changed:
-            self._hand_over()
+            self._release_samples()
             self._is_closing = True
             self._changed.notify_all()
         self._thread.join()
-        self._complain()
+        self._raise_failure()
 
     def __enter__(self) -> Self:
         return self
@@ -173,29 +173,29 @@ class Writer:
             if error is None:
                 raise
 
-    def _complain(self) -> None:
+    def _raise_failure(self) -> None:
         if self._error is not None:
             raise self._error
 
-    def _take(self, found: _Group) -> None:
+    def _enqueue(self, added: _Group) -> None:
         """Add rows to the group once there is room; a durable writer then waits until they are committed."""
         with self._changed:
             self._changed.wait_for(lambda: self._pending < _PENDING_BYTES or self._error is not None)
-            self._complain()
-            self._hand_over()
-            self._group.join(found)
-            self._added += found.count
-            self._pending += found.size
+            self._raise_failure()
+            self._release_samples()
+            self._group.join(added)
+            self._added += added.count
+            self._pending += added.size
             self._changed.notify_all()
         if self._durable:
             self.flush()
 
-    def _hand_over(self) -> None:
+    def _release_samples(self) -> None:
         """Add the samples that were held back to the next group."""
-        self._group.samples.extend(self._held)
-        self._group.count += len(self._held)
-        self._added += len(self._held)
-        self._held = []
+        self._group.samples.extend(self._held_samples)
+        self._group.count += len(self._held_samples)
+        self._added += len(self._held_samples)
+        self._held_samples = []
 
     def _work(self) -> None:
         """Commit group after group until the writer is closed and nothing is left."""

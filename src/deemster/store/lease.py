@@ -110,9 +110,9 @@ class Lease:
         self.release()
 
 
-def _beat(held: weakref.ref[Lease], ended: threading.Event) -> None:
+def _beat(reference: weakref.ref[Lease], ended: threading.Event) -> None:
     while not ended.wait(HEARTBEAT_S):
-        lease = held()
+        lease = reference()
         if lease is None or lease.lost:
             return
         lease.beat()
@@ -138,7 +138,7 @@ def claim_run(connection: Connection, pool: ConnectionPool, run_id: str) -> tupl
         LeaseError: Another process holds it.
         StoreError: There is no such run, or the database refuses.
     """
-    found, token = _found(connection, pool, run_id), secrets.token_hex(8)
+    found, token = _read_owner(connection, pool, run_id), secrets.token_hex(8)
     owner = _owner(found)
     if owner is not None and owner.alive:
         message = (
@@ -162,10 +162,10 @@ def find_owner(connection: Connection, pool: ConnectionPool, run_id: str) -> Lea
     Raises:
         StoreError: There is no such run.
     """
-    return _owner(_found(connection, pool, run_id))
+    return _owner(_read_owner(connection, pool, run_id))
 
 
-def _found(connection: Connection, pool: ConnectionPool, run_id: str) -> Row:
+def _read_owner(connection: Connection, pool: ConnectionPool, run_id: str) -> Row:
     sql = f"SELECT number, {_OWNER}, {pool.database.now} FROM runs WHERE id = ?"  # noqa: S608 - our own words
     found = connection.read(sql, (clean_text(run_id),))
     if not found:

@@ -14,45 +14,45 @@ from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, T
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
 
-_BATCH = 5_000
-_HEAVY = 16 * 1024 * 1024
-_TEXT, _WHOLE, _NUMBER, _TRUTH = "string", "int64", "float64", "bool_"
+_BATCH_ROWS = 5_000
+_BATCH_BYTES = 16 * 1024 * 1024
+_TEXT, _INTEGER, _NUMBER, _BOOLEAN = "string", "int64", "float64", "bool_"
 _RUNS = {
     **dict.fromkeys(("run", "kind", "suite", "dataset", "fingerprint", "seed"), _TEXT),
-    **dict.fromkeys(("repetitions", "samples", "done"), _WHOLE),
+    **dict.fromkeys(("repetitions", "samples", "done"), _INTEGER),
     **dict.fromkeys(("status", "reason", "started_at", "finished_at"), _TEXT),
     "duration_s": _NUMBER,
     **dict.fromkeys(("tool_version", "identity", "facts"), _TEXT),
 }
 _SAMPLES = {
     "run": _TEXT,
-    "position": _WHOLE,
+    "position": _INTEGER,
     **dict.fromkeys(("sample", "row_hash", "tags", "metadata", "input", "expected_output"), _TEXT),
 }
-_KEY = {"run": _TEXT, "position": _WHOLE, "sample": _TEXT, "repetition": _WHOLE}
+_KEY = {"run": _TEXT, "position": _INTEGER, "sample": _TEXT, "repetition": _INTEGER}
 _OUTPUTS = {
     **_KEY,
     **dict.fromkeys(("text", "failure", "model", "retrieved", "trajectory", "usage", "cut"), _TEXT),
-    "valid": _TRUTH,
+    "valid": _BOOLEAN,
 }
 _MARKS = {
     **_KEY,
-    "scoring": _WHOLE,
+    "scoring": _INTEGER,
     "metric": _TEXT,
     "score": _NUMBER,
-    "passed": _TRUTH,
+    "passed": _BOOLEAN,
     "threshold": _NUMBER,
     "rubric_score": _NUMBER,
     **dict.fromkeys(("cause", "message", "details", "usage"), _TEXT),
 }
-_ENTRIES = {"run": _TEXT, "position": _WHOLE, "body": _TEXT}
+_ENTRIES = {"run": _TEXT, "position": _INTEGER, "body": _TEXT}
 _Row = Mapping[str, Any]
 
 
 def export_parquet(store: Store, run_ids: Sequence[str], folder: Path) -> None:
     """Write runs as `runs`, `samples`, `outputs`, `marks` and `entries`, each a Parquet file of a folder.
 
-    Values that are no text, number or truth value stand as JSON. Marks are those after settling, of every scoring.
+    Values that are no text, number or boolean stand as JSON. Marks are those after settling, of every scoring.
 
     Args:
         store: Where the runs are.
@@ -104,7 +104,7 @@ def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
     for row in rows:
         batch.append(row)
         size += sum(len(value) for value in row.values() if isinstance(value, str))
-        if len(batch) == _BATCH or size > _HEAVY:
+        if len(batch) == _BATCH_ROWS or size > _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

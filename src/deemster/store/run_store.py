@@ -91,14 +91,14 @@ class Store:
             StoreError: The number of samples is not what the run says, or the database refuses.
         """
         delete_abandoned_runs(self.pool)
-        lease = self._kept(insert_run(self.pool, run, cards))
+        lease = self._remember(insert_run(self.pool, run, cards))
         with ExitStack() as failing:
-            failing.callback(self._drop, lease)
+            failing.callback(self._delete, lease)
             insert_all_samples(self.pool, lease, run, samples)
             failing.pop_all()
         return lease
 
-    def _drop(self, lease: Lease) -> None:
+    def _delete(self, lease: Lease) -> None:
         with self._lock:
             self._leases.pop(lease.run_id, None)
         lease.release()
@@ -111,9 +111,9 @@ class Store:
             LeaseError: Another process holds it; host and process id are named.
             StoreError: There is no such run, or the database refuses.
         """
-        return self._kept(acquire_lease(self.pool, run_id))
+        return self._remember(acquire_lease(self.pool, run_id))
 
-    def _kept(self, lease: Lease) -> Lease:
+    def _remember(self, lease: Lease) -> Lease:
         with self._lock:
             self._leases[lease.run_id] = lease
         return lease
@@ -127,7 +127,7 @@ class Store:
         with self.pool.connection() as connection:
             return find_owner(connection, self.pool, run_id)
 
-    def _held(self, run_id: str) -> Lease:
+    def _require_lease(self, run_id: str) -> Lease:
         with self._lock:
             lease = self._leases.get(run_id)
         if lease is None or not lease.is_held:
@@ -149,7 +149,7 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease = self._held(run_id)
+        lease = self._require_lease(run_id)
         row = self.run(run_id)
         for scoring in row.scorings[1:]:
             if scoring.status == "running" and encode_json(scoring.identity) == encode_json(identity):
@@ -171,7 +171,7 @@ class Store:
         Raises:
             LeaseError: The run is not leased here.
         """
-        return Writer(self.pool, self._held(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
+        return Writer(self.pool, self._require_lease(run_id), scoring=scoring, outputs=outputs, durable=self.durable)
 
     def runs(
         self,
@@ -328,7 +328,7 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease = self._held(run_id)
+        lease = self._require_lease(run_id)
         marks = ((each.position, each.repetition, encode_marks(each.marks)) for each in executions)
         with self.pool.write_transaction() as connection:
             lease.renew(connection)
@@ -356,7 +356,7 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease, row = self._held(run_id), self.run(run_id)
+        lease, row = self._require_lease(run_id), self.run(run_id)
         changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}, "status": status or row.status}
         if identity is not None:
             changes["identity"] = identity
@@ -400,7 +400,7 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease, row = self._held(run_id), self.run(run_id)
+        lease, row = self._require_lease(run_id), self.run(run_id)
         ended = msgspec.structs.replace(self._scoring(row, scoring), status=status, finished_at=finished_at)
         changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}}
         if scoring == 0:
@@ -426,4 +426,4 @@ class Store:
             lease = self._leases.get(run_id)
         if lease is None or not lease.is_held:
             lease = self.lease(run_id)
-        self._drop(lease)
+        self._delete(lease)

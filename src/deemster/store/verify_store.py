@@ -13,9 +13,9 @@ from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
-_MANY = 20
-_PARTS = ("scorings", "samples", "outputs", "marks", "entries")
-_UNMARKED = (
+_MOST_ISSUES = 20
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries")
+_STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
 )
@@ -59,7 +59,7 @@ def _database(store: Store, connection: Connection) -> Iterator[str]:
     if pool.database.words["bytes"] != "BLOB":
         return
     try:
-        for (found,) in connection.read(f"PRAGMA integrity_check({_MANY})"):
+        for (found,) in connection.read(f"PRAGMA integrity_check({_MOST_ISSUES})"):
             if found != "ok":
                 yield f"The database is damaged: {found}."
         for table, count in _foreign(connection).items():
@@ -77,7 +77,7 @@ def _foreign(connection: Connection) -> dict[str, int]:
 
 
 def _orphans(connection: Connection) -> Iterator[str]:
-    for table in _PARTS:
+    for table in _TABLES:
         sql = f"SELECT COUNT(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)"  # noqa: S608 - names only
         count = _count(connection, sql)
         if isinstance(count, str):
@@ -120,7 +120,7 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
 def _counts(store: Store, run: RunRow) -> Iterator[str]:
     with store.pool.read_transaction() as connection:
         number = find_run_number(connection, store.where, run.id)
-        stray = _count(connection, _UNMARKED, number)
+        stray = _count(connection, _STRAY_MARKS, number)
         if isinstance(stray, str):
             yield stray
             return

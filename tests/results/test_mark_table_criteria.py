@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from deemster.records import Execution, MetricScore, Output
-from deemster.results._criterion_columns import CriterionColumns
+from deemster.results.mark_table import CriterionColumns
 
 
 def executions(values):
