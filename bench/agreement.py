@@ -1,7 +1,7 @@
 """CPU time of agreement statistics, against the calls of scikit-learn and krippendorff that they replace.
 
-Pair statistics: six binary criteria and four of five levels. Ours counts all pairs in one pass and reads every
-statistic from the stack of tables; scikit-learn is called once for each statistic of each criterion. Krippendorff's
+Pair statistics: six binary criteria and four of five levels. deemster counts all pairs in one pass and computes
+every statistic from the tables; scikit-learn is called once for each statistic of each criterion. Krippendorff's
 alpha: several levels from one count of the ratings, against one call for each level. Both sides start from the same
 arrays, take turns, and must give the same numbers.
 

@@ -1,9 +1,9 @@
 """compute_metrics against autorubric on the same votes: CPU seconds of both, their ratio, and peak memory.
 
-Both sides start from votes that are loaded already, in a process of their own, and compute every judge's metrics. With
-replicates, autorubric gives three intervals and ours all of them. CPU seconds count all threads and children. Ours is
-the best of three after a small run; autorubric, which takes minutes, runs once. Numbers that both define alike must be
-equal, or the script stops.
+Both sides start from loaded votes, in separate processes, and compute the metrics of every judge. With replicates,
+autorubric gives three intervals and deemster gives all. CPU seconds count all threads and children. For deemster the
+best of three runs after a small run counts; autorubric takes minutes and runs once. Numbers with the same definition
+must be equal, or the script stops.
 
 Usage: .venv/bin/python bench/alignment.py [--full]
        (--full: 10,000 items with 1,000 replicates, some ten minutes, in place of 1,000 items)
@@ -30,7 +30,7 @@ STATISTICS, QUICK, FULL = (10_000, 0, 20), (1_000, REPLICATES, 300), (10_000, RE
 
 
 def ours(path, replicates):
-    """Runs in a process of its own: prints CPU seconds, peak memory and headline numbers."""
+    """Runs in a separate process: prints CPU seconds, peak memory and headline numbers."""
     from deemster.alignment import compute_metrics
     from deemster.datasets import Votes
 

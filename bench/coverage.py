@@ -1,6 +1,6 @@
-"""How often 95 % intervals hold the truth, by simulation of 200 labelled items.
+"""How often 95 % intervals contain the true value, by simulation of 200 labelled items.
 
-Usage: python3 bench/coverage.py [runs]     (2,000 simulated datasets for each design where not given)
+Usage: python3 bench/coverage.py [runs]     (default: 2,000 simulated datasets for each design)
 
 Truth and three judges answer yes or no. In clustered designs an item copies its cluster's answers with chance
 sqrt(0.3), so that every answer has an intra-cluster correlation of exactly 0.3 and the same frequencies as in the

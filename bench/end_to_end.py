@@ -1,9 +1,9 @@
-"""Saved outputs scored with exact-match, end to end, against peers in environments of their own.
+"""Saved outputs scored with exact-match, end to end, against peers in separate environments.
 
 Measured is CPU time from cases in memory to a finished report object: building the dataset, scoring, aggregating.
 Imports are left out, a small run comes first and the best of three counts, on every side. Rates per CPU second are
-compared, since the peers get fewer samples. How many passed must be the same everywhere. The line "command line" is the
-whole of `deemster run`: start, JSONL files in, JSON report out.
+compared, since the peers get fewer samples. All tools must count the same passes. The line "command line" is a
+complete `deemster run`: start, JSONL files in, JSON report out.
 
 Usage: .venv/bin/python bench/end_to_end.py [samples] [samples of a peer]
 """
@@ -26,7 +26,7 @@ GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "promptfoo": No
 
 
 def cases(count):
-    """Questions with the answer that was expected and the one that was given, one in ten of them wrong."""
+    """Questions with the expected and the given answer, one in ten wrong."""
     return [
         {
             "id": f"s{number:05d}",
@@ -46,7 +46,7 @@ def rows(given):
 
 
 def ours(given):
-    """The least CPU time of a few runs, from building the dataset and from a dataset that stands already."""
+    """The least CPU time of a few runs, with and without building the dataset."""
 
     def built():
         return dm.Dataset(rows(given), name="bench")
@@ -87,7 +87,7 @@ def _child_seconds(command):
 
 
 def peer(name, given, folder):
-    """The CPU seconds a peer says it took, and how many samples it says passed."""
+    """The CPU seconds and the number of passes that a peer reports."""
     path = folder / "cases.json"
     path.write_text(json.dumps(given))
     folder = environment(name)

@@ -1,6 +1,6 @@
-"""An environment of its own for each peer, made on demand under .envs and kept.
+"""Creates a separate environment for each peer under .envs when it is needed.
 
-Usage: python3 bench/environments.py [peer ...]     (all that pip installs where none is named)
+Usage: python3 bench/environments.py [peer ...]     (default: every peer that pip installs)
 """
 
 import json
@@ -48,7 +48,7 @@ def environment(peer):
 
 
 def exists(peer):
-    """Whether a peer is installed; one whose installation was broken off is not."""
+    """Whether a peer is installed completely."""
     return _mark(peer).exists()
 
 

@@ -1,4 +1,4 @@
-"""Rubric grading: how near a panel comes to what its server can answer, and what memory many items take.
+"""Rubric grading: the time of a panel against the limit of its server, and the memory of many items.
 
 A panel of three grades 200 items by 10 criteria, 6,000 calls, through a server in a separate process that takes a
 quarter of a second for every reply. With 32 concurrent requests of each judge, that server answers at most 384 calls a
@@ -51,7 +51,7 @@ def grader():
 
 
 def served():
-    """A server that takes its time, and its address."""
+    """A slow server, and its address."""
     argv = [sys.executable, "-m", "deemster.testing.model_server", "--port", "0", "--fault", f"slow={DELAY_S}:1"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     line = process.stdout.readline()
@@ -85,7 +85,7 @@ def peak_mb():
 
 
 def filled(items):
-    """Grade many items and print what memory that took; called in a process of its own."""
+    """Grade many items and print the peak memory; runs in a separate process."""
     data = dataset(items, 3)
     before = peak_mb()
     text = json.dumps({"reason": "It is stated, and the day from which the time counts is right.", "verdict": "MET"})
@@ -97,7 +97,7 @@ def filled(items):
 
 
 class Quiet:
-    """A model that says one thing and remembers nothing."""
+    """A model with a fixed answer and no memory."""
 
     def __init__(self, text):
         self._answer = Answer(text=text, model="quiet")

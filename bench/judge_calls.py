@@ -1,10 +1,10 @@
-"""Judge calls at concurrency 64 against a local server in a process of its own, in calls per CPU second of the client.
+"""Judge calls at concurrency 64 against a local server in a separate process, in calls per CPU second of the client.
 
-By the clock, client and server work at the same time, each on a core, and the slower of them sets the pace.
+In wall time, client and server work at the same time, each on a core, and the slower one decides.
 
-The bare aiohttp client posts bodies that are ready and reads replies without looking at them. The gateway answers
-questions that are ready, with an empty cache on disk, limits, retries, usage and prices. The judge is the whole way:
-its script and prompt, the gateway, the verdict read strictly, the mark. The peers post the same prompts with their own
+The bare aiohttp client posts prepared bodies and reads replies without parsing them. The gateway answers prepared
+questions, with an empty cache on disk, limits, retries, usage and prices. The judge is the complete path: script and
+prompt, gateway, strict parsing of the verdict, and the mark. The peers post the same prompts with their own
 client and read the score. Imports and connections are left out, a small run comes first, all take turns, and the best
 of three counts. All must read the same scores. A peer whose environment is not installed is left out.
 
@@ -47,7 +47,7 @@ GOALS = {"openai": 5, "litellm": 10}
 
 
 class Spent(NamedTuple):
-    """CPU seconds, and seconds by the clock where they were measured."""
+    """CPU seconds, and wall seconds where they were measured."""
 
     cpu: float
     clock: float = 0.0
@@ -73,7 +73,7 @@ def asks(given):
 
 
 async def worked(function, items):
-    """What a function makes of every item, 64 at a time."""
+    """Apply a function to every item, 64 at a time."""
     rest = iter(enumerate(items))
     results = [None] * len(items)
 
@@ -86,7 +86,7 @@ async def worked(function, items):
 
 
 async def timed(function, items):
-    """What it took, and the results."""
+    """The time, and the results."""
     await worked(function, items[:WARMING])
     start, began = time.process_time(), time.perf_counter()
     results = await worked(function, items[WARMING:])
@@ -106,7 +106,7 @@ async def bare(url, bodies):
 
 
 async def ours(url, items, folder, function):
-    """What a function of the gateway makes of every item."""
+    """Apply a function of the gateway to every item."""
     cache = Cache(folder / "cache.jsonl")
     prices = {"bench": Price(Decimal("0.15"), Decimal("0.60"))}
     client = OpenAIChat(url, MODEL, api_key="sk-bench-0123456789")
@@ -147,7 +147,7 @@ async def judged(url, given, folder):
 
 
 def peer(name, url, folder):
-    """The CPU seconds a peer says it took, and the scores it read."""
+    """The CPU seconds that a peer reports, and the scores it read."""
     script = HERE / "peers" / f"judge_calls_{name}.py"
     told = subprocess.run(
         [python(name), script, url, folder / "bodies.json"], check=True, capture_output=True, text=True

@@ -25,7 +25,7 @@ async def answer(input):
 
 
 def lines(count):
-    """Samples of about 150 bytes, every third without tags, and what was answered to them, one in ten wrongly."""
+    """Samples of about 150 bytes, every third without tags, and their answers, one in ten wrong."""
     for number in range(count):
         expected = f"{number % 60} days after delivery"
         metadata = {"tags": [TAGS[number % 4]]} if number % 3 else {}

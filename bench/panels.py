@@ -32,7 +32,7 @@ def rubric():
 
 
 def cells(rng, truth, labels, skill):
-    """What one judge says of one criterion, item by item."""
+    """The verdicts of one judge on one criterion, item by item."""
     said = np.where(rng.random(len(truth)) < skill, truth, rng.integers(0, len(labels), len(truth)))
     fate = rng.random(len(truth))
     return [
@@ -46,7 +46,7 @@ def cells(rng, truth, labels, skill):
 
 
 def votes_value(items, seed=7):
-    """A votes file of so many items as a plain value."""
+    """A votes file with a number of items, as a plain value."""
     rng = np.random.default_rng(seed)
     truths, votes = [], {judge: [] for judge in SKILLS}
     for kind in KINDS:

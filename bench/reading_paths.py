@@ -1,6 +1,6 @@
-"""How far a reader must jump: room changes along the functions of one act, in the order of their first call.
+"""Counts room changes along the functions of one command, in the order of their first call.
 
-`sys.setprofile` notes every function of deemster that is called, module bodies left out. The functions are listed in
+`sys.setprofile` records every function of deemster that is called, without module bodies. The functions are listed in
 the order of their first call. A room change is a function whose room differs from that of the function before it.
 
 Usage: python bench/reading_paths.py [--files]     (--files prints the files in order of first touch)

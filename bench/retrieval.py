@@ -1,8 +1,8 @@
 """CPU time of hit, recall, mrr and ndcg, against pytrec_eval and ranx on the same rankings.
 
-All sides start from the same plain lists of ids and maps of gains, and build what they read from them; a peer gives
-numbers. "marks" are what a run makes: samples and outputs built, every ranking checked, a mark with details per query
-and metric. "numbers" are the same without the last step: what a run makes its marks from.
+All sides start from the same plain lists of ids and maps of gains, and build their own inputs from them. A peer gives
+numbers. "marks" measures what a run does: it builds samples and outputs, checks every ranking, and makes a mark with
+details for each query and metric. "numbers" is the same without the last step.
 
 Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
 """

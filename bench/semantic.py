@@ -1,7 +1,7 @@
-"""CPU time of embeddings and of bertscore-like against numpy sketches that do nothing but the arithmetic.
+"""CPU time of embeddings and of bertscore-like against numpy sketches that do only the arithmetic.
 
-The sketches get ready what ours has to find: the ids of the word pieces, the vectors of length 1, the numbers of the
-tokens. They multiply, take maxima and means in blocks, and make no marks.
+The sketches get prepared inputs that deemster has to compute: the ids of the word pieces, the normalised vectors, the
+numbers of the tokens. They multiply, take maxima and means in blocks, and make no marks.
 
 Usage: .venv/bin/python bench/semantic.py
 """

@@ -1,4 +1,4 @@
-"""How much longer than Python itself the command line takes to answer `--help`; the promise is 150 ms of CPU.
+"""The time of `--help` above the start of Python itself; the promise is 150 ms of CPU.
 
 Usage: .venv/bin/python bench/startup.py [runs]
 """

@@ -1,9 +1,9 @@
 """A million samples of 2 KB through a live target: started, killed, resumed, and reported again from the store.
 
-A no-op async function is asked, three deterministic metrics mark its answers, everything is stored. The first process
-is ended with SIGKILL once two fifths are stored, the second one resumes and writes a JSON report, the third renders the
-report again from the store. Printed are wall time, CPU time and the largest resident set of each, and the rate of the
-first two together. Inspect does the same work, never killed, on fewer samples in the same run of this benchmark.
+The target is a no-op async function, three deterministic metrics mark its answers, and everything is stored. The first
+process is killed with SIGKILL when two fifths are stored, the second resumes and writes a JSON report, and the third
+renders the report from the store. The script prints wall time, CPU time and the largest resident set of each, and the
+rate of the first two together. Inspect does the same work without a kill, on fewer samples, in the same run.
 
 Usage: .venv/bin/python bench/survival.py [samples] [samples of Inspect]
 """
@@ -89,7 +89,7 @@ def command(folder, *argv):
 
 
 def killed(folder, count):
-    """A run that is ended by force once a part of it is stored, and how many samples that were."""
+    """Kill a run when a part of it is stored; return the number of stored samples."""
     process, start = command(folder, "run", "suite.yml", "--quiet")
     path = folder / ".deemster" / "runs.db"
     done = 0
@@ -117,7 +117,7 @@ def shown(title, figures, note=""):
 
 
 def peer(folder, count):
-    """Wall and CPU seconds that Inspect says it took, and how many samples it says passed."""
+    """The wall seconds, CPU seconds and passes that Inspect reports."""
     cases = [sample(number) for number in range(count)]
     path = folder / "cases.json"
     path.write_text(json.dumps(cases))

@@ -48,14 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Fail a test that asked for more network than loopback, whatever it made of the refusal."""
+    """Fail a test that tried to reach beyond loopback, even if it handled the refusal."""
     yield
     if reached := reached_out():
         pytest.fail(f"This test, or what it started, reached out: {', '.join(reached)}")
 
 
 def reached_out() -> list[str]:
-    """What was tried beyond loopback, and is forgotten with this."""
+    """Return and clear the attempts to reach beyond loopback."""
     notes = Path(os.environ[REACHED])
     if not notes.stat().st_size:
         return []

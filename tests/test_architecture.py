@@ -14,7 +14,7 @@ LAYERS = re.compile(r"^layers = \[\n(.*?)^\]", re.MULTILINE | re.DOTALL)
 
 
 def rooms() -> list[str]:
-    """The rooms from the top of the house down, as import-linter enforces them."""
+    """The rooms from top to bottom, in the layers of import-linter."""
     lines = LAYERS.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
     return [room for room in re.findall(r"\w+", re.sub(r"\(\w+\)", "", lines)) if (SOURCE / room).is_dir()]
 

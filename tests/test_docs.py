@@ -1,4 +1,4 @@
-"""Every code block of the documents runs, and shows what it really prints."""
+"""Every code block of the documents runs, and its shown output is real."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def environment() -> dict[str, str]:
 
 
 def printed(command: list[str], folder: Path, *, codes: tuple[int, ...] = (0,), both: bool = False) -> str:
-    """What a command prints, without the blanks that tables leave at the end of a line."""
+    """The output of a command without trailing blanks."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -85,7 +85,7 @@ def printed(command: list[str], folder: Path, *, codes: tuple[int, ...] = (0,), 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the blocks of a page run: beside a copy of the examples."""
+    """The working folder of a page's blocks, with a copy of the examples."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
@@ -124,7 +124,7 @@ def test_every_block_runs_and_prints_shown_output(page, folder, refresh_golden):
 
 
 def console(block: Block, folder: Path) -> Iterator[str]:
-    """Each command of a transcript with what it prints."""
+    """Each command of a transcript with its output."""
     for line in block.text.splitlines():
         if line.startswith("$ "):
             command = DEMO if line == "$ make demo" else line[2:]
@@ -156,7 +156,7 @@ def check_data(block: Block, folder: Path) -> None:
 
 
 def rewrite(page: str, shown: list[tuple[Block, str]]) -> None:
-    """Put what was printed into the page, last block first so that line numbers hold."""
+    """Put the output into the page, last block first, so that line numbers stay valid."""
     lines = (ROOT / page).read_text(encoding="utf-8").split("\n")
     for block, text in reversed(shown):
         lines[block.first : block.last] = text.removesuffix("\n").split("\n") if text else []
@@ -226,7 +226,7 @@ def test_make_demo_works_in_a_fresh_clone(tmp_path):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tmp_path / name)
-    # What the calling `make` and environment say must not reach the clone.
+    # Variables of the calling `make` and environment must not reach the clone.
     outer = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
     kept = {name: value for name, value in os.environ.items() if name not in outer}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The essays are what their generator writes, and go offline from grading to alignment as their README says."""
+"""The essays example matches its generator, and its README works offline from grading to alignment."""
 
 from __future__ import annotations
 

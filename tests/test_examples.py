@@ -1,4 +1,4 @@
-"""Every example runs through the command line and comes to the same bytes each time."""
+"""Every example runs on the command line and gives the same bytes each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the house that a command can hold."""
+"""House rules: checks over the source, the names and the documents of the package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 GUARD = "errors/user_code_guard.py"
 TREES = {name: ast.parse((SOURCE / name).read_text(encoding="utf-8")) for name in NAMES}
 LONGEST_FUNCTION = 60
-# Its twenty-odd parameters, each with a line of its own and one that explains it, are what a user reads.
+# A user reads its more than twenty parameters, each on its own line with an explanation.
 EVALUATE = ("runs/evaluate_dataset.py", "evaluate")
 # Words that end like a participle and are none, or that the field uses as a noun.
 PARTICIPLES_ALLOWED = frozenset({"freeze"})
@@ -60,7 +60,7 @@ NETWORK = frozenset(
 
 
 def told(code: str, *arguments: str) -> dict[str, list[str]]:
-    """What a program, run in a process of its own, writes as the last line of its standard error."""
+    """The last line on standard error of a program that runs in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=ROOT,
@@ -353,7 +353,7 @@ def test_every_doctest_is_true():
         parts = ("deemster", *Path(name).with_suffix("").parts)
         module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
         runner = doctest.DocTestRunner(verbose=False)
-        # Read from the source, since what a decorator wraps or a class inherits is not found by looking at objects.
+        # Read from the source, because wrapped or inherited functions are not found by inspecting objects.
         for node in (TREES[name], *definitions(name)):
             title = getattr(node, "name", module.__name__)
             text = ast.get_docstring(node) or ""
@@ -401,7 +401,7 @@ def test_no_room_imports_a_private_file_of_another_room():
 
 
 def test_no_import_inside_a_function_hides_a_cycle():
-    """An import inside a function is for what is heavy: it must work at the top of the file as well."""
+    """An import inside a function is for a heavy library: it must also work at the top of the file."""
     graph = {module_of(name): {target for _, target in top_level_imports(name)} for name in NAMES}
     hidden = []
     for name in NAMES:
@@ -451,7 +451,7 @@ def test_a_public_function_is_not_named_by_a_bare_participle():
 
 
 def is_bare_participle(name: str) -> bool:
-    """Whether a name is one word that says something was done, without saying to what."""
+    """Whether a name is a single participle, such as `told`."""
     return (
         not name.startswith("_")
         and "_" not in name

@@ -1,4 +1,4 @@
-"""The example of judge validation is what its generator writes, and shows what its README says."""
+"""The example of judge validation matches its generator and its README."""
 
 from __future__ import annotations
 

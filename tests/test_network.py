@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import reached_out
 
-# Addresses that are set aside for documents (RFC 5737, RFC 3849): nobody answers there.
+# Addresses reserved for documentation (RFC 5737, RFC 3849) never answer.
 AWAY = ("192.0.2.1", 9)
 TALKING = "import socket; socket.create_connection(('192.0.2.1', 9), timeout=1)"
 

@@ -91,7 +91,7 @@ def test_a_rubric_dataset_and_what_is_written_of_it_fit_their_schema():
 
 
 BEYOND = {
-    # What no schema can say: what a label is depends on the rubric, an id on the other items, a score on the grading.
+    # A JSON Schema cannot express that labels depend on the rubric, ids on other items, and scores on the grading.
     "votes": {
         "an unknown rubric key", "no rubric key", "an unknown judge", "too few cells", "too many cells",
         "three unknown labels", "an unknown verdict in a vote", "p as a list on a binary criterion",

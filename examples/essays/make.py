@@ -23,13 +23,13 @@ PEOPLE = ("hanna", "jonas")
 
 
 def labels(letter: Letter, name: str) -> list[str | None]:
-    """What somebody says of a letter, criterion by criterion; None for what is no verdict."""
+    """The labels of one rater for a letter, by criterion; None for an unreadable verdict."""
     word = letter.verdicts.split()[(*PEOPLE, *JUDGES).index(name)]
     return [CODES[criterion].get(code) for criterion, code in zip(CODES, word, strict=True)]
 
 
 def counted(text: str) -> str:
-    """The label of the criterion that is counted, the same for everybody."""
+    """The label of the check criterion, the same for every rater."""
     return "MET" if 40 <= len(re.findall(r"\w+", text)) <= 90 else "UNMET"
 
 
@@ -47,7 +47,7 @@ def dataset() -> dm.RubricDataset:
 
 
 def judge(name: str) -> Callable[[dm.records.Ask], Any]:
-    """A judge that finds the letter in the question and says of every criterion what is written for it."""
+    """A judge that finds the letter in the question and gives the scripted verdict on every criterion."""
 
     def reply(ask: dm.records.Ask) -> dict[str, Any]:
         text = ask.messages[-1].content

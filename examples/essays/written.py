@@ -1,4 +1,4 @@
-"""The letters, what two people say of them, and what three scripted judges do.
+"""The letters, the labels of two people, and the verdicts of three scripted judges.
 
 Verdicts are five words: those of the people `hanna` and `jonas`, and of the judges `ada` (careful), `bert` (kind) and
 `cleo` (hasty). Each has a letter for every criterion that is judged: position, facts, reasons, other-side, tone,
@@ -37,7 +37,7 @@ REASONS = {
 
 
 class Letter(NamedTuple):
-    """A letter, and what everybody says of it."""
+    """A letter, with the labels of every rater."""
 
     text: str
     verdicts: str

@@ -49,7 +49,7 @@ class Trait(NamedTuple):
 
 
 class Rater(NamedTuple):
-    """How somebody sees an answer: shifted by `bias`, blurred by `blur`, giving up on `gives_up` of the cells."""
+    """How a rater perceives an answer: shifted by `bias`, blurred by `blur`, abstaining on a share `gives_up`."""
 
     name: str
     bias: float
@@ -65,7 +65,7 @@ TRAITS = (
     Trait("grounded", 10, "Every claim about the shop is supported by its handbook.", MET, (-0.6,)),
     Trait("actionable", 8, "The customer can act on the answer without asking again.", MET, (-0.1,)),
     Trait("asks-back", 3, "The answer asks for what is missing before it promises anything.", MET, (0.7,)),
-    # A fault is MET where quality is low, hence the labels the other way round.
+    # A fault is MET if quality is low, so the labels are reversed.
     Trait("overpromises", -6, "The answer promises what the shop does not offer.", ("MET", "UNMET"), (-0.9,)),
     Trait(
         "completeness", 6, "How much of the question is answered?",
@@ -93,7 +93,7 @@ PEOPLE = (
 
 
 def normal(rng: random.Random) -> float:
-    """A draw that is nearly normal, of mean 0 and spread 1."""
+    """A nearly normal draw of mean 0 and standard deviation 1."""
     return sum(rng.random() for _ in range(12)) - 6
 
 
@@ -111,7 +111,7 @@ def shares(trait: Trait, seen: float, sure: float) -> list[float]:
 
 
 def cell(rng: random.Random, rater: Rater, trait: Trait, quality: float | None, *, repeated: bool) -> Any:
-    """What one rater says about one criterion of one answer; without a quality most give up, and the rest guess."""
+    """The label of one rater for one criterion of one answer; without a quality most abstain and the others guess."""
     if rng.random() < rater.fails:
         return {"failure": "parse", "message": "The reply holds no JSON object."}
     if rng.random() < (UNCLEAR_GIVEN_UP if quality is None else rater.gives_up):
@@ -123,7 +123,7 @@ def cell(rng: random.Random, rater: Rater, trait: Trait, quality: float | None, 
         chances = shares(trait, seen, rater.sure)
         label = trait.labels[chances.index(max(chances))]
         return {"verdict": label, "p": chances if trait.values else chances[trait.labels.index("MET")]}
-    # What a judge misreads it misreads again: most of the blur is the same in every repeat.
+    # A judge repeats its errors: most of the blur is the same in every repeat.
     steady = quality + rater.bias + 0.9 * rater.blur * normal(rng)
     times = rater.repeats if repeated else 1
     said = [verdict(trait, steady + 0.4 * rater.blur * normal(rng)) for _ in range(times)]
@@ -131,7 +131,7 @@ def cell(rng: random.Random, rater: Rater, trait: Trait, quality: float | None, 
 
 
 def items(rng: random.Random) -> Iterator[dict[str, Any]]:
-    """The answers of every conversation, with what judges and people say."""
+    """The answers of every conversation, with the labels of judges and people."""
     for number in range(CONVERSATIONS):
         topic = TOPICS[int(rng.random() * len(TOPICS))]
         mood = normal(rng)
@@ -144,7 +144,7 @@ def items(rng: random.Random) -> Iterator[dict[str, Any]]:
                 "tags": [topic, "heated"] if heated else [topic],
                 "metadata": {"conversation": f"c{number + 1:02d}", "turn": turn + 1},
             }
-            # Who is labelled is drawn by lot: corrected means are right only then.
+            # Labelled answers are drawn at random; corrected means are valid only then.
             if rng.random() < LABELLED:
                 item["annotations"] = {
                     person.name: [
@@ -206,7 +206,7 @@ def _word(cell: Any) -> str:
 
 
 def verdicts_text(rows: list[dict[str, Any]]) -> str:
-    """What the judges said as a spreadsheet, a line for each answer, judge and attempt; probabilities are left out."""
+    """The verdicts of the judges as a spreadsheet: a line for each answer, judge and attempt, without probabilities."""
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\n")
     writer.writerow(["id", "conversation", "tags", "judge", "error", *(trait.name for trait in TRAITS)])

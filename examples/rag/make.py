@@ -23,7 +23,7 @@ DATASET = HERE / "golden.yml"
 
 
 def answers() -> list[dict[str, Any]]:
-    """The lines of the outputs file: what the assistant said, and the passages it was given."""
+    """The lines of the outputs file: the answers of the assistant and the retrieved passages."""
     with (HERE / "passages.csv").open(encoding="utf-8", newline="") as file:
         texts = {row["id"]: row["text"] for row in csv.DictReader(file)}
     lines: list[dict[str, Any]] = [{"schema_version": "deemster.outputs.v1"}]
@@ -34,7 +34,7 @@ def answers() -> list[dict[str, Any]]:
 
 
 def graded(score_of: Callable[[Case], tuple[int, str]]) -> Callable[[dm.records.Ask], Any]:
-    """A judge that grades: it finds the case by its answer, which stands in the question."""
+    """A judge that grades. It finds the case by the answer in the question."""
 
     def reply(ask: dm.records.Ask) -> dict[str, Any]:
         case = next(case for case in CASES.values() if case.answer in ask.messages[-1].content)
@@ -45,7 +45,7 @@ def graded(score_of: Callable[[Case], tuple[int, str]]) -> Callable[[dm.records.
 
 
 def claiming(ask: dm.records.Ask) -> dict[str, Any]:
-    """A judge that takes answers apart into claims, and says of each whether the passages support it."""
+    """A judge that splits answers into claims, and says whether the passages support each claim."""
     case_text = ask.messages[-1].content
     if "Claim:" not in case_text:
         case = next(case for case in CASES.values() if case.answer in case_text)

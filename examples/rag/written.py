@@ -1,4 +1,4 @@
-"""What the assistant of the example answered and what the scripted judge says of it, all written by hand.
+"""The answers of the assistant and the replies of the scripted judge, all written by hand.
 
 `flaw` says what is wrong with an answer on purpose; it reaches no file.
 """
@@ -12,7 +12,7 @@ LEAN = (1, "Nothing could be struck out.")
 
 
 class Case(NamedTuple):
-    """One answer, and what the judge says of it.
+    """One answer, and the reply of the judge.
 
     Attributes:
         answer: The answer.

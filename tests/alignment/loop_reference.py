@@ -267,7 +267,7 @@ def judges_numbers(rows):
 
 
 def numbers(rows, criteria, cannot_assess="exclude", na_mode="exclude"):
-    """Everything a result says, by key: ("all", name), ("criterion", place, name), ("judge", place, name)."""
+    """Every number of a result, by key: ("all", name), ("criterion", place, name), ("judge", place, name)."""
     found = {}
     every, kappas, by_kind, alphas, accuracies = [], [], {}, [], []
     raters = len(rows[0]["judges"]) if rows else 0

@@ -131,7 +131,7 @@ def judge(name: str = "a", **changes) -> JudgeMetrics:
 
 
 def empty_result(**changes) -> MetricsResult:
-    """A result in which nothing is defined, but for what is changed."""
+    """A result in which every number is undefined, except the given changes."""
     required = [field.name for field in msgspec.structs.fields(MetricsResult) if field.required]
     numbers = dict.fromkeys(required)
     counts = dict.fromkeys(

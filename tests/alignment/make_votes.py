@@ -1,4 +1,4 @@
-"""Votes files for tests, and plain loop-written versions of what alignment says about them."""
+"""Votes files for tests, and the same statistics written as plain loops."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def abstains(criterion, entry):
 
 
 def seen(criterion, entry, modes):
-    """What an entry counts as under the modes, None where it is out."""
+    """How an entry counts under the modes; None if it is left out."""
     if entry is None or isinstance(entry, dict):
         return None
     if not abstains(criterion, entry):

@@ -1,4 +1,4 @@
-"""Cascades: what each threshold comes to, which one is chosen, and whether what is promised holds on fresh items."""
+"""Cascades: the numbers of each threshold, the chosen threshold, and whether the intervals hold on fresh items."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_report_names_chosen_threshold():
     assert "does not pay" in render_markdown(cascade_sections(poor))
 
 
-# A world to draw from: items differ in difficulty, and the cheap judge roughly knows when it errs.
+# A population to draw from: items differ in difficulty, and the cheap judge is less sure when it errs.
 STEPS = np.arange(50, 101, 5) / 100
 
 
@@ -268,5 +268,5 @@ def test_interval_covers_accuracy_on_fresh_items(monkeypatch, flat, fresh):
         biases.append(choice.accuracy - seen[0])
         corrected.append(result.expected_accuracy - seen[0])
     assert kept >= 0.93 * draws
-    # Choosing makes the accuracy look better than it is, and what is expected takes most of that away.
+    # Choosing a threshold makes its accuracy look too good; the expected accuracy corrects most of that.
     assert np.mean(biases) > abs(np.mean(corrected)) or fresh is not None

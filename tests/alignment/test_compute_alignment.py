@@ -324,7 +324,7 @@ def random_value(seed, size=12, criteria=CRITERIA, judges=("a", "b", "c"), tags=
 
 
 def told(result, key):
-    """The number that a result tells under a key of the plain loops."""
+    """The number of a result for a key of the plain loops."""
     scope, *place, name = key
     holder = {"all": result, "criterion": result.per_criterion, "judge": result.per_judge}[scope]
     if scope == "criterion":
@@ -534,7 +534,7 @@ def test_abstentions_are_counted_without_overflow():
     ]
     criteria = [{"name": f"c{place}", "requirement": "It holds."} for place in range(columns)]
     stats = compute_metrics(Votes.parse(votes_value(items, criteria, judges=("a",)))).cannot_assess_stats
-    # 69 · 25 · 40 = 69,000 cells where nobody abstains, by hand: observed 77/80, by chance (9·10 + 71·70)/80².
+    # 69 · 25 · 40 = 69,000 cells without an abstention, by hand: observed 77/80, by chance (9·10 + 71·70)/80².
     expected = (9 * 10 + 71 * 70) / 6400
     assert stats.ca_kappa == pytest.approx((77 / 80 - expected) / (1 - expected), abs=1e-12)
     assert (stats.ca_count_true, stats.ca_count_pred) == (9000, 10000)

@@ -1,4 +1,4 @@
-"""Bad inputs by group: what differs from the good suite of `world`, and the command that meets it."""
+"""Bad inputs by group: the difference from the valid suite, and the command that reads it."""
 
 from __future__ import annotations
 

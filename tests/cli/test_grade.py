@@ -99,7 +99,7 @@ def test_flags_override_settings_file(folder, server):
 
 
 def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
-    # The server's words have a probability of 0.9, its digits leave less than that to what is not shown.
+    # The words of the server have a probability of 0.9; its digits leave less than that to other tokens.
     flags = models(folder, small=server, large=server)
     panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--json", "-")
     sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "0.5").stdout)
@@ -140,7 +140,7 @@ def test_failed_votes_make_grading_incomplete_and_resumable(folder, server):
         (row,) = store.runs()
     assert (row.kind, row.status) == ("grading", "incomplete")
     assert f"--resume {row.id}" in first.stderr
-    # The port of a server is no part of what a model is, but its address is: so going on is a change.
+    # The address of a server is part of the identity of a model, so a resume with another port is a change.
     refused = called("grade", "labelled.json", "--judge", "a", *models(folder, a=server), "--resume")
     assert refused.exit_code == 2
     assert "base_url" in refused.stderr

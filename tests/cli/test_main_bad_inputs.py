@@ -1,4 +1,4 @@
-"""The catalogue of error messages, each read by a person once and kept in a golden file."""
+"""The catalogue of error messages. A person has read each, and a golden file keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deemster models check`: one small request a role, and what is wrong told so that it can be mended."""
+"""`deemster models check`: one small request for each role, and advice for every failure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def server(shared, tmp_path, monkeypatch):
 
 
 def checked(models=None, *, metrics="[llm-as-judge]", code=0, **env):
-    """What the check prints: its table by role, and what it explains."""
+    """The output of the check: its table by role, and its explanations."""
     section = "" if models is None else "models:\n" + "".join(f"  {name}: {entry}\n" for name, entry in models.items())
     written(Path(), {"suite.yml": f"dataset: golden.yml\nmetrics: {metrics}\n{section}"})
     result = called("models", "check", "suite.yml", **env)

@@ -23,7 +23,7 @@ metrics:
 
 
 class Ticking(SystemClock):
-    """A clock that goes on by an hour at every look."""
+    """A clock that advances by an hour at every reading."""
 
     def __init__(self):
         self.at = datetime(2026, 3, 1, tzinfo=UTC)

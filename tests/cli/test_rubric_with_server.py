@@ -23,7 +23,7 @@ FLAGS = ("--models", "models.json", "--to", "new.yaml")
 
 
 def said(chat):
-    """What a judge, a writer and a reader of rubrics say, each to its kind of question."""
+    """The replies of a judge, a writer and an examiner of rubrics, by kind of question."""
     text = chat[-1]["content"]
     if "diagnosis" in chat.schema["properties"]:
         return json.dumps({"diagnosis": "It does not say which.", "requirement": BETTER})

@@ -1,4 +1,4 @@
-"""What goes to standard output, what to standard error, and what into files."""
+"""What `deemster run` writes to standard output, to standard error and into files."""
 
 from __future__ import annotations
 

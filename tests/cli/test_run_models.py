@@ -79,7 +79,7 @@ def report_of(*flags, code=0, **env):
 
 
 def whole(folder, *flags):
-    """A run in a process of its own: code, what it printed, and where."""
+    """A run in a separate process: its exit code and both streams."""
     process = started(folder, "run", "suite.yml", *flags)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
@@ -176,7 +176,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
     assert report["budget"]["halted"] is True
     assert report["budget"]["completed"] == scored
     assert report["run"]["status"] == "incomplete"
-    # What was paid for is not asked for again.
+    # Answers that were paid for are not requested again.
     assert whole(folder, "--json", "r.json")[0] == 0
     assert len(server.requests) == 6
 

@@ -1,4 +1,4 @@
-"""`deemster runs`: what is stored, what of one run, and taking runs away."""
+"""`deemster runs`: lists runs, shows one, and removes runs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def called(*argv: str, **env: str | None) -> Result:
 
 
 def started(folder: Path, *argv: str, **options: Any) -> subprocess.Popen[str]:
-    """`deemster ARGV` as a process of its own, in a folder."""
+    """Starts `deemster ARGV` as a process in a folder."""
     return subprocess.Popen(
         [sys.executable, "-m", "deemster", *argv],
         cwd=folder,

@@ -37,7 +37,7 @@ class Mistake(NamedTuple):
 
 
 def lines(value: Any) -> str:
-    """A root with each of its items on a line of its own, so that places can be told apart."""
+    """A root with one item per line, so that line numbers differ."""
     root = {key: entry for key, entry in value.items() if key != "items"}
     text = json.dumps(root)[:-1]
     items = value.get("items")

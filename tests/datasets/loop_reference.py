@@ -53,7 +53,7 @@ class Plain:
         return len(self.labels) if label == "CANNOT_ASSESS" else self.labels.index(label)
 
     def aggregated(self, votes, rule):
-        """One code of pairs of code and weight; failures have their stand-ins, missing ones are absent."""
+        """One code of pairs of code and weight; failures have their replacements, missing votes are absent."""
         kept = [(code, weight) for code, weight in votes if code != len(self.labels)]
         if not kept:
             return len(self.labels)
@@ -129,7 +129,7 @@ def plain_score(criteria, codes, grading, penalty):
 
 
 def plain_derivation(root) -> dict[str, Derived]:
-    """Final verdicts and scores by item id, of a file with one rubric; what was recorded is not looked at."""
+    """Final verdicts and scores by item id, of a file with one rubric; recorded results are ignored."""
     criteria = [Plain(fields) for fields in root["rubric"]["criteria"]]
     grading = root.get("grading", {})
     judges = {judge["id"]: judge.get("weight", 1.0) for judge in root["judges"]}

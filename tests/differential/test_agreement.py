@@ -96,7 +96,7 @@ def test_precision_recall_and_f1_equal_scikit_learn(data):
     p, r, f, _ = metrics.precision_recall_fscore_support(true, predicted, average="binary", zero_division=np.nan)
     assert same(ours.precision, p)
     assert same(ours.recall, r)
-    # Without a positive on either side F1 is 0/0; scikit-learn says so only when told.
+    # Without a positive on either side F1 is 0/0; scikit-learn needs `zero_division` for that.
     assert same(ours.f1, f if any(true) or any(predicted) else math.nan)
 
 

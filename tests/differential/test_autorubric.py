@@ -61,7 +61,7 @@ def peer() -> Iterator[Peer]:
 
 
 class Place(NamedTuple):
-    """Where a field stands: its path, the object of autorubric that holds it, and the facts of the call."""
+    """The place of a field: its path, the object of autorubric that holds it, and the facts of the call."""
 
     path: str
     holder: dict
@@ -103,7 +103,7 @@ def on_an_edge(place: Place) -> bool:
 
 
 def classes(place: Place) -> Any:
-    """What autorubric says of each option, for the classes that the mode leaves."""
+    """The numbers of autorubric for each option that the mode keeps."""
     held, holder = place.column.classes, place.holder
     if place.name == "n_options":
         return len(held)

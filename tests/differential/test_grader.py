@@ -1,4 +1,4 @@
-"""The grader against autorubric: judges that cast given votes come to the same verdicts, scores and judge scores."""
+"""The grader against autorubric: the same votes give the same verdicts, scores and judge scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def whole(seed: int) -> dict:
 
 
 def cast(its: dict, criteria: list[dict]):
-    """Judges that say what the votes of an item say."""
+    """Judges that reply with the votes of an item."""
 
     def answer(ask):
         text = ask.messages[1].content

@@ -147,7 +147,7 @@ def test_interval_ends_equal_scipys_on_the_same_replicates(values, method, confi
 
     ours = bootstrap(variance, data, method=method, seed=seed, n_resamples=200, confidence=confidence, keep=True)
     drawn = SimpleNamespace(bootstrap_distribution=np.array(ours.distribution))
-    # Where no unit matters more than another scipy divides 0 by 0; there it has no answer to compare with.
+    # If all units have the same influence, scipy divides 0 by 0 and gives no answer to compare with.
     with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):
         theirs = scipy_stats.bootstrap(
             (data,),

@@ -1,4 +1,4 @@
-"""A judge in a process of its own that notes when each sample's question comes and when it is answered.
+"""A judge in a separate process that records when each question arrives and when it is answered.
 
 Usage: python tests/faults/counting_server.py NOTES DELAY_S
 """

@@ -1,4 +1,4 @@
-"""Runs a command many times, and each time lets another of its calls to the disk fail.
+"""Runs a command many times, and each time makes another of its disk calls fail.
 
 Everything is imported once; each run is a fork in a copy of a folder. The calls are those that a run makes through
 Python: opening for writing, writing, fsync, renaming, and statements of SQLite, of which a COMMIT is one.
@@ -40,7 +40,7 @@ _MANY = 12
 
 
 class Shim:
-    """Counts calls of one kind within a folder, and lets one of them fail.
+    """Counts calls of one kind within a folder, and makes one of them fail.
 
     Args:
         folder: Where calls count.
@@ -55,7 +55,7 @@ class Shim:
         self.what = ""
 
     def note(self, kind: str, path: Any) -> None:
-        """Count a call, and fail where it is the one.
+        """Count a call, and fail if its turn has come.
 
         Raises:
             OSError: It is.
@@ -89,7 +89,7 @@ class Shim:
         sqlite3.connect = lambda path, **options: connect(path, **options, factory=Connection)  # type: ignore[assignment]
 
     def query(self, sql: str) -> None:
-        """Count a statement, and fail where it is the one.
+        """Count a statement, and fail if its turn has come.
 
         Raises:
             OperationalError: It is.
@@ -163,13 +163,13 @@ class Written:
 
 
 def forked(base: Path, folder: Path, shim_of: Any, argv: list[str]) -> dict[str, Any]:
-    """What a command does in a copy of a folder, with a shim before the disk."""
+    """Runs a command in a copy of a folder, with a shim in front of the disk."""
     shutil.copytree(base, folder)
     child = os.fork()
     if child:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         return {"code": code, "err": (folder / "err.txt").read_text(), **json.loads((folder / "count.txt").read_text())}
-    # From here on in the child; whatever happens it must not return into the parent's loop.
+    # This runs in the child process. It must never return into the parent's loop.
     try:
         os.chdir(folder)
         for handle, name in ((1, "out.txt"), (2, "err.txt")):

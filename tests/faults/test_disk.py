@@ -21,7 +21,7 @@ REPORTS = ("report.json", "report.md")
 TARGET = "async def answer(input):\n    return input['q']\n"
 GOLDEN = "name: d\nsamples:\n" + "".join(f"  - {{id: s{n}, input: {{q: x}}, expected_output: x}}\n" for n in range(3))
 LATER = str(int(EPOCH) + 60)
-# How the disk fails, and what is said of it by those who write files and by those who write the store.
+# How the disk fails, and the messages for files and for the store.
 SAID = {
     errno.ENOSPC: ("No space left on device", "the disk is full"),
     errno.EIO: ("Input/output error", "reading or writing failed"),
@@ -86,7 +86,7 @@ def test_failing_disk_is_error_with_path_and_keeps_old_file(base, tmp_path, caps
     for case in found["failed"]:
         folder, err = Path(case["folder"]), case["err"]
         assert "Traceback" not in err
-        # A report that may not be written where the user wants it is bad input. Every other failure is the disk's.
+        # An unwritable path of a report is bad input. Every other failure is a storage failure.
         is_bad_place = case["error"] == errno.EACCES and "runs.db" not in err
         assert case["code"] == 3 or (is_bad_place and case["code"] == 2), case["what"]
         assert any(name in err for name in (*REPORTS, "runs.db"))
@@ -111,7 +111,7 @@ def test_run_resumes_after_disk_recovers(base, tmp_path, kind):
 
 
 def bounded(size):
-    """Let every write beyond so many bytes of a file fail, in SQLite's own code too."""
+    """Make every write beyond a number of bytes fail, in SQLite's own code too."""
 
     def bound():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

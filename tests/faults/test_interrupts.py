@@ -1,4 +1,4 @@
-"""Signals and closed pipes, in a process of its own."""
+"""Signals and closed pipes, in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.workspace import ANSWERS, FILES, GOLDEN, SUITE, started, written
 
-# The target tells through a named pipe that it is inside its second call, and then never answers.
+# The target reports through a named pipe that its second call has begun, and then never answers.
 STUCK = """\
 import asyncio
 import threading
@@ -115,7 +115,7 @@ def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, first, secon
     before = time.monotonic()
     process.send_signal(second)
     _, err = process.communicate(timeout=30)
-    # Well before what is under way would have been let go of.
+    # This is well before open calls would have been abandoned.
     assert time.monotonic() - before < 1.9
     assert process.returncode == code
     assert "Traceback" not in err

@@ -90,7 +90,7 @@ class Judge(NamedTuple):
 
 @contextmanager
 def judging(folder):
-    """A judge in a process of its own."""
+    """A judge in a separate process."""
     notes = folder / "notes.txt"
     notes.touch()
     script = Path(__file__).parent / "counting_server.py"
@@ -120,7 +120,7 @@ def prepared(folder):
 
 
 class Trial:
-    """One run, started as often as it takes.
+    """One run, started until it is complete.
 
     Args:
         folder: Where it runs.
@@ -149,7 +149,7 @@ class Trial:
             return store.runs()
 
     def executions(self):
-        """What is stored, by position."""
+        """The stored executions, by position."""
         with open_store(self.folder / ".deemster" / "runs.db") as store:
             rows = store.runs()
             assert len(rows) <= 1
@@ -162,7 +162,7 @@ class Trial:
         return {name: (self.folder / name).read_bytes() for name in ("report.json", "report.md")}
 
     def killed(self, moment):
-        """Start, wait for a moment, kill; when that was, or None where the run ended before."""
+        """Start, wait, kill. Return the time of the kill, or None if the run ended before."""
         process = self.started()
         moment(process)
         process.send_signal(signal.SIGKILL)
@@ -173,13 +173,13 @@ class Trial:
         return at if process.returncode else None
 
     def check(self):
-        """Nothing that was stored is gone or changed, and nothing is there twice."""
+        """Check that no stored row is missing, changed or repeated."""
         found = self.executions() if (self.folder / ".deemster" / "runs.db").exists() else []
         places = {execution.position: execution for execution in found}
         assert len(places) == len(found)
         for position, execution in self.kept.items():
             assert places[position].answer == execution.answer
-            # An answer is kept before it is marked: what has no mark yet gets one, and no mark ever changes.
+            # An answer is stored before it is marked. Missing marks are added later, and no mark ever changes.
             for now, before in zip(places[position].marks, execution.marks, strict=True):
                 assert now == before or getattr(before, "cause", None) == "not_run"
         self.kept = places
@@ -239,7 +239,7 @@ def excess(notes, kills, window_s):
         comes = [note.at for note in several if note.what == "CAME"]
         leaves = [note.at for note in several if note.what == "LEFT"]
         for first, again in itertools.pairwise(comes):
-            # What was sent just before a kill may be noted just after it; no process starts as fast as that.
+            # A request sent just before a kill may be recorded just after it. No new process starts that fast.
             kill = min((at for at in kills if first - NOTED_S < at < again), default=None)
             assert kill is not None, "a question was asked again though nothing was killed"
             answered = [at for at in leaves if first <= at < kill]

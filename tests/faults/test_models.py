@@ -35,7 +35,7 @@ BAD_BATCHES = ["partial-index", "same-index", "dimensions"]
 
 
 class HandClock:
-    """A clock that moves only when somebody waits, and then at once."""
+    """A clock that moves only when a task waits, and then at once."""
 
     def __init__(self):
         self.at = 0.0
@@ -228,7 +228,7 @@ def test_errors_are_never_cached_and_a_hit_makes_no_request(server, tmp_path):
 
 
 def mark(server, faults, **settings):
-    """What a judge makes of a sample while its model misbehaves."""
+    """The mark of a sample while the model of the judge fails."""
 
     async def judged():
         async with Gateway(roles(server, **settings), clock=HandClock()) as gateway:
@@ -342,7 +342,7 @@ def test_key_is_never_written_or_shown(server, tmp_path, capfd, caplog):
     everything = "\n".join([repr(shown), *written, printed.out, printed.err, caplog.text])
     for secret in (KEY, json.dumps(KEY)[1:-1], "pass-word-1234", "query-secret-1"):
         assert secret not in everything
-    # What proves that the server did see it, and did say it.
+    # This proves that the server received and repeated it.
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert "[removed]" in shown[0][2].text
 

@@ -1,4 +1,4 @@
-"""A key of a run's models that its own target or metrics tell: it reaches nothing that is written or shown."""
+"""A model key in the texts of targets or metrics is never written or shown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
     written(tmp_path, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
     with ModelServer() as server:
         server.play(["401", "merge"])
-        # The target and its metric find the key where programs look for it.
+        # The target and its metric read the key from the environment.
         monkeypatch.setenv("MY_KEY", KEY)
         flags = [part for kind in REPORTS for part in (f"--{kind}", f"report.{kind}")]
         shown = [called("run", "suite.yml", *flags, URL=server.url)]

@@ -1,4 +1,4 @@
-"""A run that is asked to stop while it talks to a real server: no further request, what is under way is drained."""
+"""A run that must stop while it talks to a real server sends no further request and finishes open ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast door for YAML gives what the strict reader gives, or nothing."""
+"""The fast YAML reader gives the same values as the strict reader, or declines."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ DEEP = (*(2, 9, 98, 99, 101, 400) * 6, 5_000)
 
 
 class Raw(str):
-    """Text that is written as it stands, where a value is expected."""
+    """Raw text in place of a value."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ def _edited(text: str, chance: random.Random) -> str:
 
 
 def _changed(value: Any, chance: random.Random) -> Any:
-    """A value with something wrong of its own kind."""
+    """A changed value of the same type."""
     if isinstance(value, str):
         return _edited(value, chance)
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def _changed(value: Any, chance: random.Random) -> Any:
 
 
 class _Pairs:
-    """A map in which a key may stand twice."""
+    """A map that may repeat a key."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         self.pairs = pairs
@@ -209,7 +209,7 @@ def parts(value: Any) -> Iterator[Any]:
 
 
 def trees_of(data: bytes, kind: str) -> list[Any]:
-    """The trees of a valid document, one for each line of JSONL; none where it is kept for being broken."""
+    """The trees of a valid document, one for each line of JSONL; none if the document is a broken one of the corpus."""
     try:
         if kind == "yaml":
             return [yaml.load(data, Loader=yaml.CSafeLoader)]
@@ -223,7 +223,7 @@ def trees_of(data: bytes, kind: str) -> list[Any]:
 def inputs(
     corpus: Sequence[bytes], kind: str, *, seed: int, count: int, pieces: Sequence[bytes] = ()
 ) -> Iterator[bytes]:
-    """Hostile inputs: the corpus as it stands, then what comes of it.
+    """Hostile inputs: the corpus itself, then changed documents.
 
     Args:
         corpus: Documents to begin with.

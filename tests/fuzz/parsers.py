@@ -1,4 +1,4 @@
-"""Every parser of data from outside: what it is fed, and what it may do with it."""
+"""Every parser of external data, with its inputs and its allowed errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Parser(NamedTuple):
 
 
 def typed(read: Callable[[Path], Any]) -> Callable[[Path, bytes], bool]:
-    """Feed a file; only an error of the house may come, and it can be shown in a terminal."""
+    """Feed a file. Only a `DeemsterError` may be raised, and its text must be printable."""
 
     def feed(path: Path, data: bytes) -> bool:
         path.write_bytes(data)

@@ -40,7 +40,7 @@ def fed(name, *, count, seed=SEED):
 
 
 def told(result):
-    """What went wrong, with the input, to be kept in the corpus."""
+    """The failure and its input, to be added to the corpus."""
     return "\n".join(
         f"{sign}\n{found['told']}\ninput: {base64.b64decode(found['input'])[:2000]!r}"
         for sign, found in result["findings"].items()
@@ -60,7 +60,7 @@ def test_hostile_input_gives_typed_errors_within_limits(name, capsys):
     assert result["fed"] == count
     assert result["slowest_s"] <= SECONDS
     assert result["grown_mb"] <= MEGABYTES
-    # Both doors are tried: what is read, and what is refused.
+    # Both outcomes are covered: accepted and refused input.
     assert count / 50 < result["read"] < count * 0.9
 
 

@@ -1,4 +1,4 @@
-"""Valid documents with parts replaced by whatever hypothesis thinks of; the smallest that breaks a parser is shown."""
+"""Valid documents with parts replaced by hypothesis; the smallest that breaks a parser is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds one parser in a process of its own, with bounds on time and memory.
+"""Feeds one parser in a separate process, with limits on time and memory.
 
 Usage: python tests/fuzz/worker.py PARSER COUNT SEED
 """
@@ -36,7 +36,7 @@ def _alarm(*_: object) -> None:
 
 def main() -> None:
     """Print what came of it as JSON."""
-    # In memory, where there is such a folder: the disk is not what is tested.
+    # In memory if possible: this does not test the disk.
     with tempfile.TemporaryDirectory(dir=_SHARED if Path(_SHARED).is_dir() else None) as folder:
         result = fed(sys.argv[1], count=int(sys.argv[2]), seed=int(sys.argv[3]), folder=Path(folder))
     sys.stdout.write(json.dumps(result) + "\n")
@@ -49,7 +49,7 @@ def fed(name: str, *, count: int, seed: int, folder: Path) -> dict[str, Any]:
     given = corpus(name)
     warnings.simplefilter("error")
     for data in given:
-        parser.feed(path, data)  # whatever is loaded on first use is there before memory is counted
+        parser.feed(path, data)  # Load everything that is loaded on first use before memory is measured.
     signal.signal(signal.SIGVTALRM, _alarm)
     bound = _address_space() + MEGABYTES * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))

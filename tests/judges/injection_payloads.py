@@ -1,4 +1,4 @@
-"""Texts that try to talk a judge round. Each is put where the judged text, the question or the reference stands."""
+"""Texts that try to manipulate a judge. Each is used as judged text, as question and as reference."""
 
 from __future__ import annotations
 

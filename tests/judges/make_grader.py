@@ -1,4 +1,4 @@
-"""A rubric with every kind of criterion, cases to grade by it, and judges that say what they are told."""
+"""A rubric with every kind of criterion, cases to grade, and scripted judges."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def case(submission="Paris.", rubric=RUBRIC, **facts):
 
 
 def grader(judges="a", **options):
-    """A grader whose judges are called as the letters say, each with a role of its name."""
+    """A grader with one judge per letter; each judge has a role of the same name."""
     return CriterionGrader([Judge(name, name) for name in judges], **options)
 
 
@@ -70,7 +70,7 @@ def reply(ask, label, *, reason="Because.", usage=None, thinking=None):
 
 
 def says(verdicts, **more):
-    """Judges that say a label about each criterion: one for all, or one for each judge; a reply is sent as it is."""
+    """Judges with scripted labels by criterion, common or one for each judge; a full reply is sent unchanged."""
 
     def answer(ask):
         said = verdicts[subject(ask)]
@@ -82,7 +82,7 @@ def says(verdicts, **more):
 
 
 def graded(verdicts, *, judges="a", submission="Paris.", rubric=RUBRIC, checks=None, **options):
-    """The grading of one item by judges that say these labels."""
+    """The grading of one item by judges with these labels."""
     answer = verdicts if callable(verdicts) else says(verdicts)
     return answered(grader(judges, **options).script(case(submission, rubric), checks=checks), answer)[0]
 

@@ -1,4 +1,4 @@
-"""Playing judges by hand: a script, the replies it is sent, and what it asked on the way."""
+"""Plays judges by hand: a script, its replies, and its requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def play(script, *rounds):
 
 
 def answered(script, reply):
-    """The mark where every request gets what a function says, and all the requests."""
+    """The mark when a function answers every request, and all requests."""
     asked = []
     try:
         requests = next(script)

@@ -1,4 +1,4 @@
-"""The grader, played by hand: what votes come to, and what failures do not."""
+"""The grader, played by hand: votes become verdicts and scores, and failures do not."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def only(*criteria):
 
 
 def each(*labels):
-    """What each judge of a panel says."""
+    """The reply of each judge of a panel."""
     return dict(zip(LETTERS, labels, strict=False))
 
 
@@ -457,7 +457,7 @@ def test_check_metric_answers_criterion_without_judges(criterion, score, verdict
     sample, output = metric.seen
     assert (sample.input, sample.expected_output, sample.metadata) == ({"question": "Where?"}, "In Paris.", {"k": 1})
     assert output.text == "Paris."
-    # The check is no judge: their own scores are those of what they judged.
+    # The check is not a judge, so the judges' own scores leave its criterion out.
     assert item.judge_scores == {"a": 1.0, "b": 1.0}
 
 

@@ -1,4 +1,4 @@
-"""G-Eval: what it asks, and how a number on a rubric becomes a mark."""
+"""G-Eval: its requests, and how a number on a rubric becomes a mark."""
 
 import math
 
@@ -23,7 +23,7 @@ def again(metric):
 
 
 def ten(*, first, second):
-    """A reply of 10 in two tokens, with what might have stood in the place of each."""
+    """A reply of 10 in two tokens, with the alternatives of each."""
     text = '{"reason": "r", "score": '
     tokens = (
         Token(text, 0.0),

@@ -1,4 +1,4 @@
-"""Whatever stands in a judged text, context or claim, the prompts of G-Eval around it stay the same."""
+"""No judged text, context or claim changes the G-Eval prompt around it."""
 
 import json
 
@@ -33,7 +33,7 @@ def case(spot, text):
 
 
 def replies(claim):
-    """What a model says to each kind of request, whatever it holds."""
+    """A fixed reply to each kind of request."""
 
     def reply(ask):
         keys = set(ask.schema["properties"])

@@ -151,7 +151,7 @@ def test_per_item_reply_has_probabilities_per_criterion():
 
 
 def played(cheap, strong, *, rubric=RUBRIC, judges=(ONE, TWO), **options):
-    """The item that a cascade makes, and who was asked about what."""
+    """The graded item of a cascade, and the requests by judge."""
     asked = []
     settings = {key: options.pop(key) for key in ("unsure_below", "by", "repeats") if key in options}
 

@@ -1,4 +1,4 @@
-"""llm-as-judge: what it asks, and what becomes of the reply."""
+"""llm-as-judge: its requests, and the marks of its replies."""
 
 import json
 import math

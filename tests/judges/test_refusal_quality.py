@@ -1,4 +1,4 @@
-"""refusal-quality: what it reads, asks and returns."""
+"""refusal-quality: its inputs, requests and marks."""
 
 import pytest
 

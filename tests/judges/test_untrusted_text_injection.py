@@ -1,4 +1,4 @@
-"""Whatever stands in a judged text, the prompt around it stays the same."""
+"""No judged text changes the prompt around it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Total = scored + unscored by cause + not run, for every metric: whatever fails, stops, or is taken up again."""
+"""Total = scored + unscored by cause + not run, for every metric, with failures, stops and resumes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CAUSES = {
 
 
 class Own:
-    """A user's metric that fails where the sample says so."""
+    """A custom metric that fails on marked samples."""
 
     name = "own"
 
@@ -44,7 +44,7 @@ class Own:
 
 
 class Judge:
-    """A judge that fails where the question says so."""
+    """A judge that fails on marked questions."""
 
     async def complete(self, ask):
         await asyncio.sleep(0)

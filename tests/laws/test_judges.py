@@ -1,4 +1,4 @@
-"""Laws that hold for every judge, whatever the models reply."""
+"""Laws that hold for every judge and every reply."""
 
 import json
 
@@ -37,7 +37,7 @@ answers = st.builds(Answer, text=noise | (verdicts | winners).map(json.dumps), m
 
 
 def played(judge, choose):
-    """The mark of a judge whose every request gets what a function says; and how often it asked."""
+    """The mark of a judge whose requests a function answers, and the number of rounds."""
     script, rounds = judge.script(SAMPLE, OUTPUT), 0
     try:
         requests = next(script)

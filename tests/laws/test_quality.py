@@ -1,4 +1,4 @@
-"""Laws that hold for every quality on a rubric, whatever the model replies."""
+"""Laws that hold for every quality on a rubric and every reply."""
 
 import json
 import math

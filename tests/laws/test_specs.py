@@ -1,4 +1,4 @@
-"""A metric that asks a model is its spec: written and read again it is the same, whatever it was told."""
+"""The spec of a metric that asks a model round-trips with any options."""
 
 import math
 from itertools import pairwise

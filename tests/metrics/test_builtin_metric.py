@@ -1,4 +1,4 @@
-"""Marks, and what every metric does with what it cannot read."""
+"""Marks, and how every metric handles unreadable input."""
 
 from __future__ import annotations
 

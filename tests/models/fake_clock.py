@@ -1,4 +1,4 @@
-"""A loop whose time is made up: nobody waits, and every wait can be read off."""
+"""An event loop with fake time: nothing really waits, and every wait is recorded."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ class VirtualClock:
 
 
 def run(work):
-    """Run a coroutine in a loop of its own, without waiting for anything."""
+    """Run a coroutine in a new loop without real waiting."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)

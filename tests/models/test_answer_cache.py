@@ -1,4 +1,4 @@
-"""Answers kept on disk."""
+"""The answer cache on disk."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ parameters = st.dictionaries(
 def test_clients_share_answers_only_with_same_address_model_and_parameters(settings):
     chats = [ask_key(identity_prefix(OpenAIChat(*each[:2], extra=each[2]).identity), question()) for each in settings]
     vectors = [text_key(identity_prefix(OpenAIEmbedding(*each[:2], extra=each[2]).identity), "a") for each in settings]
-    # As text, since 1 and True are equal and are not sent alike.
+    # Compared as text, because 1 and True are equal but are sent differently.
     same = settings[0][:2] == settings[1][:2] and len({repr(sorted(each[2].items())) for each in settings}) == 1
     assert (chats[0] == chats[1]) == (vectors[0] == vectors[1]) == same
 

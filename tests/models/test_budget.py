@@ -22,7 +22,7 @@ PRICE = Price(Decimal("1.00"), Decimal("4.00"))
 
 
 class Spender:
-    """Answers with what it is told to use, after what it is told to take."""
+    """Answers with the given usage after the given delay."""
 
     def __init__(self, plan) -> None:
         self.plan = plan

@@ -1,4 +1,4 @@
-"""The one door to models."""
+"""The gateway: every request to a model goes through it."""
 
 from __future__ import annotations
 
@@ -429,7 +429,7 @@ def test_every_request_gets_one_reply_and_every_call_counts_once(fates, count, r
     by_cause = [reply for reply in replies if isinstance(reply, NoAnswer)]
     assert len(answered) + len(by_cause) == count
     assert {reply.cause for reply in by_cause} <= {"model_failed", "rate_limited", "unreadable", "not_run"}
-    # Every attempt here may have cost, so what was sent, what was reported and what the gateway added up agree.
+    # Every attempt here may have cost, so the sent, reported and summed tokens agree.
     reported = sum(reply.usage.calls for reply in replies if reply.usage is not None)
     assert len(client.sent) == reported == (opened.spent["judge"] or Usage(calls=0)).calls
     assert opened.limiter_states()["judge"].under_way == 0

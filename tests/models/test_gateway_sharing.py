@@ -1,4 +1,4 @@
-"""Who shares a call is told so: within a run, over the processes it takes, and never between runs."""
+"""Calls are shared within a run, across its processes, and never between runs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_answers_of_other_runs_use_no_budget(tmp_path):
 
 
 class Far(FakeEmbedding):
-    """An embedding model that somebody pays for."""
+    """A paid embedding model."""
 
     async def embed_many(self, texts):
         found = await super().embed_many(texts)

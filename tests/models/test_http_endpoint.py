@@ -1,4 +1,4 @@
-"""What goes over a connection and when one is used again, against raw sockets that say what they are told to."""
+"""Bytes on a connection and reuse of connections, against raw sockets with scripted replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = 1000
 
 
 class Raw:
-    """A server that gives each request the next of its replies, and keeps what it was sent by connection.
+    """A server that gives each request the next of its replies, and records the requests by connection.
 
     A reply is bytes, or a coroutine function of the reader and the writer; None closes the connection.
     """
@@ -77,7 +77,7 @@ class Raw:
 
 
 def told(raw, *bodies, endpoint=None, **options):
-    """What comes of each body, one after the other: what was response, or the failure."""
+    """Send each body in turn; return the replies or failures."""
 
     async def every():
         found = []
@@ -468,7 +468,7 @@ def test_invalid_host_name_is_failure(monkeypatch):
     assert (failure.kind, failure.message, failure.may_cost) == ("refused", "a..b: The address cannot be used.", False)
 
 
-# Trust is read when aiohttp is first imported, so each of these asks in a process of its own.
+# aiohttp reads the trusted certificates at import, so each case runs in a separate process.
 ASKING = """
 import asyncio, sys
 from deemster.models.http_endpoint import Endpoint

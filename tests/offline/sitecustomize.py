@@ -1,4 +1,4 @@
-"""No network but loopback, for the tests and for every Python they start: this folder stands on its PYTHONPATH.
+"""Blocks the network except loopback, for the tests and for every Python process they start (by PYTHONPATH).
 
 What reaches out is refused as a machine without a network refuses it, and noted, which fails the test. Next to nothing
 is imported, since every process of every test loads this.

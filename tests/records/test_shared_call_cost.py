@@ -1,4 +1,4 @@
-"""Who pays for a call: the first mark in order that stands on it, whatever came first; nothing twice, nothing lost."""
+"""The first mark in order is charged for a shared call, whichever was answered first. Every call counts once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def used(number, **changes):
 
 
 def mark(*numbers):
-    """A mark that stands on calls; each used as many tokens as its number says."""
+    """A mark with calls; each call used as many tokens as its number."""
     if not numbers:
         return MetricScore(1.0)
     if len(numbers) == 1:

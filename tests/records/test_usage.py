@@ -1,4 +1,4 @@
-"""Usage adds up: what is divided is whole again when it is added."""
+"""Usage that is split into shares sums to the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run with something of everything in it, and text that must not leak, each piece with a name of its own."""
+"""A run with every kind of content, and named secret texts that must not leak."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CANARIES = {
 
 
 class Quoting:
-    """Says which of its details quote."""
+    """Declares which details quote text."""
 
     name = "quoting"
     quotes = frozenset({"said"})
@@ -37,7 +37,7 @@ class Quoting:
 
 
 class Silent:
-    """Does not say what its details quote, and fails on one sample."""
+    """Does not declare quotes, and fails on one sample."""
 
     name = "silent"
 
@@ -87,7 +87,7 @@ def full_report():
 
 
 def quotes_of(name):
-    """What each metric of the run says it quotes."""
+    """The declared quotes of each metric of the run."""
     return {metric.name: catalog.quotes(metric) for metric in catalog.resolve_all(METRICS)}[name]
 
 

@@ -28,7 +28,7 @@ def terminal(result, width=120):
 
 
 def trusted(**changes):
-    """A result that nothing speaks against, but for what is changed."""
+    """A result without reservations, except the given changes."""
     facts = msgspec.structs.replace(results.criteria()[0], kappa=0.8)
     kappa = results.resampled(0.8, 0.7, 0.9)
     fields = {"per_criterion": (facts,), "n_criteria": 1, "n_binary_criteria": 1, "n_samples": 80, "n_items": 80}

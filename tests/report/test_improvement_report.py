@@ -1,4 +1,4 @@
-"""What a report of an improvement says, and what it lets no text do."""
+"""The report of an improvement, and hostile text in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was not run still stands in the report, under its own id."""
+"""Executions that were not run are in the report under their sample id."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_written_float_reads_back_within_half_a_unit(value):
 
 
 def streamed(value):
-    """The bytes of a value as an entry of a long list, which has a fast path of its own."""
+    """The bytes of a value as an entry of a long list, which uses the fast writer."""
     return b"".join(json_pieces(iter([("entries", iter([value]))])))
 
 

@@ -1,4 +1,4 @@
-"""Long lists are written in batches; the bytes are those of entry after entry."""
+"""Long lists are written in batches with the same bytes as entry by entry."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Named:
 
 
 def hostile(name):
-    """A report in which one text stands wherever text from data can stand."""
+    """A report that has the same text at every place where data text may appear."""
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 1}
     report = dm.evaluate(
         dm.Dataset(
@@ -127,7 +127,7 @@ def _messages(marks, text):
 
 
 class Page(HTMLParser):
-    """Collects the elements of a page, their attributes, and what stands in code elements."""
+    """Collects the elements of a page, their attributes, and the text of code elements."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)

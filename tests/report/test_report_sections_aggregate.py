@@ -1,4 +1,4 @@
-"""Reports of runs with an aggregator, byte for byte; those without one say nothing about it."""
+"""Reports of runs with an aggregator, byte for byte; those without one have no such section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `aggregator` section of a suite: what it makes, and what is wrong with it."""
+"""The `aggregator` section of a suite: its aggregators and its issues."""
 
 from __future__ import annotations
 

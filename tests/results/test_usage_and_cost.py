@@ -1,4 +1,4 @@
-"""Usage and money: every call counts once, and what nobody reported is not 0."""
+"""Usage and cost: every call counts once, and an unreported number is not 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of rubrics: each code in a rubric that shows it, and not in one that nearly does."""
+"""The check of rubrics: each code with a rubric that has the fault and one that nearly has it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scaled(*options, requirement="How many causes are named?", **fields):
 
 
 def several(*criteria):
-    """Criteria by requirement and weight, none of which says what another says."""
+    """Criteria by requirement and weight, with distinct requirements."""
     return [
         {"name": f"c{place}", "requirement": text, "weight": weight} for place, (text, weight) in enumerate(criteria)
     ]
@@ -156,7 +156,7 @@ def test_described_options_define_a_vague_requirement():
     assert codes(scaled(*SCALE, requirement="How good is the explanation?")) == []
 
 
-# A joint that the simple rule cannot tell from two requirements.
+# The simple rule cannot distinguish this from two requirements.
 FALSE_ALARMS = {("essay", "evidence", "double-barrelled")}
 
 

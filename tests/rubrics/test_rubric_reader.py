@@ -1,4 +1,4 @@
-"""Rubrics in every shape, and what is said of bad ones."""
+"""Rubrics in every shape, and the messages for bad ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A labelled world in which the wording of a criterion decides how often a judge is right."""
+"""Labelled items and a judge whose accuracy depends on the wording of a criterion."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Scripted:
 
 
 class Together(Scripted):
-    """One that marks a batch with one script."""
+    """A scorer that marks a batch with one script."""
 
     def __init__(self, script_many, name="together"):
         super().__init__(rated, name)
@@ -51,7 +51,7 @@ def rated_together(samples, outputs):
 
 
 class Model:
-    """Answers rounds of requests with what a function says, and remembers them.
+    """Answers rounds of requests by a function, and records them.
 
     Args:
         reply: From a request to its reply.

@@ -1,4 +1,4 @@
-"""Counting while a run goes on comes to the same as counting at its end."""
+"""Counting during a run gives the same numbers as counting at its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.report.runs import CLOCK
 
 
 class Sharing:
-    """A metric of the user's own whose marks all stand on one call."""
+    """A custom metric whose marks share one call."""
 
     name = "sharing"
 

@@ -30,7 +30,7 @@ def answered(target, *, count=3, metrics=("exact-match",), **options):
 
 
 class Barrier:
-    """Lets nobody pass before so many have come, and counts the most that were inside at once."""
+    """Releases tasks when enough have arrived, and counts the most that were inside at once."""
 
     def __init__(self, parties):
         self.parties, self.inside, self.most = parties, 0, 0

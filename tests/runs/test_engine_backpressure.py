@@ -1,4 +1,4 @@
-"""A sink that takes its time slows the run down: what is not yet handed on is bounded, and nothing is lost."""
+"""A slow sink slows the run down. The number of waiting executions is bounded, and none is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONCURRENCY = 8
 
 
 class Slow:
-    """A sink that waits, at its first call, until the run stands still; and notes how far that came."""
+    """A sink that waits, at its first call, until the run stops making progress, and records how far it came."""
 
     def __init__(self):
         self.taken = self.ahead = self.calls = 0

@@ -1,4 +1,4 @@
-"""What a live target has said is kept while it waits for its marks, and no finished execution is ever written over."""
+"""Outputs of a live target are stored before their marks, and no finished execution is overwritten."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAMPLES = [dm.Sample(f"s{number}", {"n": number}, f"answer {number}") for number
 
 
 class Judge:
-    """A judge who answers only so many questions, and stops the run with the first that he leaves open."""
+    """A judge that answers a number of questions, and stops the run at the next one."""
 
     def __init__(self, stop, answers):
         self.stop, self.answers, self.asked = stop, answers, 0
@@ -115,12 +115,12 @@ def test_hanging_metric_does_not_delay_judged_run_at_deadline(store, monkeypatch
     report = run_sync(run_job(what._replace(plan=plan), clock=CLOCK, warn=[].append, storage=RunStorage(store)))
     released.set()
     assert report.totals.not_run == 120
-    # What the target said is there nevertheless.
+    # The output of the target is stored nevertheless.
     assert sum(entry.output is not None for entry in report.executions) == len(calls) == 40
 
 
 def test_late_pending_row_never_replaces_marks():
-    """However hold and hand-over interleave, the last that is written of a piece of work is what it was finished to."""
+    """In any interleaving, the last row that is written of an execution is its finished one."""
     written: list[tuple[int, bool]] = []
     begun, gate = threading.Event(), threading.Event()
 

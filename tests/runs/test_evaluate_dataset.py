@@ -1,4 +1,4 @@
-"""The door: `evaluate` and `evaluate_async`, wherever they are called."""
+"""`evaluate` and `evaluate_async` in scripts, threads and running loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same bytes whatever finishes first: concurrency, delays, questions that several samples share, interruptions."""
+"""The same bytes in any finish order: concurrency, delays, shared questions, interruptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS = ["exact-match", "llm-as-judge", "cosine-embedding", {"g-eval": {"name"
 
 
 class Judge:
-    """A judge far away whose verdict depends on the question alone, and who takes any number of turns of the loop."""
+    """A remote judge whose verdict depends on the question alone, with a random delay."""
 
     identity = {"base_url": "https://models.example/v1", "model": "far-1"}  # noqa: RUF012 - read, never changed
 

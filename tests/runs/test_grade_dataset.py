@@ -132,7 +132,7 @@ def test_budget_stops_grading_and_unasked_cells_have_no_verdict(limit):
     (judge,) = grading.judges
     assert 0 < judge.not_run == len(lost) < 400 == judge.votes
     assert grading.halted.startswith("The budget is exhausted")
-    # It did what it was asked.
+    # A stop at the budget is no failure of the judge, so it is not marked as failed.
     assert not judge.failed
     assert {item.score is None for item in grading.items} == {True, False}
     for item in grading.items:
@@ -166,7 +166,7 @@ def test_stopped_grading_returns_finished_items():
 
 
 class Patient:
-    """A model that answers nobody before so many are asking."""
+    """A model that answers only when enough requests wait."""
 
     def __init__(self, least):
         self.least, self.waiting, self.enough = least, 0, asyncio.Event()

@@ -26,7 +26,7 @@ WORDS = ("UNMET", "MET")
 
 
 class World:
-    """Items with a truth, a cheap judge that roughly knows when it errs, and a strong one that seldom does."""
+    """Items with a truth, a cheap judge that is less sure when it errs, and a strong judge that seldom errs."""
 
     def __init__(self, seed, count):
         rng = np.random.default_rng(seed)
@@ -141,7 +141,7 @@ def test_failed_strong_judge_leaves_no_verdict_in_any_alignment_mode(tmp_path):
         )
     failed = [each for item in grading.items for each in item.criteria if each.failed]
     assert len(failed) == (world.surety < 0.8).sum() > 0
-    # The cheap judge spoke, and what it said decided nothing.
+    # The cheap judge voted, and its vote decided nothing.
     assert {(each.agreement, each.votes[0].failure) for each in failed} == {(None, None)}
     written = grading.to_votes(tmp_path / "v.json")
     votes = Votes.load(written)

@@ -1,4 +1,4 @@
-"""What a grading used: the same whatever order answers come in, and however often it was killed."""
+"""The usage of a grading does not depend on the order of answers or on kills."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_killed_and_resumed_grading_with_cache_has_same_cost(tmp_path, cached):
         _forget(store, first.run, keep=lambda position: position % 2)
     second = role()
     again = kept(data, place, roles={"a": second}, resume=True, cache=cache)
-    # Half of the others, and of the four that are alike one.
+    # Half of the other items, and one of the four equal items.
     assert len(second.client.asked) == (0 if cached else 4 * 11)
     if cached:
         assert list(again.items) == list(whole.items)

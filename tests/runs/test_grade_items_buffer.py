@@ -1,4 +1,4 @@
-"""Graded items that are kept outside of memory."""
+"""The buffer of graded items on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradings in a store: resumed at any moment, failed votes cast again, and never gone on with as something else."""
+"""Gradings in a store: they resume at any point, repeat failed votes, and refuse a changed identity."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_allow_changed_regrades_changed_items_as_mixed(place):
     assert all("Text 9." in ask.messages[1].content for ask in fake.asked)
     assert [told.partition(":")[0] for told in grading.mixed] == ["items"]
     assert rows(place)[0].status == "mixed"
-    # What was graded anew is not asked for once more.
+    # Regraded items are not requested again.
     kept(changed, place, roles={"a": fake}, resume=True)
     assert len(fake.asked) == 4
     assert rows(place)[0].status == "mixed"

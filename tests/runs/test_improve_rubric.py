@@ -1,4 +1,4 @@
-"""A rubric is reworded where held-out agreement speaks for it, and nowhere else."""
+"""A rubric is reworded only if held-out agreement improves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many scripts at once: every execution gets its own marks, whatever finishes first and whatever fails beside it."""
+"""Many scripts at once: every execution gets its own marks, in any finish order and beside any failure."""
 
 from __future__ import annotations
 

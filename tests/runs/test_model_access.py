@@ -1,4 +1,4 @@
-"""`evaluate` with models: whoever brings them, wherever it is called, whatever ends it."""
+"""`evaluate` with models: every form of client, every caller, every way a run ends."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_failed_model_leaves_marks_unscored():
 
 
 def bytes_at(concurrency):
-    """The report of a run whose models answer in whatever order."""
+    """The report of a run whose models answer in any order."""
     steps = iter(range(10**6))
 
     async def said(ask):
@@ -275,7 +275,7 @@ def test_evaluate_gives_same_report_in_script_loop_and_thread():
 
 
 class Stuck:
-    """A client that says when it is first asked, and then never answers."""
+    """A client that reports its first request, and then never answers."""
 
     def __init__(self, when):
         self.when = when

@@ -1,4 +1,4 @@
-"""Playing one script: what it asks is answered, what it ends with is a mark, and what it does wrong is its own."""
+"""Plays one script: its requests are answered, its result is a mark, and its errors fail only itself."""
 
 from __future__ import annotations
 

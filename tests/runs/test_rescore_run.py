@@ -74,7 +74,7 @@ def test_metric_of_same_name_replaces_the_other(store):
 
 
 class Counted:
-    """A metric that notes what it marks."""
+    """A metric that records the marked samples."""
 
     name = "counted"
 
@@ -110,7 +110,7 @@ class Client:
         self.asked.append(ask.messages[-1].content)
         if len(self.asked) == 3:
             self.stop.request("enough")
-            # Whoever waits for the request to stop is woken in the loop.
+            # A task that waits for the stop request is woken in the loop.
             for _ in range(10):
                 await asyncio.sleep(0)
         return Answer(text='{"score": 0.5}')

@@ -1,4 +1,4 @@
-"""What is left to do of a run is found without keeping its store busy."""
+"""The backlog of a run is found without blocking its store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNMARKED = Output("right"), (Unscored("not_run", "The run ended."),)
 
 
 class Kept:
-    """Executions that are kept, and who is reading them."""
+    """Stored executions, and their open readers."""
 
     def __init__(self, found):
         self.found = found
@@ -38,7 +38,7 @@ class Kept:
     def works(self, *, samples, repetitions=1, notes=None):
         note = None if notes is None else lambda execution: notes.append((execution.position, execution.repetition))
         left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retry_target=True, note=note)
-        # From here on executions are read for what is tried again.
+        # From here on, executions are read for the retries.
         self.begun.clear()
         return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
 

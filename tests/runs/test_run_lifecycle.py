@@ -25,7 +25,7 @@ PRICES = {"": Price(Decimal(1), Decimal(2))}
 
 
 class Bot:
-    """A target that counts its calls, stops the run at one of them, and fails where it is told to."""
+    """A target that counts its calls, stops the run at a given call, and fails on given samples."""
 
     def __init__(self):
         self.calls = []
@@ -85,7 +85,7 @@ def store(request, tmp_path):
 
 @pytest.fixture
 def whole():
-    """The bytes of a run that nobody interrupted and nobody stored."""
+    """The bytes of an uninterrupted run without a store."""
     return run_sync(run_job(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
 
 
@@ -225,7 +225,7 @@ def test_resume_repeats_only_failed_marks_on_stored_output(store):
 
 
 class Judge:
-    """A model that fails for a while, and counts what it is asked."""
+    """A model that fails for a while and counts its requests."""
 
     def __init__(self):
         self.asked = 0
@@ -289,7 +289,7 @@ def test_cost_of_failed_attempt_is_kept_after_resume(store, tmp_path, cached):
         assert (usage.prompt_tokens, usage.completion_tokens) == (100 * judge.asked, 10 * judge.asked)
         assert reports[-1].cost.total_usd == Decimal("0.00012") * judge.asked
         assert stored_report(store, "latest").to_json() == reports[-1].to_json()
-    # A reply in the cache that could not be read would say nothing else: the question is put anew.
+    # The cache would give the same unreadable reply, so the question is sent as a new one.
     assert reports[-1].totals.unscored == 0
 
 

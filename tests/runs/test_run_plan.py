@@ -11,7 +11,7 @@ from deemster.targets.saved_outputs import SavedOutputs
 
 
 class Checking:
-    """A metric of somebody else's that looks at samples first."""
+    """A custom metric with a check of samples."""
 
     name = "checking"
 

@@ -26,7 +26,7 @@ KEPT = MetricScore(0.25, {"kept": True}, usage=Usage(prompt_tokens=3), calls=(Ca
 
 
 class Plain:
-    """A user's metric that remembers what it marked."""
+    """A custom metric that records the marked samples."""
 
     def __init__(self, name="plain"):
         self.name, self.marked = name, []
@@ -37,7 +37,7 @@ class Plain:
 
 
 class Counting:
-    """A target that remembers what it was asked."""
+    """A target that records its inputs."""
 
     def __init__(self):
         self.asked = []

@@ -1,4 +1,4 @@
-"""A run that has a time: what is not started when it is over is not run, and the reason says so."""
+"""A run with a deadline: executions that have not started by then are not run, with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suite files: what they say, and where they are wrong."""
+"""Suite files: their values, and the lines of their issues."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_exception_of_sync_function_fails_only_its_sample(raised):
         return "x"
 
     if isinstance(raised, KeyboardInterrupt):
-        # Nobody at the keyboard can reach a thread: it was the function's own idea, and it ends the run.
+        # A keyboard interrupt cannot reach a thread. The function raised it itself, and it ends the run.
         with pytest.raises(KeyboardInterrupt):
             performed(PythonTarget(answer))
         return

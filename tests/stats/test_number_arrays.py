@@ -1,4 +1,4 @@
-"""What callers write: numpy scalars, frames, what is missing in all its forms, and what is no number at all."""
+"""Forms of input: numpy scalars, frames, missing values, and values that are not numbers."""
 
 from __future__ import annotations
 

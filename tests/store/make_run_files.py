@@ -1,4 +1,4 @@
-"""A run with something of everything, and what a store says of one."""
+"""A run with every kind of content, and the content of a run in a store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rich(store, name="rich", *, status="incomplete"):
 
 
 def rest(store, name):
-    """A run that nobody writes any more."""
+    """A run without a writer."""
     store._leases[name].release()
     return name
 
@@ -67,7 +67,7 @@ def graded(store):
 
 
 def told(store, name):
-    """Everything that a store says of a run, but for where it came from."""
+    """Everything that a store holds about a run, except its origin."""
     row = store.run(name)
     row = structs.replace(row, facts={key: fact for key, fact in row.facts.items() if key != "received"})
     known = {"row": row, "samples": list(store.samples(name)), "cards": store.cards(name)}
@@ -82,7 +82,7 @@ def told(store, name):
 
 
 def resealed(lines):
-    """Lines of a run file with the counts and check sums that fit them, as one who forges a file would write them."""
+    """Lines of a run file with matching counts and checksums, as in a forged file."""
     out, digest, counts = [], hashlib.sha256(), dict.fromkeys(("sample", "output", "marks", "entry"), 0)
     for line in lines:
         try:

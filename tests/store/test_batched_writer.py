@@ -1,4 +1,4 @@
-"""Group commits: what was added is committed soon, all or nothing, and a failure is told to whoever adds next."""
+"""Group commits: rows are committed soon and atomically, and the next caller gets a failure."""
 
 from __future__ import annotations
 

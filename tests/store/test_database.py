@@ -1,4 +1,4 @@
-"""Connections of a store, and whoever does not bring them back in order."""
+"""The connections of a store, and readers that do not return them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.store.make_runs import written
 
 
 class Held:
-    """Somebody who reads a little and goes, leaving a cycle for the garbage collector."""
+    """An abandoned reader in a reference cycle."""
 
     def __init__(self, rows):
         self.rows = rows

@@ -37,7 +37,7 @@ def holder(place):
 
 
 def age(store, seconds, **other):
-    """Let the owner of every run seem silent for so long, or be another."""
+    """Age the lease of every run, or change its owner."""
     with store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET heartbeat = heartbeat - ?", (float(seconds),))
         for column, value in other.items():

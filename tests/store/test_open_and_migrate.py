@@ -1,4 +1,4 @@
-"""Every earlier schema opens, and holds what it held; many processes may open a store that is not there yet."""
+"""Stores of every earlier schema open with their content; many processes may create one store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMAS = [file.stem for file in sorted(migration._FOLDER.glob("*.sql"))]
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def earlier(request, tmp_path):
-    """Makes a store of an earlier schema and says where it is."""
+    """Makes a store of an earlier schema and returns its path."""
 
     def make(version):
         if request.param == "sqlite":

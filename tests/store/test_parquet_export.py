@@ -1,4 +1,4 @@
-"""Runs as Parquet: every row, with what is no number or text as JSON."""
+"""Runs as Parquet: every row; values other than numbers and text are JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old runs go, what a living process writes stays, and the space comes back."""
+"""Pruning removes old runs, keeps runs in progress, and frees the space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run file holds all of a run, and another store that imports it says the same."""
+"""A run file holds the complete run, and an importing store has the same content."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def change(data, value):
 
 
 class DiskFullError(StoreError):
-    """What stands for a store that cannot be written any more."""
+    """A replacement for the error of a full store."""
 
 
 @pytest.mark.parametrize("after", range(5))

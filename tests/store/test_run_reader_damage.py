@@ -1,4 +1,4 @@
-"""Damage is told or harmless: no other error, and never a count or a value that changed in silence."""
+"""Damage is detected or harmless. It never changes a count or a value silently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = 220
 
 
 def contents(path, *, on_damage=None):
-    """All that a store says of its runs."""
+    """Everything that a store holds about its runs."""
     found = {}
     with open_store(path, create=False) as store:
         for row in store.runs(on_damage=on_damage):
@@ -31,7 +31,7 @@ def contents(path, *, on_damage=None):
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """A closed store with runs of each kind, as bytes, and what it says."""
+    """A closed store with runs of each kind, as bytes, and its content."""
     path = tmp_path_factory.mktemp("sound") / "runs.db"
     with open_store(path) as store:
         name = written(store, 0, count=40, cards=[card("a"), card("b")])
@@ -46,7 +46,7 @@ def sound(tmp_path_factory):
 
 
 def outcome(path, expected):
-    """Whether a store is as it was, or says that it is not."""
+    """Whether a store is unchanged or reports damage."""
     told, refused = [], []
     strict = lenient = None
     try:

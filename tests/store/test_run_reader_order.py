@@ -1,4 +1,4 @@
-"""A spool gives executions back by sample and repetition, whatever order they came in."""
+"""A spool returns executions by sample and repetition, in any order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a store comes out of it, in SQLite and in PostgreSQL alike."""
+"""A store returns what was written, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 

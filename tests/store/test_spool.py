@@ -1,4 +1,4 @@
-"""The spool keeps executions whatever order they come in, in memory or in a file."""
+"""The spool keeps executions in any order of arrival, in memory or in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that cannot be used says why in one line; its files belong to their owner; a full disk loses nothing."""
+"""An unusable store is a one-line error; its files are private; a full disk loses no committed row."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def failure(target, clock=None):
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; one that only waits to be reaped by whoever took it over has."""
+    """Whether a process has ended; a zombie has ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def gone(pid: int) -> bool:
 
 
 async def until(is_so) -> None:
-    """Wait for what another process does; only the file system tells of it."""
+    """Wait for another process, which reports through the file system."""
     for _ in range(5000):
         if is_so():
             return

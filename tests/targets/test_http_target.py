@@ -1,4 +1,4 @@
-"""HTTP targets against a real server on loopback: what is sent, what is read, and every way it may fail."""
+"""HTTP targets against a real server on loopback: requests, replies, and every kind of failure."""
 
 from __future__ import annotations
 

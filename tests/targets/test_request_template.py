@@ -1,4 +1,4 @@
-"""What is sent to an application: one pass, named places, never the expected output."""
+"""Templates of requests: one pass, named placeholders, never the expected output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `target` section of a suite: what it may say, what is wrong with it, and where its secrets go."""
+"""The `target` section of a suite: its values, its issues, and its secrets."""
 
 from __future__ import annotations
 

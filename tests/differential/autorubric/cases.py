@@ -1,4 +1,4 @@
-"""Votes files made from a seed, with everything that autorubric can say too.
+"""Votes files made from a seed, with everything that autorubric supports too.
 
 Weights are integers and values are quarters, so that both sides compute the very same scores and tie where they tie.
 Every criterion of an item has a vote, and truth abstains from a multi-choice criterion only if its author gave an NA
@@ -36,7 +36,7 @@ def criterion(rng: Random, number: int, kind: str) -> dict:
 
 
 def labels(entry: dict) -> list[str]:
-    """What a judge may say of the criterion, abstentions left out."""
+    """The labels of a criterion without abstentions."""
     return [o["label"] for o in entry["options"] if not o.get("na")] if "options" in entry else ["MET", "UNMET"]
 
 

@@ -60,7 +60,7 @@ class Column:
         return self.worst if self.mode == "as_unmet" else None
 
     def pairs(self, said: list) -> list[tuple[int, int]]:
-        """Pairs of positions of truth and what was said, failed and excluded ones left out."""
+        """Pairs of positions of truth and verdict, without failed and excluded ones."""
         moded = [
             (self.moded(true), self.moded(one)) for true, one in zip(self.truth, said, strict=True) if one is not None
         ]

@@ -1,4 +1,4 @@
-"""Writes the stored databases of the schema that stands: run when a schema is released, never again for an old one.
+"""Writes the stored databases of the current schema. Run it when a schema is released, never for an old one.
 
 python tests/store/databases/make.py v1.db          # an SQLite file
 python tests/store/databases/make.py v1.sql URL     # the rows of a PostgreSQL database, as statements
