@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
-from deemster.results import MarkTable, summarize_run, summarize_samples
-from tests.results.make_runs_of_marks import cards, runs, tally_of
+from deemster.results import MarkTable, summarize_run
+from tests.results.make_runs_of_marks import cards, entries_of, runs, tally_of
 
 
 def plain(rows, *, metrics=1, repetitions=1, tags=None):
@@ -137,7 +137,7 @@ def test_order_of_marks_changes_no_digit(run, rng: random.Random):
     shuffled = list(run[4])
     rng.shuffle(shuffled)
     assert summarize_run(tally_of(run)) == summarize_run(tally_of(run, shuffled))
-    assert list(summarize_samples(tally_of(run))) == list(summarize_samples(tally_of(run, shuffled)))
+    assert entries_of(tally_of(run)) == entries_of(tally_of(run, shuffled))
 
 
 @given(runs(), st.data())
@@ -180,7 +180,7 @@ def test_numbers_equal_standard_library_and_numpy(run):
 @given(runs())
 def test_samples_equal_a_plain_loop_over_their_marks(run):
     samples, repetitions, metrics, _, executions = run
-    found = list(summarize_samples(tally_of(run)))
+    found = entries_of(tally_of(run))
     assert len(found) == samples
     for position, figures in enumerate(found):
         own = [execution for execution in executions if execution.position == position]

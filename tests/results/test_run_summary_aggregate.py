@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.records import Execution, MetricScore, Output, Unscored
 from deemster.results import (
+    AggregateEntry,
     AggregationResult,
     AtLeast,
     MarkTable,
@@ -19,10 +20,9 @@ from deemster.results import (
     decide_gate,
     read_gate,
     summarize_run,
-    summarize_samples,
 )
 from deemster.stats import clustered_wilson
-from tests.results.make_runs_of_marks import cards, runs
+from tests.results.make_runs_of_marks import cards, entries_of, runs
 
 
 def mark(value):
@@ -64,8 +64,8 @@ def test_one_success_of_two_samples_has_wilson_s_interval():
 
 
 def test_sample_succeeds_if_every_repetition_does_and_score_is_mean():
-    found = [figures.aggregate for figures in summarize_samples(tally_of(ROWS, aggregator=MetricsAggregator()))]
-    assert found == [(True, 0.875), (False, 0.8125), (False, 0.5)]
+    found = [entry.aggregate for entry in entries_of(tally_of(ROWS, aggregator=MetricsAggregator()))]
+    assert found == [AggregateEntry(True, 0.875), AggregateEntry(False, 0.8125), AggregateEntry(False, 0.5)]
 
 
 def test_cohorts_have_an_aggregate_of_their_own():
@@ -80,7 +80,7 @@ def test_without_aggregator_there_is_no_aggregate():
     summary = summarize_run(tally)
     assert summary.aggregate is None
     assert [cohort.aggregate for cohort in summary.cohorts] == [None]
-    assert [figures.aggregate for figures in summarize_samples(tally)] == [None] * 3
+    assert [figures.aggregate for figures in entries_of(tally)] == [None] * 3
 
 
 @settings(max_examples=60)

@@ -24,12 +24,11 @@ from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, has_exponent
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import ROW_DEPTH
-from deemster.formats.jsonl_lines import Lines
+from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
 from deemster.formats.schema_validation import check_shape, is_id
-from deemster.formats.strict_json import json_document, quotes
+from deemster.formats.strict_json import quotes
 from deemster.records import Sample
 
-ENOUGH = 10_000
 _samples = msgspec.json.Decoder(Sample)
 _encode = msgspec.json.Encoder().encode
 
@@ -94,7 +93,7 @@ class IndexedRows:
         except (msgspec.MsgspecError, ValueError):
             pass
         try:
-            row = json_document(line.decode(), self.lines.reading, depth=ROW_DEPTH).value
+            row = parse_line(line, 1, self.lines.reading, depth=ROW_DEPTH).value
             return Sample(row["id"], row["input"], row["expected_output"], row.get("metadata", {}))
         except (ValueError, TypeError, KeyError):
             return self.lines.lost()  # type: ignore[no-any-return]
@@ -130,8 +129,7 @@ def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[DatasetFacts, In
     reader = _Reader(Lines(path, reading))
     for offset, lines in reader.lines.scan():
         reader.block(offset, lines)
-        if len(reader.issues) >= ENOUGH:
-            reader.issues.append(Issue(f"Reading stopped here after {ENOUGH:,} problems.", reading.file))
+        if stop_at_many(reader.issues, reading.file):
             raise reading.error(reader.issues)
     reader.finish()
     header = build_header(reader.header, name=FilePath(path).stem, warnings=reader.warnings)
@@ -181,7 +179,7 @@ class _Reader:
         fast: list[bytes] = []
         kept: list[bytes] = []
         for line in lines:
-            if len(self.issues) >= ENOUGH:
+            if len(self.issues) >= MOST_ISSUES:
                 return
             self._line += 1
             start = offset
@@ -236,17 +234,9 @@ class _Reader:
         """The row of a line, or None where it is blank, a header, or wrong."""
         if not line.strip(b" \t\r"):
             return None
-        reading = self.lines.reading
         try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            where = f"{reading.file}:{self._line}"
-            self.issues.append(Issue(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
-            self._started = True
-            return None
-        try:
-            document = json_document(text, reading, depth=ROW_DEPTH, line=self._line)
-        except reading.error as error:
+            document = parse_line(line, self._line, self.lines.reading, depth=ROW_DEPTH)
+        except self.lines.reading.error as error:
             self.issues += error.issues
             self._started = True
             return None
@@ -273,12 +263,10 @@ class _Reader:
         reading = self.lines.reading
         for number, line in enumerate(lines, start=first + 1):
             try:
-                json_document(line.decode(), reading, depth=ROW_DEPTH, line=number)
+                parse_line(line, number, reading, depth=ROW_DEPTH)
             except reading.error as error:
                 known = {issue.where for issue in self.issues}
                 self.issues += [issue for issue in error.issues if issue.where not in known]
-            except UnicodeDecodeError:
-                continue
 
     def _repeated_ids(self) -> Iterator[Issue]:
         hashes = np.concatenate(self._hashes)
@@ -292,7 +280,7 @@ class _Reader:
         pairs: list[tuple[int, int, str]] = []
         for position, sample in zip(positions, self.rows().pick(positions), strict=True):
             earlier = first.setdefault(sample.id, position)
-            if earlier != position and len(pairs) < ENOUGH:
+            if earlier != position and len(pairs) < MOST_ISSUES:
                 pairs.append((earlier, position, sample.id))
         numbers = self.lines.numbers({position for pair in pairs for position in pair[:2]})
         file = self.lines.reading.file

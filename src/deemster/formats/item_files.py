@@ -14,13 +14,13 @@ import msgspec
 from deemster.errors import InputError, Issue
 from deemster.formats.document import Document, Reading, in_order
 from deemster.formats.json_values import Path, kind_of, pointer
+from deemster.formats.jsonl_lines import BOM, parse_line
 from deemster.formats.read_file import file_format, parse_document, quick_value
 from deemster.formats.schema_validation import check_shape
-from deemster.formats.strict_json import json_document, json_value
+from deemster.formats.strict_json import json_value
 
 ITEMS = "items"
 Struct = TypeVar("Struct", bound=msgspec.Struct)
-_BOM = b"\xef\xbb\xbf"
 
 
 class ItemFile(NamedTuple):
@@ -140,7 +140,7 @@ def _read_lines(data: bytes, reading: Reading, *, item_key: str | None) -> ItemF
     """Read JSONL; raise the issues of all lines that cannot be read at once."""
     rows: list[Any] = []
     numbers: list[int] = []
-    texts = data.removeprefix(_BOM).split(b"\n")
+    texts = data.removeprefix(BOM).split(b"\n")
     issues: list[Issue] = []
     for number, line in enumerate(texts, start=1):
         if not line or line.isspace():
@@ -167,7 +167,7 @@ def _read_lines(data: bytes, reading: Reading, *, item_key: str | None) -> ItemF
     def document(path: Path) -> tuple[Document, Path]:
         inside = len(path) > 1 and path[0] == ITEMS and isinstance(path[1], int)
         at = start + int(path[1]) if inside else 0
-        found = json_document(texts[numbers[at] - 1].decode(), reading, line=numbers[at])
+        found = parse_line(texts[numbers[at] - 1], numbers[at], reading)
         return found, path[2:] if inside else path
 
     return ItemFile({**header, ITEMS: rows}, document, reading)
@@ -177,12 +177,7 @@ def _line_value(line: bytes, number: int, reading: Reading) -> Any:
     try:
         return json_value(line)
     except ValueError:
-        pass
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as error:
-        reading.refuse(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", line=number)
-    return json_document(text, reading, line=number).value
+        return parse_line(line, number, reading).value
 
 
 def name_in_item(path: Path) -> str:

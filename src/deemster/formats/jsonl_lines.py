@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deemster.formats.document import Reading
+from deemster.errors import Issue
+from deemster.formats.document import DEPTH, Document, Reading
+from deemster.formats.strict_json import json_document
 
+MOST_ISSUES = 10_000
 BLOCK = 1 << 20
 BOM = b"\xef\xbb\xbf"
 
@@ -40,18 +43,9 @@ class Lines:
         with self._open() as file:
             offset = 3 if file.read(3) == BOM else 0
             file.seek(offset)
-            rest = b""
-            while data := file.read(BLOCK):
-                head, newline, tail = data.rpartition(b"\n")
-                if not newline:
-                    rest += tail
-                    continue
-                block = rest + head
+            for block in _whole_lines(file):
                 yield offset, block.split(b"\n")
                 offset += len(block) + 1
-                rest = tail
-            if rest:
-                yield offset, [rest]
 
     def blocks(self) -> Iterator[bytes]:
         """All rows in file order, some at a time; a block may hold blank lines.
@@ -64,16 +58,7 @@ class Lines:
         with self._open() as file:
             self._confirm(file)
             file.seek(self.offsets[0])
-            rest = b""
-            while data := file.read(BLOCK):
-                head, newline, tail = data.rpartition(b"\n")
-                if newline:
-                    yield rest + head
-                    rest = tail
-                else:
-                    rest += tail
-            if rest:
-                yield rest
+            yield from _whole_lines(file)
 
     def rows(self, positions: Sequence[int]) -> Iterator[bytes]:
         """Single rows in any order.
@@ -132,3 +117,44 @@ class Lines:
         except (OSError, ValueError) as error:
             self.reading.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
         return found.st_size, found.st_mtime_ns
+
+
+def _whole_lines(file: Any) -> Iterator[bytes]:
+    """The rest of a file in blocks that end where a line ends, without the last line break."""
+    rest = b""
+    while data := file.read(BLOCK):
+        head, newline, tail = data.rpartition(b"\n")
+        if newline:
+            yield rest + head
+            rest = tail
+        else:
+            rest += tail
+    if rest:
+        yield rest
+
+
+def parse_line(line: bytes, number: int, reading: Reading, *, depth: int = DEPTH) -> Document:
+    """Read one line of JSONL with the place of every value.
+
+    Args:
+        line: The line.
+        number: Its number, from 1.
+        reading: How the file is called and what its errors are.
+        depth: Deepest nesting.
+
+    Raises:
+        InputError: The line is not UTF-8 or not JSON, or holds what is refused.
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        reading.refuse(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", line=number)
+    return json_document(text, reading, depth=depth, line=number)
+
+
+def stop_at_many(issues: list[Issue], file: str) -> bool:
+    """Whether there are so many issues that reading should stop; then the last one says so."""
+    if len(issues) < MOST_ISSUES:
+        return False
+    issues.append(Issue(f"Reading stopped here after {MOST_ISSUES:,} problems.", file))
+    return True

@@ -14,13 +14,13 @@ _FILES = {
         "FailureEntry",
         "PrivacyEntry",
         "RunEntry",
-        "SampleEntry",
         "ScoreEntry",
         "UnscoredEntry",
         "UnscoredReason",
     ),
     "deemster.report.report_files": ("Destination", "FORMATS", "write_report"),
     "deemster.report.report_loader": ("load_report",),
+    "deemster.results.sample_summary": ("SampleEntry",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

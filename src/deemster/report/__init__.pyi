@@ -12,7 +12,6 @@ from deemster.report.report_entries import ExecutionEntry as ExecutionEntry
 from deemster.report.report_entries import FailureEntry as FailureEntry
 from deemster.report.report_entries import PrivacyEntry as PrivacyEntry
 from deemster.report.report_entries import RunEntry as RunEntry
-from deemster.report.report_entries import SampleEntry as SampleEntry
 from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
@@ -20,3 +19,4 @@ from deemster.report.report_files import FORMATS as FORMATS
 from deemster.report.report_files import Destination as Destination
 from deemster.report.report_files import write_report as write_report
 from deemster.report.report_loader import load_report as load_report
+from deemster.results.sample_summary import SampleEntry as SampleEntry

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from deemster.report._escaping import escape_csv_cell
 from deemster.report._report_json import json_number
-from deemster.report.report_entries import MarkEntry, SampleEntry, ScoreEntry
+from deemster.report.report_entries import MarkEntry, ScoreEntry
+from deemster.results import SampleEntry
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

@@ -13,11 +13,11 @@ from deemster.report.report_entries import (
     FailureEntry,
     MarkEntry,
     PrivacyEntry,
-    SampleEntry,
     ScoreEntry,
     UnscoredEntry,
     UnscoredReason,
 )
+from deemster.results import SampleEntry
 
 DEFAULT = "default"
 PUBLISH_SAFE = "publish-safe"

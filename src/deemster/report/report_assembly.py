@@ -11,19 +11,25 @@ from deemster import __version__
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
 from deemster.report.report_document import SCHEMA, Report, Stream
 from deemster.report.report_entries import (
-    AggregateEntry,
     DatasetEntry,
     ExecutionEntry,
     FailureEntry,
     MarkEntry,
     PrivacyEntry,
     RunEntry,
-    SampleEntry,
     ScoreEntry,
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import DECIMALS, GateDecision, MarkTable, RunSummary, summarize_samples
+from deemster.results import (
+    DECIMALS,
+    GateDecision,
+    MarkTable,
+    ReportedSample,
+    RunSummary,
+    SampleEntry,
+    summarize_samples,
+)
 
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.
@@ -174,24 +180,13 @@ def assemble_report(
 
 
 def _samples(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
-    for (sample, row_hash), figures in zip(_hashed(dataset), summarize_samples(tally), strict=True):
-        yield SampleEntry(
-            id=sample.id,
-            row_hash=row_hash,
-            tags=sample.tags,
-            repetitions=figures.repetitions,
-            passed=figures.passed,
-            unscored=figures.unscored,
-            pass_rate=figures.pass_rate,
-            interval=figures.interval,
-            unstable=figures.unstable,
-            score_mean=figures.score_mean,
-            score_stdev=figures.score_stdev,
-            metrics=figures.metrics,
-            aggregate=None if figures.aggregate is None else AggregateEntry(*figures.aggregate),
-            expected_output=shorten_texts(sample.expected_output),
-            input=shorten_texts(sample.input),
+    facts = (
+        ReportedSample(
+            sample.id, row_hash, sample.tags, shorten_texts(sample.expected_output), shorten_texts(sample.input)
         )
+        for sample, row_hash in _hashed(dataset)
+    )
+    return summarize_samples(tally, facts)
 
 
 def _hashed(dataset: RunSamples) -> Iterator[tuple[Sample, str]]:

@@ -21,7 +21,6 @@ from deemster.report.report_entries import (
     FailureEntry,
     PrivacyEntry,
     RunEntry,
-    SampleEntry,
 )
 from deemster.report.report_files import Destination, write_report
 from deemster.results import (
@@ -34,6 +33,7 @@ from deemster.results import (
     Precision,
     RunMetricSummary,
     RunUsage,
+    SampleEntry,
     Totals,
 )
 

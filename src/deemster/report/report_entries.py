@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.records import Cause, Trajectory, Usage
-from deemster.results import Interval, MetricSpread
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,33 +39,6 @@ class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     schema_version: str
     fingerprint: str | None
     duplicates: tuple[tuple[str, ...], ...]
-
-
-class AggregateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an aggregator makes of one sample."""
-
-    success: bool
-    score: float
-
-
-class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """One sample of the report."""
-
-    id: str
-    row_hash: str | None
-    tags: tuple[str, ...]
-    repetitions: int
-    passed: int
-    unscored: int
-    pass_rate: float
-    interval: Interval
-    unstable: bool
-    score_mean: float | None
-    score_stdev: float | None
-    metrics: dict[str, MetricSpread]
-    aggregate: AggregateEntry | None
-    expected_output: Any
-    input: Any
 
 
 class ScoreEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -16,10 +16,10 @@ from deemster.report.report_entries import (
     ExecutionEntry,
     FailureEntry,
     MarkEntry,
-    SampleEntry,
     ScoreEntry,
     UnscoredEntry,
 )
+from deemster.results import SampleEntry
 
 
 def load_report(path: str | Path) -> Report:

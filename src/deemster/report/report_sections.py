@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deemster.errors import plural
-from deemster.report.report_entries import ExecutionEntry, FailureEntry, SampleEntry, ScoreEntry
+from deemster.report.report_entries import ExecutionEntry, FailureEntry, ScoreEntry
 from deemster.report.text_sections import (
     DataText,
     MetricName,
@@ -20,7 +20,15 @@ from deemster.report.text_sections import (
     format_interval,
     format_number,
 )
-from deemster.results import Aggregate, CriterionSummary, GateDecision, Interval, RunMetricSummary, UsageTotals
+from deemster.results import (
+    Aggregate,
+    CriterionSummary,
+    GateDecision,
+    Interval,
+    RunMetricSummary,
+    SampleEntry,
+    UsageTotals,
+)
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

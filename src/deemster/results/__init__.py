@@ -25,7 +25,14 @@ from deemster.results.metric_summary import (
 )
 from deemster.results.repetition_precision import Precision, RunPrecision
 from deemster.results.run_summary import UNTAGGED, Aggregate, Cohort, RunSummary, Totals, summarize_run
-from deemster.results.sample_summary import DECIMALS, MetricSpread, SampleSummary, summarize_samples
+from deemster.results.sample_summary import (
+    DECIMALS,
+    AggregateEntry,
+    MetricSpread,
+    ReportedSample,
+    SampleEntry,
+    summarize_samples,
+)
 from deemster.results.usage_and_cost import Cost, Latency, ModelCost, RunUsage, UsageTotals
 from deemster.results.weighted_aggregator import WeightedMetricsAggregator
 
@@ -34,6 +41,7 @@ __all__ = [
     "NONE_UNSCORED",
     "UNTAGGED",
     "Aggregate",
+    "AggregateEntry",
     "AggregationResult",
     "Aggregator",
     "Allowance",
@@ -58,11 +66,12 @@ __all__ = [
     "MinAggregator",
     "ModelCost",
     "Precision",
+    "ReportedSample",
     "RunMetricSummary",
     "RunPrecision",
     "RunSummary",
     "RunUsage",
-    "SampleSummary",
+    "SampleEntry",
     "Totals",
     "UsageTotals",
     "WeightedMetricsAggregator",

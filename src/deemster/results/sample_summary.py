@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,10 +31,20 @@ class MetricSpread(msgspec.Struct, frozen=True, gc=False):
 _NOTHING = MetricSpread(None, None, None, None, 0)
 
 
-class SampleSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One sample over its repetitions.
+class AggregateEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an aggregator makes of one sample: success in every repetition, and the mean score."""
+
+    success: bool
+    score: float
+
+
+class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """One sample of a report, over its repetitions.
 
     Attributes:
+        id: The sample's id.
+        row_hash: The hash of its input and expected output.
+        tags: Its tags.
         repetitions: How often it was run.
         passed: Repetitions in which every metric passed.
         unscored: Marks without a score, those not run included.
@@ -43,9 +54,14 @@ class SampleSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         score_mean: Mean over repetitions of the mean score of the repetition's scored marks.
         score_stdev: Their standard deviation; None below two repetitions.
         metrics: Each metric over the repetitions.
-        aggregate: Whether the aggregate succeeded in every repetition, and its mean score; None without an aggregator.
+        aggregate: What the aggregator makes of it; None without an aggregator.
+        expected_output: What should come out.
+        input: What the target receives.
     """
 
+    id: str
+    row_hash: str | None
+    tags: tuple[str, ...]
     repetitions: int
     passed: int
     unscored: int
@@ -55,11 +71,29 @@ class SampleSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score_mean: float | None
     score_stdev: float | None
     metrics: dict[str, MetricSpread]
-    aggregate: tuple[bool, float] | None = None
+    aggregate: AggregateEntry | None
+    expected_output: Any
+    input: Any
 
 
-def summarize_samples(marks: MarkTable) -> Iterator[SampleSummary]:
-    """The summary of every sample, in the order of the dataset."""
+class ReportedSample(NamedTuple):
+    """What a report shows of a sample beside its figures."""
+
+    id: str
+    row_hash: str | None
+    tags: tuple[str, ...] = ()
+    expected_output: Any = None
+    input: Any = None
+
+
+def summarize_samples(marks: MarkTable, samples: Iterable[ReportedSample]) -> Iterator[SampleEntry]:
+    """The entry of every sample.
+
+    Args:
+        marks: The marks of a run.
+        samples: Its samples, in the order of the dataset.
+    """
+    facts = iter(samples)
     names = [card.name for card in marks.cards]
     repetitions = marks.repetitions
     intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
@@ -70,31 +104,37 @@ def summarize_samples(marks: MarkTable) -> Iterator[SampleSummary]:
         passed = marks.passed[block].all(axis=2).sum(axis=1).tolist()
         unscored = (~scored).sum(axis=(1, 2)).tolist()
         columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
-        wholes = _spreads(*_repetition_means(scores, scored))
+        means = _spreads(*_repetition_means(scores, scored))
         aggregates = _aggregates(marks, block)
-        for place, (count, whole) in enumerate(zip(passed, wholes, strict=True)):
-            yield SampleSummary(
+        for place, (count, mean) in enumerate(zip(passed, means, strict=True)):
+            sample = next(facts)
+            yield SampleEntry(
+                id=sample.id,
+                row_hash=sample.row_hash,
+                tags=sample.tags,
                 repetitions=repetitions,
                 passed=count,
                 unscored=unscored[place],
                 pass_rate=rates[count],
                 interval=intervals[count],
                 unstable=repetitions > 1 and 0 < count < repetitions,
-                score_mean=whole.mean,
-                score_stdev=whole.stdev,
+                score_mean=mean.mean,
+                score_stdev=mean.stdev,
                 metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
                 aggregate=None if aggregates is None else aggregates[place],
+                expected_output=sample.expected_output,
+                input=sample.input,
             )
 
 
-def _aggregates(marks: MarkTable, block: slice) -> list[tuple[bool, float]] | None:
+def _aggregates(marks: MarkTable, block: slice) -> list[AggregateEntry] | None:
     if marks.aggregates is None:
         return None
     successes, scores = marks.aggregates.successes[block], marks.aggregates.scores[block]
     # Sorted within the sample, so that the order of repetitions cannot change a digit.
     means = np.sort(scores, axis=1).sum(axis=1) / marks.repetitions
     every: list[bool] = np.all(successes, axis=1).tolist()
-    return list(zip(every, _rounded(means), strict=True))
+    return list(map(AggregateEntry, every, _rounded(means)))
 
 
 def _interval(passed: int, repetitions: int) -> Interval:

@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from deemster.errors import Issue, OutputsError
-from deemster.formats.document import DEPTH, Reading, in_order
-from deemster.formats.jsonl_lines import Lines
+from deemster.formats.document import Reading, in_order
+from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
 from deemster.formats.schema_validation import check_shape
-from deemster.formats.strict_json import json_document, quotes
+from deemster.formats.strict_json import quotes
 from deemster.records import Output
 from deemster.targets.saved_output_format import (
     MOST_REPETITIONS,
@@ -26,7 +26,6 @@ from deemster.targets.saved_output_format import (
     read_entry,
 )
 
-MOST_ISSUES = 10_000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -134,7 +133,7 @@ class SavedOutputLines:
 
     def _entry(self, line: bytes) -> tuple[str, list[tuple[int, Answer]]]:
         try:
-            found = read_entry(json_document(line.decode(), self._lines.reading).value, name=None)
+            found = read_entry(parse_line(line, 1, self._lines.reading).value, name=None)
         except ValueError:
             found = None
         return found or self._lines.lost()
@@ -158,8 +157,7 @@ def load_lines(path: str | Path, reading: Reading) -> SavedOutputLines:
     scanner = _Scanner(Lines(path, reading))
     for offset, lines in scanner.lines.scan():
         scanner.read_block(offset, lines)
-        if len(scanner.issues) >= MOST_ISSUES:
-            scanner.issues.append(Issue(f"Reading stopped here after {MOST_ISSUES:,} problems.", reading.file))
+        if stop_at_many(scanner.issues, reading.file):
             break
     if not scanner.issues and not scanner.lines.offsets:
         scanner.issues.append(Issue("There are no outputs.", reading.file))
@@ -222,10 +220,7 @@ class _Scanner:
         where = f"{reading.file}:{self._line}"
         is_first, self._started = not self._started, True
         try:
-            document = json_document(line.decode(), reading, line=self._line, depth=DEPTH)
-        except UnicodeDecodeError as error:
-            self.issues.append(Issue(f"The line is not UTF-8: byte 0x{line[error.start]:02x} cannot be read.", where))
-            return
+            document = parse_line(line, self._line, reading)
         except OutputsError as error:
             self.issues += error.issues
             return
