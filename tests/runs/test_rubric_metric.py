@@ -99,7 +99,7 @@ def test_non_text_output_is_unscored():
 def test_rubric_path_is_relative_to_suite(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(RUBRIC))
     made = catalog.resolve({"rubric": {"file": "r.json", "judges": ["a", "b"], "name": "essay"}}, search=tmp_path)
-    assert made.held == dm.Rubric.load(RUBRIC)
+    assert made.loaded_rubric == dm.Rubric.load(RUBRIC)
     assert (made.name, made.roles, made.parts) == ("essay", ("a", "b"), ("facts", "fluff", "depth", "tone"))
     assert catalog.parse_metric(str(made)) == made
     assert catalog.card(made).parts == made.parts

@@ -22,8 +22,6 @@ from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop, deadline
 from deemster.targets.saved_outputs import SavedOutputs
 
-__all__ = ["PendingStorage", "Sink", "execute_plan"]
-
 
 async def execute_plan(
     plan: Plan,
@@ -170,13 +168,8 @@ class ExecutionHandover:
         asks: bool,
         secrets: Secrets = NO_SECRETS,
     ) -> None:
-        self._sink, self._pending, self._metrics, self._threads, self._secrets = (
-            sink,
-            pending,
-            metrics,
-            threads,
-            secrets,
-        )
+        self._sink, self._pending, self._threads = sink, pending, threads
+        self._metrics, self._secrets = metrics, secrets
         self._after_s = 0.0 if pending is None else pending.after_s
         if self._after_s and not asks:
             self._after_s = max(self._after_s, SLOW_S)

@@ -85,7 +85,7 @@ class GradingWork:
 
     @property
     def seed(self) -> int:
-        """What everything random derives from."""
+        """The seed of everything random."""
         return self._grader.seed
 
     def restore(self, tell: Callable[[str], None]) -> None:
@@ -210,7 +210,7 @@ class GradingWork:
         return sum(self._votes[judge.id] for judge in self._grader.judges)
 
     def build_grading(self) -> Grading:
-        """What it all comes to."""
+        """The grading: items, judges, usage and why it stopped."""
         self._settle()
         judges = tuple(
             JudgeGrading(
@@ -254,7 +254,7 @@ _DECODER = msgspec.msgpack.Decoder(ItemGrading)
 
 
 class GradingBuffer(Sequence[ItemGrading]):
-    """Graded items by position, whatever order they come in."""
+    """Keeps graded items in a temporary file, by position; they come in any order."""
 
     def __init__(self, count: int) -> None:
         self._offsets = array("q", [-1]) * count
@@ -266,7 +266,7 @@ class GradingBuffer(Sequence[ItemGrading]):
         weakref.finalize(self, self._file.close)
 
     def put(self, position: int, item: ItemGrading) -> None:
-        """Keep an item.
+        """Write an item.
 
         Raises:
             OSError: The temporary file cannot be written.
@@ -299,7 +299,7 @@ class GradingBuffer(Sequence[ItemGrading]):
         return self._read(found) if isinstance(found, int) else [self._read(position) for position in found]
 
     def read_with_calls(self, position: int) -> ItemGrading:
-        """An item as it was put, with the calls behind its votes."""
+        """An item as it was written, with the calls behind its votes."""
         with self._lock:
             self._file.seek(self._offsets[position])
             row = self._file.read(self._lengths[position])

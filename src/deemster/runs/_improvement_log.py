@@ -65,12 +65,12 @@ class LoggedProposal(msgspec.Struct, frozen=True, kw_only=True, tag="reply", for
 
 
 class LogHeader(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
-    """The first line: what the work is about.
+    """The first line: the identity of the improvement.
 
     Attributes:
         schema_version: The kind of file.
-        identity: All that the facts hang on.
-        token: Tells the work's own calls of models from those of others.
+        identity: Everything that the answers depend on.
+        token: Identifies the model calls of this improvement.
     """
 
     schema_version: str
@@ -85,12 +85,12 @@ class ImprovementLog:
     """The progress file: each answer is on the disk before the next question. Without a path it writes nothing.
 
     Args:
-        path: The file; None keeps nothing.
-        identity: All that the facts hang on, as JSON; those of another identity are refused.
-        resume: Whether to go on from the file; otherwise it must not be there.
+        path: The file; None writes nothing.
+        identity: Everything that the answers depend on, as JSON; a file of another identity is refused.
+        resume: Whether to continue from the file; otherwise the file must not exist.
 
     Attributes:
-        token: Tells its own model calls from those of others; None where there is no file.
+        token: Identifies the model calls of this improvement; None where there is no file.
 
     Raises:
         ConfigurationError: The file exists and `resume` is false, it is no progress file, it is about something else,
@@ -126,13 +126,13 @@ class ImprovementLog:
 
     @property
     def usages(self) -> list[Usage]:
-        """What every fact took."""
+        """The usage of every logged answer."""
         facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         return [fact.usage for fact in facts if fact.usage is not None]
 
     @property
     def spent(self) -> Spending:
-        """What the log took of a budget; it does not say which calls, since none is made again."""
+        """The part of a budget that the logged answers used; no call is listed, since none is made again."""
         facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
         return Spending(frozenset(), sum(fact.tokens for fact in facts), usd)
@@ -146,7 +146,7 @@ class ImprovementLog:
         return self._replies.get((criterion, number))
 
     def keep(self, fact: LoggedVerdicts | LoggedProposal) -> None:
-        """Keep a fact.
+        """Write an answer to the log.
 
         Raises:
             ConfigurationError: The file cannot be written.

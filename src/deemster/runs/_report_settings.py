@@ -125,7 +125,7 @@ def stored_changes(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def without_secrets(value: Any, *, name: str = "") -> Any:
-    """Plain data without what looks like a key or a password, unless it only names a variable.
+    """Plain data without values that look like keys or passwords; names of variables stay.
 
     >>> without_secrets({"headers": {"Authorization": "Bearer abc"}, "api_key_env": "KEY", "url": "http://u:p@h/"})
     {'headers': {'Authorization': '(not kept)'}, 'api_key_env': 'KEY', 'url': 'http://h/'}
@@ -142,7 +142,7 @@ def without_secrets(value: Any, *, name: str = "") -> Any:
 
 
 def _suite_facts(origin: Mapping[str, Any]) -> dict[str, Any]:
-    """A suite as it was written; only what says how to reach something may hold secrets."""
+    """A suite as it was written, without secrets in its models and its target."""
     document = dict(origin["document"])
     reaching = {key: without_secrets(document[key], name=key) for key in ("models", "target") if key in document}
     return {**origin, "document": document | reaching}
@@ -153,7 +153,7 @@ def _decimal(kind: type, value: Any) -> Any:
 
 
 def _aggregator_facts(aggregator: Aggregator) -> dict[str, Any]:
-    """An aggregator of the house as plain data; of others only the name."""
+    """A built-in aggregator as plain data; of a custom one only the name."""
     kind = type(aggregator)
     for name, plain in _PLAIN.items():
         if kind is plain:

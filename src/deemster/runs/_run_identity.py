@@ -120,7 +120,7 @@ def evaluation_id(started: datetime, job: Job) -> str:
 
 
 def run_id(started: datetime, distinction: str) -> str:
-    """The id of a run: when it started, and the first six characters of what tells it from others.
+    """The id of a run: when it started, and the first six characters of a distinction.
 
     >>> from datetime import UTC
     >>> run_id(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "bf6474aa")
@@ -171,7 +171,7 @@ def _asked_roles(plan: Plan, roles: Mapping[str, Role]) -> list[str]:
 
 
 def model_identity(role: Role) -> dict[str, Any]:
-    """What tells a model from every other, as plain JSON."""
+    """The identity of a model, as plain JSON."""
     if role.identity is not None:
         return dict(role.identity)
     if role.client is None:

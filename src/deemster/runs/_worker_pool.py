@@ -53,7 +53,7 @@ class WorkerPool:
         return task
 
     async def reserve(self) -> None:
-        """Wait for a place, so that whatever frees the places late slows the run down."""
+        """Wait for a place; a slow consumer, which frees places late, slows the run down."""
         await self._places.acquire()
 
     def release(self, places: int = 1) -> None:

@@ -141,7 +141,7 @@ def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
 def _status(
     record: RunRecord, totals: Totals, allowance: Allowance
 ) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
-    """How a run ended, and why not well."""
+    """How a run ended, and why it is not complete."""
     missing = _incomplete_reason(totals, record.stopped, allowance)
     if missing is None and not record.ended:
         missing = UNFINISHED
@@ -232,7 +232,7 @@ def stored_report(
     Args:
         store: Where it is stored.
         run: Its id, a unique beginning of it, or `latest`.
-        aggregator: The aggregator of the program that ran it, where it was none of the house.
+        aggregator: The aggregator of the program that ran it, where it was a custom one.
         warn: Gets a warning about what cannot be made again.
 
     Raises:
@@ -259,7 +259,7 @@ def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
 
 
 def stored_run_record(store: Store, row: RunRow) -> RunRecord:
-    """What a stored run left behind.
+    """What the report of a stored run is built from.
 
     Args:
         store: Where it is stored.

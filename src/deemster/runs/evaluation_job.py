@@ -56,7 +56,7 @@ class Job(NamedTuple):
 
 
 def with_secrets(job: Job) -> Job:
-    """A job whose run tells none of the keys of its models."""
+    """A job whose run writes none of the keys of its models."""
     secrets = reduce(add, (role.secrets for role in job.access.roles.values()), NO_SECRETS)
     return job._replace(plan=job.plan._replace(secrets=secrets))
 

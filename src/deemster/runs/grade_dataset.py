@@ -164,7 +164,7 @@ async def run_grading(
 async def _graded(
     work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
 ) -> Grading:
-    """Do the work, and say what a person should know."""
+    """Grade what is left, and warn of what is missing."""
     stop, spent = work.stop, work.spent
     async with open_gateway(
         access, clock=clock, seed=work.seed, stop=stop, warn=warn, run=token, spent=spent

@@ -128,7 +128,7 @@ def grading_status(grading: Grading) -> tuple[Literal["complete", "incomplete", 
 
 
 def _known_votes(item: ItemGrading, *, reuse: bool) -> tuple[tuple[Vote, ...], ...] | None:
-    """The votes of an item where some are to be cast again, none of another kind; None where all of them stand."""
+    """The votes of an item that is judged again, empty where none can be reused; None where all votes are valid."""
     if item.criteria and not any(vote.failure is not None for each in item.criteria for vote in each.votes):
         return None
     if not reuse or not item.criteria:
@@ -137,7 +137,7 @@ def _known_votes(item: ItemGrading, *, reuse: bool) -> tuple[tuple[Vote, ...], .
 
 
 def carry_over_calls(before: ItemGrading, after: ItemGrading) -> ItemGrading:
-    """An item graded again, whose votes also count what those used in whose place they are.
+    """An item graded again; its votes also carry the calls of the votes that they replace.
 
     Args:
         before: The stored item.
@@ -196,7 +196,7 @@ def open_grading_writer(
 
 
 def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: Store, row: RunRow) -> list[str]:
-    """What no permission can mix: other items, and votes of other judges."""
+    """Changes that `allow_changed` does not permit: other items, and votes of other judges."""
     changes = []
     if [stored.id for stored in store.samples(row.id)] != [item.id for item in dataset.items]:
         changes.append("The dataset has other items, or has them in another order.")

@@ -87,7 +87,7 @@ def improve_rubric(
         train: Which share of the items, or how many, examples come from.
         cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
         alpha: The chance that any wording is accepted though it is no better.
-        seed: What everything random derives from.
+        seed: The seed of everything random.
         progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
         resume: Whether to resume from that file.
         options: How models may be asked: `cache`, `budget_usd`, `budget_tokens` and `offline`, as ``grade`` has them.

@@ -51,7 +51,7 @@ class ImprovementSettings(NamedTuple):
         train: Which share of the items, or how many, examples come from.
         cluster: The key of the metadata that names an item's cluster.
         alpha: The chance that any wording is accepted though it is no better.
-        seed: What everything random derives from.
+        seed: The seed of everything random.
     """
 
     grader: CriterionGrader

@@ -420,7 +420,7 @@ def _accepts(kind: type, options: dict[str, Any]) -> bool:
 
 
 def _check_metric(metric: Any, called: str | None = None) -> Metric:
-    """A metric, where it is one; messages show its value unless they are told what to call it."""
+    """Check that a value is a metric; messages call it by the given name, or show its value."""
     is_class, name = isinstance(metric, type), getattr(metric, "name", None)
     scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
     if scores and not is_class and isinstance(name, str) and name.strip():

@@ -40,12 +40,12 @@ def monitor(
         InputError: Nothing is recorded under this name, or something given cannot be used.
     """
     first = parse_time(since) if isinstance(since, str) else since
-    with open_store(store, create=False) as held:
-        runs = held.runs(dataset=dataset, kind="recording")
+    with open_store(store, create=False) as opened:
+        runs = opened.runs(dataset=dataset, kind="recording")
         if not runs:
-            names = sorted({run.dataset for run in held.runs(kind="recording")})
+            names = sorted({run.dataset for run in opened.runs(kind="recording")})
             raise ConfigurationError(f"Nothing is recorded for `{visible(dataset)}`. {did_you_mean(dataset, names)}")
-        records = [record for run in runs for record in _records(held, run, metric)]
+        records = [record for run in runs for record in _records(opened, run, metric)]
     chosen = (record for record in records if first is None or record.at >= first)
     return track_pass_rate(chosen, every=every, baseline=baseline, alpha=alpha)
 

@@ -69,7 +69,7 @@ class ProgressCounter:
             self.tell()
 
     def tell(self) -> None:
-        """Tell how far the run is."""
+        """Report the progress."""
         if self.progress is not None:
             models = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limiter_states())
             self.progress(Progress(self.done, self.total, self.unscored, *models, self.before))
@@ -98,7 +98,7 @@ class ProgressCounter:
         return None if self.gateway is None else self.gateway.open_circuit
 
     async def tell_regularly(self) -> None:
-        """Tell how far the run is every second, also while nothing finishes."""
+        """Report the progress every second, also while nothing finishes."""
         while self.progress is not None:
             await asyncio.sleep(TELL_S)
             self.tell()

@@ -148,7 +148,7 @@ class RecordingWriter:
         return sample, Execution(self._position, name, 0, answer, ())
 
     def _give_up(self, why: str) -> None:
-        """Leave the store alone for a while; the application goes on."""
+        """Pause storing after a failure of the store; the application continues."""
         _log.warning("Records of %s cannot be stored: %s; trying again in %.0f s", self._dataset, why, RETRY_S)
         run, self._run = self._run, None
         if run is not None:

@@ -33,7 +33,7 @@ _CUT = Unscored("too_large", "The output was above 1 MiB and is not kept as a wh
 
 
 class Rescoring(NamedTuple):
-    """What came of marking a run again.
+    """The result of rescoring a run.
 
     Attributes:
         report: The run's report, with what was marked to the end.

@@ -29,7 +29,7 @@ class RemainingWork(NamedTuple):
         done: Executions that are finished.
         unscored: Their marks that are unscored.
         spent: What the models used.
-        token: Tells the run's own model calls from those of other runs; None where it cannot be resumed.
+        token: Identifies the run's own model calls; None where it cannot be resumed.
     """
 
     works: Iterable[WorkItem] | None = None
@@ -40,7 +40,7 @@ class RemainingWork(NamedTuple):
 
 
 class ResumeBacklog:
-    """Tells the executions of a run that are done from those that are missing or to be tried again.
+    """Separates the executions of a run that are done from those that are missing or to be tried again.
 
     Args:
         read: Reads the stored executions in order, with the marks as they were made; with `since`, from a position on.
@@ -82,7 +82,7 @@ class ResumeBacklog:
 
         Args:
             samples: All samples of the run, in order.
-            token: Tells the run's own model calls from those of other runs.
+            token: Identifies the run's own model calls.
         """
         return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, token)
 

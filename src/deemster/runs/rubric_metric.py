@@ -115,10 +115,10 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
             plain = tuple(msgspec.structs.asdict(each) if isinstance(each, Judge) else each for each in judges)
             msgspec.structs.force_setattr(self, "judges", plain)
         # Read while the run is made ready, so that what is wrong is told before anything is asked.
-        _ = self.held, self.grader, self.checks
+        _ = self.loaded_rubric, self.grader, self.checks
 
     @cached_property
-    def held(self) -> Rubric:
+    def loaded_rubric(self) -> Rubric:
         """The rubric."""
         given: Any = self.rubric if self.file is None else self.file
         if self.file is not None and not isinstance(self.file, str):
@@ -136,12 +136,12 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     @cached_property
     def checks(self) -> dict[Any, Any]:
         """The metrics that answer criteria in place of a judge."""
-        return build_criterion_checks([self.held])
+        return build_criterion_checks([self.loaded_rubric])
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The criteria that its marks tell of."""
-        return self.held.names
+        """The criteria that its marks have verdicts on."""
+        return self.loaded_rubric.names
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -151,19 +151,20 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
 
     @property
     def version(self) -> str:  # type: ignore[override]
-        """The edition, and what tells this rubric and this grader, prompts included, from every other."""
+        """The edition, and a digest of the rubric and the grader, prompts included."""
         checks = {criterion.name: check.identity for criterion, check in self.checks.items()}
-        known = {"rubric": self.held.to_dict(), "settings": self.grader.settings, "checks": checks}
+        known = {"rubric": self.loaded_rubric.to_dict(), "settings": self.grader.settings, "checks": checks}
         return f"{self.edition}.{text_hash(canonical(known).decode())}"
 
     @property
     def portable_spec(self) -> str:
-        """How it is named across machines: its version holds all the rest, and paths differ."""
+        """Its spec without paths, which differ between machines; its version covers the rubric."""
         return self.alias if self.name == self.alias else self.alias + format_options({"name": self.name})
 
     def prompt_text(self) -> str:
         """The prompts for the kinds of criteria the rubric has, as a person reads them."""
-        kinds = ["rubric"] if self.calls == "per_item" else dict.fromkeys(each.kind for each in self.held.criteria)
+        criteria = self.loaded_rubric.criteria
+        kinds = ["rubric"] if self.calls == "per_item" else dict.fromkeys(each.kind for each in criteria)
         return "\n\n".join(self.grader.style.prompt(kind).text for kind in kinds)
 
     def expect(self, sample: Sample) -> tuple[str, str | None]:
@@ -183,7 +184,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         prompt, reference = self.expect(sample)
         text = output_text(output)
         seen = submission_parts(text).output
-        case = GradingCase(sample.id, self.held, seen, text_digest(seen), text, prompt, reference, sample.metadata)
+        rubric, digest = self.loaded_rubric, text_digest(seen)
+        case = GradingCase(sample.id, rubric, seen, digest, text, prompt, reference, sample.metadata)
         item = yield from self.grader.script(case, checks=self.checks)
         unasked = _unasked(item)
         if unasked is not None:
@@ -194,7 +196,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
 
 
 def _unasked(item: ItemGrading) -> str | None:
-    """Why a criterion has no verdict, where it was not asked about; a score without it would be another one."""
+    """Why a criterion was not asked about, which leaves the output without a score; None where all were."""
     for criterion in item.criteria:
         for vote in criterion.votes if criterion.failed else ():
             if vote.failure is not None and vote.failure.cause == "not_run":

@@ -102,7 +102,7 @@ class RunDefinition(NamedTuple):
         facts: What the store keeps of it, its kind and identity included.
         samples: Gives its samples, in order.
         cards: Its metrics, in the order of the marks.
-        shape_changes: Given the stored run, says what no permission can mix, such as other samples.
+        shape_changes: Lists the changes since a stored run that `allow_changed` does not permit, such as other samples.
     """
 
     facts: RunFacts
@@ -112,9 +112,9 @@ class RunDefinition(NamedTuple):
 
 
 class StoredRun:
-    """A run in a store that this process has the lease of, and writes.
+    """A stored run that this process writes under a lease.
 
-    As a context it gives the run up where an error of the set-up ends the block; it always closes the writer and
+    Used as a context, it gives the run up where an error of the set-up ends the block. It always closes the writer and
     releases the lease.
 
     Args:
@@ -128,7 +128,7 @@ class StoredRun:
 
     Attributes:
         writer: Writes its executions or graded items.
-        token: Tells the run's own model calls from those of other runs.
+        token: Identifies the run's own model calls.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class StoredRun:
         return self.row.id
 
     def mark_running(self, identity: Mapping[str, Any]) -> None:
-        """Note that a resumed run goes on, with what changed since.
+        """Note that a resumed run continues, with what changed since.
 
         Args:
             identity: Its identity, which replaces the stored one where that changed.
@@ -207,7 +207,7 @@ class StoredRun:
         )
 
     def give_up(self, error: DeemsterError) -> None:
-        """Note that the run cannot go on as it is set up.
+        """Note that the run cannot continue as it is set up.
 
         Raises:
             StoreError: The store fails.

@@ -60,7 +60,7 @@ class _ThreadTask:
         self._is_cancelled = False
 
     async def done(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """The work's result, unless it is cancelled first."""
+        """The result of the work; raises where it is cancelled first."""
         task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(task.cancel)

@@ -241,7 +241,7 @@ def _sample_facts(job: Job) -> Iterator[SampleFacts]:
 
 
 def _shape_changes(job: Job, store: Store, order: str, row: RunRow) -> list[str]:
-    """What no permission can mix: other samples, other metrics, another number of repetitions."""
+    """Changes that `allow_changed` does not permit: other samples, other metrics, another number of repetitions."""
     found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
     if sorted(before) != sorted(now):

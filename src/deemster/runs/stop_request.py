@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 
 class Stop:
-    """A request to stop; any thread or signal handler can make it, and it wakes whatever waits for it."""
+    """A request to stop; any thread or signal handler can make it, and it wakes all that wait for it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -53,7 +53,7 @@ class Stop:
 
 @contextlib.contextmanager
 def deadline(stop: Stop, timeout_s: float | None) -> Iterator[None]:
-    """Ask a run to stop once its time is over, unless the block is left before.
+    """Ask a run to stop once its time is over; leaving the block before that cancels this.
 
     Args:
         stop: Asks it.
