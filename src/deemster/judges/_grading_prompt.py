@@ -101,7 +101,7 @@ class QuestionStyle(NamedTuple):
             values |= _described(views[0])
         if examples:
             values["examples"] = "\n\n".join(
-                _example(number, example, views, blocks, whole=kind == RUBRIC)
+                _example(number, example, views, blocks, names=kind == RUBRIC)
                 for number, example in enumerate(examples, 1)
             )
         prompt = self.prompt(kind)
@@ -120,25 +120,25 @@ def _prompt(kind: str, task: str | None) -> Prompt:
 
 @lru_cache(maxsize=256)
 def _reduced(prompt: Prompt, known: frozenset[str]) -> Prompt:
-    return Prompt(prompt.system, _kept(prompt.user, known))
+    return Prompt(prompt.system, _fillable_paragraphs(prompt.user, known))
 
 
 @lru_cache(maxsize=256)
-def _kept(template: str, known: frozenset[str]) -> str:
+def _fillable_paragraphs(template: str, known: frozenset[str]) -> str:
     """A template without the paragraphs whose places have no value.
 
     A heading that ends in a colon belongs to the paragraph after it.
     """
-    kept: list[str] = []
+    paragraphs: list[str] = []
     heading: list[str] = []
     for paragraph in template.strip().split("\n\n"):
         if paragraph.endswith(":"):
             heading.append(paragraph)
             continue
         if known.issuperset(template_places(paragraph)):
-            kept += [*heading, paragraph]
+            paragraphs += [*heading, paragraph]
         heading = []
-    return "\n\n".join(kept)
+    return "\n\n".join(paragraphs)
 
 
 def _untrusted(case: GradingCase, examples: Sequence[FewShotExample]) -> dict[str, str]:
@@ -173,24 +173,24 @@ def _described(view: CriterionView) -> dict[str, str]:
 
 def _entry(view: CriterionView) -> str:
     values = {**_described(view), "name": _quoted(view.criterion.name)}
-    return fill_template(_kept(prompt_file_text("grade-entry"), frozenset(values)), values)
+    return fill_template(_fillable_paragraphs(prompt_file_text("grade-entry"), frozenset(values)), values)
 
 
 def _example(
-    number: int, example: FewShotExample, views: Sequence[CriterionView], blocks: Mapping[str, str], *, whole: bool
+    number: int, example: FewShotExample, views: Sequence[CriterionView], blocks: Mapping[str, str], *, names: bool
 ) -> str:
     said, why = [], []
     for place, (view, code) in enumerate(zip(views, example.codes, strict=True)):
         if code == MISSING:
             continue
-        name = f"{_quoted(view.criterion.name)} " if whole else ""
+        name = f"{_quoted(view.criterion.name)} " if names else ""
         said.append(f"{name}{_answer(view, code)}")
         if (reason := blocks.get(f"reason_{number}_{place + 1}")) is not None:
             why.append(f"{name.strip()}\n{reason}".strip())
     values = {"number": str(number), "example": blocks[f"example_{number}"], "said": ", ".join(said)}
     if why:
         values["why"] = "\n".join(why)
-    return fill_template(_kept(prompt_file_text("grade-example"), frozenset(values)), values)
+    return fill_template(_fillable_paragraphs(prompt_file_text("grade-example"), frozenset(values)), values)
 
 
 def _answer(view: CriterionView, code: int) -> str:

@@ -151,8 +151,8 @@ def _entry(
     keys = ("criterion", "reason", "option" if view.order else "verdict")
     (entry,) = entries
     if entry.keys() != set(keys):
-        odd = [visible(key, limit=40) for key in entry if key not in keys]
-        found = f"unknown keys: {list_names(odd, limit=5)}" if odd else "not all keys"
+        unknown = [visible(key, limit=40) for key in entry if key not in keys]
+        found = f"unknown keys: {list_names(unknown, limit=5)}" if unknown else "not all keys"
         return unreadable_reply(f"The entry for `{name}` has {found}. Expected are {list_names(keys)}.")
     try:
         return _verdict(entry, view, answer)

@@ -126,11 +126,11 @@ def _possible_numbers(tokens: Sequence[Token], start: int) -> Iterator[tuple[int
 
 def _ended(written: str, text: str, probability: float) -> Iterator[tuple[int, float]]:
     digits = _DIGITS.match(text)
-    whole = written + (digits[0] if digits else "")
+    number = written + (digits[0] if digits else "")
     rest = text[digits.end() :] if digits else text
     # A longer number is beyond every scale, and JSON has no leading zeros.
-    if whole and len(whole) <= 9 and str(int(whole)) == whole and rest[:1] not in _GOES_ON:
-        yield int(whole), probability
+    if number and len(number) <= 9 and str(int(number)) == number and rest[:1] not in _GOES_ON:
+        yield int(number), probability
 
 
 class VerdictProbabilities:

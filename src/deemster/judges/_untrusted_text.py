@@ -28,9 +28,9 @@ def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
         [f"{len(part if part.isascii() else part.encode())}:{part}" for part in (*map(str, about), "", *every)]
     )
     # A separator that is no digit, so that no nonce can lie across two texts.
-    whole = "\n".join(every)
+    joined = "\n".join(every)
     counter = 0
-    while (nonce := hashlib.sha256(f"{content}#{counter}".encode()).hexdigest()[:DIGITS]) in whole:
+    while (nonce := hashlib.sha256(f"{content}#{counter}".encode()).hexdigest()[:DIGITS]) in joined:
         counter += 1
     return nonce
 

@@ -102,8 +102,10 @@ class FewShotExample(NamedTuple):
 
     def restrict_to(self, places: Iterable[int]) -> FewShotExample:
         """The same example with the labels of some of the criteria."""
-        kept = tuple(places)
-        return FewShotExample(self.output, tuple(self.codes[at] for at in kept), tuple(self.reasons[at] for at in kept))
+        chosen = tuple(places)
+        return FewShotExample(
+            self.output, tuple(self.codes[at] for at in chosen), tuple(self.reasons[at] for at in chosen)
+        )
 
 
 class ExampleSelector:
@@ -118,7 +120,7 @@ class ExampleSelector:
         self._settings, self._auto_na = settings, auto_na
         self._examples = tuple(_examples(settings))
         self._queues: dict[tuple[Criterion, str], list[list[_Ranked]]] = {}
-        self._wholes: dict[tuple[Rubric, str], tuple[list[_Ranked], list[_Ranked]]] = {}
+        self._by_rubric: dict[tuple[Rubric, str], tuple[list[_Ranked], list[_Ranked]]] = {}
 
     def choose_for_criterion(self, case: GradingCase, criterion: Criterion, judge: str) -> list[FewShotExample]:
         """The examples for one criterion, in the order they are shown.
@@ -152,10 +154,10 @@ class ExampleSelector:
             judge: Who judges.
         """
         key = (case.rubric, judge)
-        if key not in self._wholes:
-            ranked = self._ranked_wholes(case.rubric, judge)
-            self._wholes[key] = (ranked, _covering(ranked, self._settings))
-        ranked, usual = self._wholes[key]
+        if key not in self._by_rubric:
+            ranked = self._ranked_by_rubric(case.rubric, judge)
+            self._by_rubric[key] = (ranked, _covering(ranked, self._settings))
+        ranked, usual = self._by_rubric[key]
         # The usual choice stands unless it holds an example of the item itself.
         if any(self._is_of(case, each.example) for each in usual):
             usual = _covering([each for each in ranked if not self._is_of(case, each.example)], self._settings)
@@ -174,7 +176,7 @@ class ExampleSelector:
             queues.setdefault(each.shown.codes[0] if self._settings.balance else 0, []).append(each)
         return list(queues.values())
 
-    def _ranked_wholes(self, rubric: Rubric, judge: str) -> list[_Ranked]:
+    def _ranked_by_rubric(self, rubric: Rubric, judge: str) -> list[_Ranked]:
         ranked = []
         criteria = [criterion for criterion in rubric.criteria if criterion.check is None]
         for example in self._examples:

@@ -63,7 +63,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     cases with their `score` and `reason`, `info` what else the judge should know. `refusal_check` first looks whether
     the reference declines to answer (`metadata.refusal_expected`, else the model is asked) and then judges
     `refusal-alignment` in place of this quality. `models`, `samples`, `combine`, `weights`, `quorum`, `temperature`: as
-    of llm-as-judge; `combine` is `majority` for whole numbers and `mean` for expectations unless told.
+    of llm-as-judge; `combine` is `majority` for whole numbers and `mean` for expectations unless given.
     Details: rubric_value, rubric_range, scoring, judge_reason, model, prompt_hash; steps where a model wrote them; mass
     or fallback with logprobs; judged_as and reference_refuses with refusal_check; of a panel votes, spread, agreement.
     Example: an answer that leaves out one of the things asked for has completeness 2 of 1 to 3, a score of 0.5.

@@ -28,9 +28,9 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
     text. The judge places the output in bands: 1 the same meaning, 0.7 to 0.9 a small omission, 0.3 to 0.6 partly
     right, 0 to 0.2 a contradiction or off topic. It replies with a reason and then a score; a reply that is not exactly
     that is asked for once more and then unscored.
-    `samples` asks several times at a `temperature` above 0 (0.7 unless told), `models` asks several models; `combine`
+    `samples` asks several times at a `temperature` above 0 (0.7 unless given), `models` asks several models; `combine`
     (`mean`, `median`, `majority`, `weighted` with `weights`, `dawid-skene`) makes one score of the votes where a
-    `quorum` spoke, more than half unless told. `logprobs` asks for a whole number from 0 to 10 and takes its
+    `quorum` spoke, more than half unless given. `logprobs` asks for a whole number from 0 to 10 and takes its
     expectation over what the judge might have written. `template` takes the place of the case's text, with places for
     {{question}}, {{expected_output}} and {{actual_output}}.
     Details: judge_score, judge_reason, model, prompt_hash; of a panel also votes, spread, agreement; with logprobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from copy import copy
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -272,7 +273,13 @@ class ModelCaller(Generic[_V]):
             cost = self._prices.cost_of(usage, model=model, embeds=self._embeds)
             if cost is not None:
                 changes |= {"cost_usd": cost, "cost_source": "derived"}
-        return msgspec.structs.replace(usage, **changes) if changes else usage
+        if not changes:
+            return usage
+        # The values are ours, so that the record need not check itself again.
+        completed = copy(usage)
+        for field, value in changes.items():
+            msgspec.structs.force_setattr(completed, field, value)
+        return completed
 
     def _in_thread(self, method: Callable[[Any], Any], workers: int) -> Callable[[Any], Awaitable[Any]]:
         """A method that is not a coroutine, run in threads of the role's own."""
