@@ -17,7 +17,7 @@ from deemster.datasets import Derived, RubricDataset, Votes, derive, with_ground
 from deemster.datasets.join_ground_truth import changed_labels
 from deemster.datasets.judge_selection import select_judges
 from deemster.errors import InputError, Issue, did_you_mean, list_names, plural, visible
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.rubrics import Criterion
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -181,14 +181,14 @@ def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _
         return source
     if not isinstance(source, (str, os.PathLike)):
         hint = " `Votes.parse` reads a map." if kind is Votes and isinstance(source, Mapping) else ""
-        raise InputError(f"`{argument}` is {expected}, not {kind_of(source)}.{hint}")
+        raise InputError(f"`{argument}` is {expected}, not {name_kind(source)}.{hint}")
     found: _Readable = kind.load(Path(source))
     return found
 
 
 def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -> Votes:
     if isinstance(judges, str) or not isinstance(judges, Collection):
-        raise InputError(f"`judges` is a list of names, not {kind_of(judges)}.")
+        raise InputError(f"`judges` is a list of names, not {name_kind(judges)}.")
     if not judges:
         raise InputError("`judges` names no judge; leave it out for all of them.")
     known = [judge.id for judge in votes.judges]
@@ -464,7 +464,7 @@ def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
         InputError: No item has such a key, or some items have no cluster; all of these are listed.
     """
     if not isinstance(cluster, (str, Mapping)):
-        message = f"`cluster` is a metadata key or a map from item ids to clusters, not {kind_of(cluster)}."
+        message = f"`cluster` is a metadata key or a map from item ids to clusters, not {name_kind(cluster)}."
         raise InputError(message)
     sources = np.argsort(labelled.item_index, kind="stable")[-len(labelled.ids) :].tolist()
     metadata = [labelled.votes.metadata[source] for source in sources]
@@ -477,7 +477,7 @@ def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
         if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
             issues.append(Issue(_missing_cluster(cluster, own), sample=name))
         elif not isinstance(key, Hashable):
-            issues.append(Issue(f"A cluster is a word or a number, not {kind_of(key)}.", sample=name))
+            issues.append(Issue(f"A cluster is a word or a number, not {name_kind(key)}.", sample=name))
         keys.append(key)
     if issues:
         raise InputError(issues)

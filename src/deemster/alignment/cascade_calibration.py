@@ -15,7 +15,7 @@ from deemster.alignment._cascade_outcomes import CascadeOutcomes, cascade_outcom
 from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
-from deemster.formats.json_values import is_number, kind_of
+from deemster.formats.json_values import is_number, name_kind
 from deemster.stats.bootstrap_resampling import resample_blocks
 from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile, t_quantile
 from deemster.stats.proportion_intervals import wilson
@@ -204,7 +204,7 @@ def _calibration(outcomes: CascadeOutcomes, replicates: int, settings: dict[str,
 
 def _check_judges(votes: Votes, cheap: str, strong: Sequence[str], costs: Mapping[str, float]) -> None:
     if not isinstance(votes, Votes):
-        raise InputError(f"`votes` are Votes, not {kind_of(votes)}; read a file with `Votes.load`.")
+        raise InputError(f"`votes` are Votes, not {name_kind(votes)}; read a file with `Votes.load`.")
     known = [judge.id for judge in votes.judges]
     judges = [cheap, *([strong] if isinstance(strong, str) else strong)]
     issues = [

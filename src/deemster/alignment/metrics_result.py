@@ -33,7 +33,7 @@ from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
 from deemster.errors import Issue, ReportError, list_names, plural
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.formats.read_file import parse_document, quick_value
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
@@ -168,7 +168,7 @@ class MetricsResult(
 
 def _refuse_other_files(value: Any, where: str) -> None:
     if not isinstance(value, dict):
-        raise ReportError(Issue(f"A result of alignment is a map, not {kind_of(value)}.", where))
+        raise ReportError(Issue(f"A result of alignment is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"

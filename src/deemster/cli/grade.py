@@ -172,11 +172,11 @@ def _put_first(judge: str, judges: Any) -> Any:
 def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
     """The settings of a file, and the folder its paths are relative to."""
     from deemster.formats import read_document
-    from deemster.formats.json_values import kind_of
+    from deemster.formats.json_values import name_kind
 
     document = read_document(path, error=ConfigurationError)
     if not isinstance(document.value, dict):
-        message = f"Settings of a grader are a map with keys such as `repeats`, not {kind_of(document.value)}."
+        message = f"Settings of a grader are a map with keys such as `repeats`, not {name_kind(document.value)}."
         raise ConfigurationError(Issue(message, document.where()))
     return dict(document.value), Path(path).parent
 

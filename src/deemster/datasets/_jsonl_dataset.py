@@ -22,7 +22,7 @@ from deemster.datasets.dataset_format import (
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
 from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, has_exponent
-from deemster.formats.document import Document, Reading, in_order
+from deemster.formats.document import Document, Reading, sort_issues
 from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
 from deemster.formats.schema_validation import check_shape, is_id
@@ -171,7 +171,7 @@ class _Reader:
         if not self._is_sorted:
             self.issues.extend(self._repeated_ids())
         if self.issues:
-            raise self.lines.reading.error(in_order(self.issues))
+            raise self.lines.reading.error(sort_issues(self.issues))
 
     def block(self, offset: int, lines: list[bytes]) -> None:
         """Read some lines."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from deemster.errors import InputError, Issue, MissingExtraError, did_you_mean
 from deemster.formats.document import Reading
-from deemster.formats.json_values import ROW_DEPTH, kind_of
+from deemster.formats.json_values import ROW_DEPTH, name_kind
 from deemster.formats.read_file import read_csv_lines
 from deemster.formats.strict_json import json_document
 
@@ -52,7 +52,7 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
     """
     lines = read_csv_lines(reading.text(data), kind, reading)
     _, names = next(lines)
-    columns, issues = _columns(names, reading, whole=False)
+    columns, issues = _columns(names, reading, has_maps=False)
     if issues:
         raise reading.error(issues)
     table = SampleTable([], [], [], reading.file)
@@ -72,14 +72,14 @@ def _json_cell(text: str, *, reading: Reading, line: int) -> Any:
     return json_document(text, Reading(reading.file, error=reading.error), depth=ROW_DEPTH - 1, line=line).value
 
 
-def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[list[_Column], list[Issue]]:
+def _columns(names: Iterable[str], reading: Reading, *, has_maps: bool) -> tuple[list[_Column], list[Issue]]:
     """What the columns hold, and what is wrong with them."""
     where = f"{reading.file}:1"
     columns: list[_Column] = []
     issues: list[Issue] = []
     taken: dict[tuple[str, str | None], str] = {}
     for name in names:
-        column = _column(name.strip(), whole=whole)
+        column = _column(name.strip(), has_maps=has_maps)
         if column is None:
             issues.append(Issue(f"`{name}` is no column of a dataset. {did_you_mean(name, _COLUMNS)}", where))
             continue
@@ -106,7 +106,7 @@ def _columns(names: Iterable[str], reading: Reading, *, whole: bool) -> tuple[li
     return columns, issues
 
 
-def _column(name: str, *, whole: bool) -> _Column | None:
+def _column(name: str, *, has_maps: bool) -> _Column | None:
     """What a column holds by its name."""
     text, _, suffix = name.rpartition(":") if name.endswith(":json") else (name, "", "")
     is_json = suffix == "json"
@@ -119,7 +119,7 @@ def _column(name: str, *, whole: bool) -> _Column | None:
         return _Column("metadata", "tags", is_json)
     if part in _WHOLE and dot and key:
         return _Column(part, key, is_json)
-    if text in _WHOLE and (is_json or whole):
+    if text in _WHOLE and (is_json or has_maps):
         return _Column(text, None, is_json)
     return None
 
@@ -138,7 +138,7 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
             try:
                 value = parse(cell)
             except (InputError, TypeError) as error:
-                said = error.issues[0].message if isinstance(error, InputError) else kind_of(cell)
+                said = error.issues[0].message if isinstance(error, InputError) else name_kind(cell)
                 issues.append(f"The cell of `{column.part}` is not JSON: {said.removeprefix('This is not JSON: ')}")
                 # The part is there, though it cannot be read: calling it missing as well would mislead.
                 row.setdefault(column.part, {})
@@ -174,7 +174,7 @@ def parquet_rows(path: str | Path, reading: Reading) -> SampleTable:
         source = pq.read_table(str(path))
     except (pa.ArrowException, OSError, ValueError) as error:
         reading.refuse(f"This is not Parquet: {str(error).splitlines()[0]}")
-    columns, issues = _columns(source.column_names, reading, whole=True)
+    columns, issues = _columns(source.column_names, reading, has_maps=True)
     for field in source.schema:
         if bad := _unsupported(field.type, pa):
             issues.append(

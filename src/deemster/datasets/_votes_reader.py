@@ -22,7 +22,7 @@ from deemster.formats.item_files import (
     read_item_file,
     repeated_ids,
 )
-from deemster.formats.json_values import Path, is_number, kind_of, to_json_value
+from deemster.formats.json_values import Path, is_number, name_kind, to_json_value
 from deemster.formats.schema_validation import is_id
 from deemster.records import FrozenDict
 from deemster.rubrics.criterion import MISSING
@@ -118,7 +118,7 @@ class _Reader:
         """
         root, found = self._root, self._found
         if not isinstance(self._file.root, dict):
-            kind = kind_of(self._file.root)
+            kind = name_kind(self._file.root)
             found.add((), f"A votes file is a map with `judges` and `items`, not {kind}. {_WHAT}")
         elif "id" in root and "schema_version" not in root:
             found.add((), "This is an item; a votes file begins with `schema_version`, a rubric and judges.")
@@ -184,7 +184,7 @@ class _Reader:
         found = self._found
         check_id_and_tags(row, path, found)
         found.is_malformed |= ("votes" in row) == ("error" in row)
-        columns = self._columns_of(row, path)
+        columns = self._find_columns(row, path)
         if columns is None:
             return
         columns.start(at)
@@ -209,7 +209,7 @@ class _Reader:
                 found.add((*path, key), message)
             columns.note(key, float(value))
 
-    def _columns_of(self, row: dict[str, Any], path: Path) -> Columns | None:
+    def _find_columns(self, row: dict[str, Any], path: Path) -> Columns | None:
         """The columns that an item belongs to."""
         here = (*path, "rubric")
         if None in self._columns:

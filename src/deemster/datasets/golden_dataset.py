@@ -23,7 +23,7 @@ from deemster.datasets.dataset_format import (
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, is_plain
-from deemster.formats.document import Reading, in_order
+from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_value
@@ -85,7 +85,7 @@ class Dataset:
     ) -> None:
         facts = {"name": name, "description": description, "repetitions": repetitions}
         root = {key: value for key, value in facts.items() if value is not None or key == "name"}
-        self._take(*_read_root({**root, "samples": [_row_of(sample) for sample in samples]}, None), None)
+        self._take(*_read_root({**root, "samples": [_as_row(sample) for sample in samples]}, None), None)
 
     @classmethod
     def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
@@ -184,7 +184,7 @@ class Dataset:
         write_dataset(self, path)
 
 
-def _row_of(sample: Sample | Mapping[str, Any]) -> Any:
+def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
     if isinstance(sample, Sample):
         return {
             "id": sample.id,
@@ -226,7 +226,7 @@ def _read_root(
         found = check_shape(root, DatasetFile, document=document, items="samples")
         samples = root.get("samples") if isinstance(root, dict) else None
         where = document.where if document else pointer
-        raise DatasetError(in_order([*issues, *found, *repeated_ids(samples, "samples", where)]))
+        raise DatasetError(sort_issues([*issues, *found, *repeated_ids(samples, "samples", where)]))
     return build_header(dataset, name="", warnings=warnings), rows
 
 
@@ -256,7 +256,7 @@ def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[Data
     table = parquet_rows(path, reading) if kind == "parquet" else table_rows(reading.content(path), kind, reading)
     if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
-        raise DatasetError(in_order(table.issues))
+        raise DatasetError(sort_issues(table.issues))
     return _read_root({"name": FilePath(path).stem, "samples": table.rows}, table, issues=table.issues)
 
 

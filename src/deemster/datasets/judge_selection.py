@@ -23,32 +23,32 @@ def select_judges(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
         votes: The votes.
         judges: The ids of those who stay; all are known.
     """
-    kept = [place for place, judge in enumerate(votes.judges) if judge.id in judges]
-    if len(kept) == len(votes.judges):
+    places = [place for place, judge in enumerate(votes.judges) if judge.id in judges]
+    if len(places) == len(votes.judges):
         return votes, 0
     dropped = 0
     for block in votes.blocks:
         recorded = (block.recorded_final != MISSING).any(axis=1) | ~np.isnan(block.recorded_score)
         dropped += int(recorded.sum())
-    blocks = tuple(_reduced(block, kept) for block in votes.blocks)
-    return dataclasses.replace(votes, judges=tuple(votes.judges[place] for place in kept), blocks=blocks), dropped
+    blocks = tuple(_reduced(block, places) for block in votes.blocks)
+    return dataclasses.replace(votes, judges=tuple(votes.judges[place] for place in places), blocks=blocks), dropped
 
 
-def _reduced(block: Block, kept: list[int]) -> Block:
-    place = {judge: at for at, judge in enumerate(kept)}
+def _reduced(block: Block, places: list[int]) -> Block:
+    moved = {judge: at for at, judge in enumerate(places)}
     many = block.votes.shape[2]
     # The judge after the last is the check.
-    columns = place | {many: len(kept)}
+    columns = moved | {many: len(places)}
     details: dict[int, Any] = {}
     for index, cell in block.details.items():
         cell_at, judge = divmod(index, many + 1)
         if judge in columns:
-            details[cell_at * (len(kept) + 1) + columns[judge]] = cell
+            details[cell_at * (len(places) + 1) + columns[judge]] = cell
     return dataclasses.replace(
         block,
-        votes=np.ascontiguousarray(block.votes[:, :, kept]),
-        repeats=tuple(one._replace(judge=place[one.judge]) for one in block.repeats if one.judge in place),
-        probabilities=tuple(one._replace(judge=place[one.judge]) for one in block.probabilities if one.judge in place),
+        votes=np.ascontiguousarray(block.votes[:, :, places]),
+        repeats=tuple(one._replace(judge=moved[one.judge]) for one in block.repeats if one.judge in moved),
+        probabilities=tuple(one._replace(judge=moved[one.judge]) for one in block.probabilities if one.judge in moved),
         recorded_final=np.full_like(block.recorded_final, MISSING),
         recorded_score=np.full_like(block.recorded_score, np.nan),
         details=details,

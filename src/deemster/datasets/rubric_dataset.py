@@ -103,10 +103,10 @@ class RubricDataset:
                 file = file._replace(root={**file.root, "rubric": rubric})
             self._take(file)
         if rubric is not None and own is not None:
-            self._require_labels_of(rubric, own, str(path))
+            self._require_same_criteria(rubric, own, str(path))
         return self
 
-    def _require_labels_of(self, rubric: Rubric, own: Any, file: str) -> None:
+    def _require_same_criteria(self, rubric: Rubric, own: Any, file: str) -> None:
         """Refuse labels that were given by other criteria than those they would be read by.
 
         Raises:

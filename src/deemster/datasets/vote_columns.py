@@ -65,10 +65,10 @@ def _p_issue(book: Codebook, position: int, p: float | list[float]) -> str | Non
     return None if abs(total - 1) <= SLACK else f"sums to {total:.6g}, not to 1."
 
 
-def probabilities_of(cell: Any) -> tuple[float, ...] | None:
+def mean_probabilities(cell: Any) -> tuple[float, ...] | None:
     """The probabilities of a good cell, of repeats their mean; None where it has none.
 
-    >>> probabilities_of([{"verdict": "MET", "p": 0.75}, "UNMET", {"verdict": "UNMET", "p": 0.25}])
+    >>> mean_probabilities([{"verdict": "MET", "p": 0.75}, "UNMET", {"verdict": "UNMET", "p": 0.25}])
     (0.5,)
     """
     cells: Sequence[Any] = cell if isinstance(cell, list) else [cell]
@@ -233,7 +233,7 @@ class Columns:
         width, judges = len(self.book), self._judges
         for index, cell in self._details.items():
             cell_at, judge = divmod(index, judges + 1)
-            p = probabilities_of(cell) if judge < judges else None
+            p = mean_probabilities(cell) if judge < judges else None
             if p is not None:
                 yield Probability(*divmod(cell_at, width), judge, p)
 

@@ -17,7 +17,7 @@ SCHEMA: Final = "deemster.votes.v1"
 Label = Annotated[str, Meta(title="a label")]
 
 
-# The settings are those of the rubrics' own structs, so that nobody declares them twice.
+# The settings are those of the rubrics' own structs, so that they are declared once.
 GradingSection = msgspec.defstruct(
     "GradingSection",
     [(field.name, field.type, field.default) for kind in (Rules, Scoring) for field in msgspec.structs.fields(kind)],

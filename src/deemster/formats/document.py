@@ -119,7 +119,7 @@ class Reading:
             self.refuse(f"The file is not UTF-8: byte 0x{data[start]:02x} cannot be read.", line=line)
 
 
-def in_order(issues: Iterable[Issue]) -> list[Issue]:
+def sort_issues(issues: Iterable[Issue]) -> list[Issue]:
     """Issues by line; those without a line first."""
 
     def line(issue: Issue) -> int:

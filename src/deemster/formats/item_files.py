@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from deemster.errors import InputError, Issue
-from deemster.formats.document import Document, Reading, in_order
-from deemster.formats.json_values import Path, kind_of, pointer
+from deemster.formats.document import Document, Reading, sort_issues
+from deemster.formats.json_values import Path, name_kind, pointer
 from deemster.formats.jsonl_lines import BOM, parse_line
 from deemster.formats.read_file import file_format, parse_document, quick_value
 from deemster.formats.schema_validation import check_shape
@@ -91,7 +91,7 @@ class IssueList:
         if self.is_malformed or self._file.reading.has_not_finite:
             self.issues += check_shape(self._root, self._shape, document=self._file, items=ITEMS)
         if self.issues:
-            raise self._file.reading.error(in_order(self.issues))
+            raise self._file.reading.error(sort_issues(self.issues))
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def _read_lines(data: bytes, reading: Reading, *, item_key: str | None) -> ItemF
         header, *rows = rows
     start = len(numbers) - len(rows)
     if not isinstance(header, dict):
-        reading.refuse(f"The first line is the header, a map, not {kind_of(header)}.", line=numbers[0])
+        reading.refuse(f"The first line is the header, a map, not {name_kind(header)}.", line=numbers[0])
     if ITEMS in header:
         reading.refuse("`items` is no key of a header line; items follow it, one a line.", line=numbers[0])
 

@@ -59,7 +59,7 @@ def value_issues(
     elif type(value) is float and not math.isfinite(value):
         yield path, f"{name()} is {value}, which is not a finite number."
     elif type(value) is not float and type(value) not in SCALARS:
-        yield path, f"{name()} is {kind_of(value)}, which is not a JSON value."
+        yield path, f"{name()} is {name_kind(value)}, which is not a JSON value."
 
 
 def pointer(path: Path) -> str:
@@ -71,10 +71,10 @@ def pointer(path: Path) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
-def kind_of(value: Any) -> str:
+def name_kind(value: Any) -> str:
     """What a value is called in a message.
 
-    >>> kind_of([]), kind_of(None), kind_of(7)
+    >>> name_kind([]), name_kind(None), name_kind(7)
     ('a list', 'null', 'a number')
     """
     if value is None:

@@ -34,8 +34,16 @@ import msgspec
 from msgspec import Meta, inspect
 
 from deemster.errors import InputError, Issue, did_you_mean, list_names, nearest
-from deemster.formats.document import DEPTH, in_order
-from deemster.formats.json_values import SURROGATE, Path, is_json_key, kind_of, pointer, to_json_value, value_issues
+from deemster.formats.document import DEPTH, sort_issues
+from deemster.formats.json_values import (
+    SURROGATE,
+    Path,
+    is_json_key,
+    name_kind,
+    pointer,
+    to_json_value,
+    value_issues,
+)
 from deemster.records.field_checks import bare_shape, read_refusal
 
 # No control characters, and something besides white space.
@@ -246,7 +254,7 @@ def check_shape(
         return pointer(at[: len(path) + 2]) if checker.is_inside_item(at) and not is_item else None
 
     issues = [Issue(message, place(at), checker.item_id(value, at)) for at, message in found]
-    return in_order(dict.fromkeys(issues))
+    return sort_issues(dict.fromkeys(issues))
 
 
 class _Checker:
@@ -379,7 +387,7 @@ class _Checker:
             return f"{name} must be {self._wanted(schema)}, not `{value[:80]}`.{hint}"
         wanted = self._wanted(schema)
         is_fraction = isinstance(value, float) and "whole number" in wanted
-        given = f"{value!r:.40}" if is_fraction or kind not in ("type", "enum", "const") else kind_of(value)
+        given = f"{value!r:.40}" if is_fraction or kind not in ("type", "enum", "const") else name_kind(value)
         is_text = "text" in re.split(r"\W+", wanted)
         hint = " Quote it." if kind == "type" and is_text and isinstance(value, (int, float)) else ""
         return f"{name} must be {wanted}, not {given}.{hint}"

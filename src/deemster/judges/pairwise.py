@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import PanelMetric, Seat, reweigh_marks
 from deemster.judges.judge_script import Asking, ParsedReply, ask_all
@@ -103,7 +103,7 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
         if self.against == "expected" or (self.against == "auto" and baseline is None):
             return ComparedText(question, reference_text(sample), "expected")
         if not isinstance(baseline, str):
-            found = kind_of(baseline) if "baseline_output" in sample.metadata else "absent"
+            found = name_kind(baseline) if "baseline_output" in sample.metadata else "absent"
             raise unscorable_sample(f"`metadata.baseline_output` is text; here it is {found}.")
         return ComparedText(question, check_characters(baseline, called="`metadata.baseline_output`"), "baseline")
 

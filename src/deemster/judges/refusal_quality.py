@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.judges._untrusted_text import wrap_texts
 from deemster.judges.judge_panel import SEED, PanelMetric, ScoreReply
 from deemster.judges.judge_script import Asking, ask_model
@@ -46,7 +46,7 @@ def reference_declines(sample: Sample, *, role: str, max_tokens: int) -> Asking[
     said = sample.metadata.get("refusal_expected")
     if said is not None:
         if type(said) is not bool:
-            raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {kind_of(said)}.")
+            raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {name_kind(said)}.")
         return said
     values, nonce = wrap_texts({"question": question_text(sample), "expected_output": reference_text(sample)})
     ask = Ask(
@@ -143,12 +143,12 @@ class RefusalQuality(PanelMetric, frozen=True, kw_only=True):
         """
         refusal = sample.metadata.get("refusal_expected")
         if type(refusal) is not bool:
-            found = kind_of(refusal) if "refusal_expected" in sample.metadata else "absent"
+            found = name_kind(refusal) if "refusal_expected" in sample.metadata else "absent"
             raise unscorable_sample(f"`metadata.refusal_expected` is true or false; here it is {found}.")
         policy = sample.metadata.get("refusal_policy")
         if policy is not None:
             if not isinstance(policy, str):
-                raise unscorable_sample(f"`metadata.refusal_policy` is text, not {kind_of(policy)}.")
+                raise unscorable_sample(f"`metadata.refusal_policy` is text, not {name_kind(policy)}.")
             policy = check_characters(policy, called="`metadata.refusal_policy`") if policy.strip() else None
         return RefusalExpectation(question_text(sample), refusal, policy)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.formats.canonical_json import json_text
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import UnscoredError, no_expected, unscorable_sample
 from deemster.records import Output, Sample
 
@@ -87,7 +87,7 @@ def context_passages(sample: Sample, output: Output) -> tuple[str, ...]:
     retrieved = output.retrieved
     if retrieved is not None:
         if not isinstance(retrieved, (list, tuple)):
-            raise UnscoredError("bad_output", f"What was retrieved is a list, not {kind_of(retrieved)}.")
+            raise UnscoredError("bad_output", f"What was retrieved is a list, not {name_kind(retrieved)}.")
         texts = [entry["text"] for entry in retrieved if isinstance(entry, Mapping) and entry.get("text") is not None]
         if texts or not retrieved:
             return tuple(_retrieved(text) for text in texts)
@@ -114,7 +114,7 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
         if isinstance(value, (list, tuple)) and value:
             name = called.strip("`")
             return tuple(_passage(entry, called=f"`{name}[{place}]`") for place, entry in enumerate(value))
-        what = "empty" if isinstance(value, (str, list, tuple)) else kind_of(value)
+        what = "empty" if isinstance(value, (str, list, tuple)) else name_kind(value)
         raise unscorable_sample(f"{called} is a text or a list of texts; here it is {what}.")
     return None
 
@@ -122,13 +122,13 @@ def sample_passages(sample: Sample) -> tuple[str, ...] | None:
 def _passage(entry: Any, *, called: str) -> str:
     text = entry.get("text") if isinstance(entry, Mapping) else entry
     if not isinstance(text, str):
-        raise unscorable_sample(f"{called} is a text or a map with a `text`, not {kind_of(entry)}.")
+        raise unscorable_sample(f"{called} is a text or a map with a `text`, not {name_kind(entry)}.")
     return check_characters(text, called=called)
 
 
 def _retrieved(text: Any) -> str:
     if not isinstance(text, str):
-        raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {kind_of(text)}.")
+        raise UnscoredError("bad_output", f"The `text` of what was retrieved is text, not {name_kind(text)}.")
     try:
         return check_characters(text, called="A retrieved text")
     except UnscoredError as error:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean, show_value
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, invalid_sample, unscorable_sample
 from deemster.metrics.numeric_close import parse_number
 from deemster.records import Output, Sample, Trajectory
@@ -90,7 +90,7 @@ def sample_expectations(sample: Sample) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise invalid_sample(f"`metadata.trajectory` is a map, not {kind_of(given)}.")
+        raise invalid_sample(f"`metadata.trajectory` is a map, not {name_kind(given)}.")
     for key in given:
         if key not in KEYS:
             raise invalid_sample(f"`metadata.trajectory` has the unknown key `{_name(key)}`. {_nearest(_name(key))}")
@@ -152,11 +152,11 @@ def check_names_option(metric: BuiltinMetric, option: str, *, distinct: bool = T
 def _names(value: Any, *, distinct: bool) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):
-        raise ValueError(f"is a tool's name or a list of them, not {kind_of(value)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a tool's name or a list of them, not {name_kind(value)}")  # noqa: TRY004 - becomes a error
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(
-                f"holds {kind_of(name) if not isinstance(name, str) else 'a blank'} in place of a tool's name"
+                f"holds {name_kind(name) if not isinstance(name, str) else 'a blank'} in place of a tool's name"
             )
     if distinct and len(set(names)) < len(names):
         repeated = next(name for index, name in enumerate(names) if name in names[:index])
@@ -171,11 +171,11 @@ def parse_expected_calls(value: Any) -> tuple[ExpectedCall, ...]:
         ValueError: It is something else; the message completes a sentence about it.
     """
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"is a list of `{{tool, arguments}}`, not {kind_of(value)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a list of `{{tool, arguments}}`, not {name_kind(value)}")  # noqa: TRY004 - becomes a error
     calls = []
     for entry in value:
         if not isinstance(entry, Mapping):
-            raise ValueError(f"holds {kind_of(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a error
+            raise ValueError(f"holds {name_kind(entry)} in place of `{{tool, arguments}}`")  # noqa: TRY004 - becomes a error
         for key in entry:
             if key not in _ARGUMENT_KEYS:
                 raise ValueError(
@@ -185,7 +185,7 @@ def parse_expected_calls(value: Any) -> tuple[ExpectedCall, ...]:
         if not isinstance(tool, str) or not tool.strip():
             raise ValueError("has an entry without the name of a `tool`")
         if not isinstance(arguments, Mapping):
-            raise ValueError(f"wants `arguments` of `{tool}` as a map, not {kind_of(arguments)}")  # noqa: TRY004 - as above
+            raise ValueError(f"wants `arguments` of `{tool}` as a map, not {name_kind(arguments)}")  # noqa: TRY004 - as above
         calls.append(ExpectedCall(tool, arguments))
     return tuple(calls)
 

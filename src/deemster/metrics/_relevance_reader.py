@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from deemster.errors import visible
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import UnscoredError, invalid_sample, no_expected, output_text, unscorable_sample
 from deemster.metrics.option_checks import LARGEST, check_whole_number
 from deemster.records import Output, Sample
@@ -47,7 +47,7 @@ def retrieved_entries(output: Output) -> Sequence[Any]:
     if isinstance(retrieved, (list, tuple)):
         return retrieved
     raise UnscoredError(
-        "bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {kind_of(retrieved)}."
+        "bad_output", f"What was retrieved is a list of ids or of maps with an `id`, not {name_kind(retrieved)}."
     )
 
 
@@ -154,7 +154,9 @@ def read_relevance(sample: Sample) -> Mapping[str, float]:
     elif isinstance(given, (list, tuple)):
         gains = dict.fromkeys(_ids(given, place), 1)
     else:
-        raise unscorable_sample(f"`{place}` is a list of relevant ids or a map of ids to gains, not {kind_of(given)}.")
+        raise unscorable_sample(
+            f"`{place}` is a list of relevant ids or a map of ids to gains, not {name_kind(given)}."
+        )
     if not gains:
         raise unscorable_sample(f"`{place}` names nothing relevant.")
     return gains
@@ -188,7 +190,7 @@ def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:
     for key, gain in given.items():
         if type(gain) not in _NUMBERS:
             raise invalid_sample(
-                f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {kind_of(gain)}."
+                f"The gain of `{_shown(key)}` in `{place}` is a number of at least 0, not {name_kind(gain)}."
             )
         if not 0 <= gain <= _LARGEST:
             raise invalid_sample(
@@ -219,15 +221,17 @@ def _id(value: Any) -> str | None:
 
 
 def _number(value: Any) -> str:
-    return repr(value) if type(value) is float or (type(value) is int and value.bit_length() <= 64) else kind_of(value)
+    return (
+        repr(value) if type(value) is float or (type(value) is int and value.bit_length() <= 64) else name_kind(value)
+    )
 
 
 def _not_an_id(value: Any) -> str:
-    return f"an id is non-empty text or a whole number, not {'empty text' if value == '' else kind_of(value)}"
+    return f"an id is non-empty text or a whole number, not {'empty text' if value == '' else name_kind(value)}"
 
 
 def _shown(key: Any) -> str:
-    return visible(_id(key) or kind_of(key), limit=60)
+    return visible(_id(key) or name_kind(key), limit=60)
 
 
 def _parsed(text: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics._relevance_reader import check_k, entry_id, ranking_depth, retrieved_entries
 from deemster.metrics._text_normalization import normalize_passage
 from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, expected_text, output_text, unscorable_sample
@@ -74,6 +74,6 @@ def _passage(entry: Any, position: int) -> str | None:
         return None
     if not isinstance(text, str):
         raise UnscoredError(
-            "bad_output", f"The text of entry {position} of what was retrieved is no text but {kind_of(text)}."
+            "bad_output", f"The text of entry {position} of what was retrieved is no text but {name_kind(text)}."
         )
     return output_text(Output(text))

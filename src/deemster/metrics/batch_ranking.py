@@ -176,12 +176,13 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
     """A metric of ranked ids, computed for many pairs at once.
 
     A subclass implements ``columns``: the scores and details of all pairs, from where the relevant ids stand. It says
-    whether it looks at everything where it has no k (``whole``), and for the first relevant id alone (``first``).
+    whether it looks at everything where it has no k (``reads_whole_list``), and whether for the first relevant id alone
+    (``first``).
     """
 
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
-    whole: ClassVar[bool] = False
+    reads_whole_list: ClassVar[bool] = False
     first: ClassVar[bool] = False
 
     def validate(self) -> None:
@@ -199,12 +200,12 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
         return gains, self.reach(sample, gains)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:  # noqa: ARG002 - others need them
-        """How deep to look: the metric's k; else everything (None) where `whole`, else the sample's k or 5.
+        """How deep to look: the metric's k; else everything (None) where `reads_whole_list`, else the sample's k or 5.
 
         Raises:
             UnscoredError: The sample's k is wrong, or it has gains that this metric cannot use.
         """
-        return self.own_k if self.whole else self.own_k or ranking_depth(sample)
+        return self.own_k if self.reads_whole_list else self.own_k or ranking_depth(sample)
 
     @property
     def wants_first(self) -> bool:
@@ -213,7 +214,7 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
 
     def is_even(self, pairs: RankedPairs) -> bool:  # noqa: ARG002 - others need them
         """Whether every ranking is looked at to the same depth, so that no sample has to be asked."""
-        return self.whole or self.own_k is not None
+        return self.reads_whole_list or self.own_k is not None
 
     if TYPE_CHECKING:
 

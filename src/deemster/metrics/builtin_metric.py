@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, show_value
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.metric_spec import format_spec
 from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored
 
@@ -199,7 +199,7 @@ def expected_text(sample: Sample) -> str:
         return expected
     if expected is None:
         raise no_expected()
-    raise unscorable_sample(f"`expected_output` is text here, not {kind_of(expected)}.{_quote_hint(expected)}")
+    raise unscorable_sample(f"`expected_output` is text here, not {name_kind(expected)}.{_quote_hint(expected)}")
 
 
 def no_expected() -> UnscoredError:
@@ -221,7 +221,7 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
     for index, entry in enumerate(expected):
         if not isinstance(entry, str):
             raise unscorable_sample(
-                f"`expected_output[{index}]` is text here, not {kind_of(entry)}.{_quote_hint(entry)}"
+                f"`expected_output[{index}]` is text here, not {name_kind(entry)}.{_quote_hint(entry)}"
             )
     return tuple(expected)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from deemster.errors import did_you_mean, show_value
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics._text_normalization import normalize_passage
 from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, unscorable_sample
 from deemster.records import MetricScore, Sample
@@ -77,7 +77,7 @@ class CitationGroundedness(BuiltinMetric, frozen=True, kw_only=True):
 def _evidence(entry: Any, *, place: int) -> _Evidence:
     key = f"metadata.citation_evidence[{place}]"
     if not isinstance(entry, Mapping):
-        raise invalid_sample(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {kind_of(entry)}.")
+        raise invalid_sample(f"`{key}` is a map of `citation` and `quote` or `quotes`, not {name_kind(entry)}.")
     for name in entry:
         if name not in _ENTRY_KEYS:
             word = name if isinstance(name, str) else show_value(name)
@@ -103,7 +103,7 @@ def _texts(value: Any, *, key: str) -> list[str]:
 
 def _text(value: Any, *, key: str) -> str:
     if not isinstance(value, str):
-        raise invalid_sample(f"`{key}` is text, not {kind_of(value)}.")
+        raise invalid_sample(f"`{key}` is text, not {name_kind(value)}.")
     trimmed = value.strip()
     if not trimmed:
         raise invalid_sample(f"`{key}` is blank.")
@@ -111,4 +111,4 @@ def _text(value: Any, *, key: str) -> str:
 
 
 def _shape(value: Any) -> str:
-    return "an empty list" if isinstance(value, (list, tuple)) and not value else kind_of(value)
+    return "an empty list" if isinstance(value, (list, tuple)) and not value else name_kind(value)

@@ -14,7 +14,7 @@ import jsonschema_rs
 import msgspec
 
 from deemster.errors import ConfigurationError
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, json_pointer, list_detail, unscorable_sample
 from deemster.metrics.option_checks import check_flag
 from deemster.records import MetricScore, Output, Sample, freeze
@@ -272,7 +272,7 @@ def invalid_json_mark(metric: BuiltinMetric, actual: InvalidJson) -> MetricScore
 
 def _validator_of(schema: Any, *, formats: bool) -> jsonschema_rs.Validator:
     if not isinstance(schema, (bool, Mapping)):
-        raise ValueError(f"is a map or a boolean, not {kind_of(schema)}")  # noqa: TRY004 - becomes a error
+        raise ValueError(f"is a map or a boolean, not {name_kind(schema)}")  # noqa: TRY004 - becomes a error
     try:
         text = json.dumps(schema, sort_keys=True, allow_nan=False, default=_as_dict)
     except (TypeError, ValueError, RecursionError):

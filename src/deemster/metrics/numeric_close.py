@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import BuiltinMetric, no_expected, unscorable_sample
 from deemster.metrics.option_checks import check_amount, check_choice
 from deemster.records import MetricScore, Output, Sample
@@ -64,7 +64,7 @@ class NumericClose(BuiltinMetric, frozen=True, kw_only=True):
             raise no_expected()
         number = parse_number(expected)
         if number is None:
-            shown = "text that is none" if isinstance(expected, str) else kind_of(expected)
+            shown = "text that is none" if isinstance(expected, str) else name_kind(expected)
             raise unscorable_sample(f"`expected_output` is a number or numeric text here, not {shown}.")
         return number
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.metrics._relevance_reader import check_k, ranking_depth
+from deemster.metrics._relevance_reader import ranking_depth
 from deemster.metrics.batch_ranking import (
     WHOLE,
     Columns,
@@ -98,7 +98,7 @@ class RetrievalPrecisionAtK(RankingMetric, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        check_k(self.own_k, self.alias)
+        super().validate()
         check_choice(self.denominator, DENOMINATORS, option="denominator", metric=self.alias)
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
@@ -146,7 +146,7 @@ class RetrievalMrr(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-mrr"
     short: ClassVar[str | None] = "mrr"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
-    whole: ClassVar[bool] = True
+    reads_whole_list: ClassVar[bool] = True
     first: ClassVar[bool] = True
 
     k: int | None = None
@@ -174,7 +174,7 @@ class RetrievalMap(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-map"
     short: ClassVar[str | None] = "map"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
-    whole: ClassVar[bool] = True
+    reads_whole_list: ClassVar[bool] = True
 
     k: int | None = None
 
@@ -199,7 +199,7 @@ class RetrievalRPrecision(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-r-precision"
     short: ClassVar[str | None] = "rprec"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
-    whole: ClassVar[bool] = True
+    reads_whole_list: ClassVar[bool] = True
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:  # noqa: ARG002 - others need them
         """How much was found in as many places as there are relevant ids."""
@@ -227,7 +227,7 @@ class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
-        check_k(self.own_k, self.alias)
+        super().validate()
         check_choice(self.gain, GAINS, option="gain", metric=self.alias)
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:
@@ -258,9 +258,9 @@ class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
         place = position_within_group(hits.owner[order])
         seen = place <= deep[hits.owner[order]]
         idcg = hits.per_pair(hits.owner[order][seen], _discounted(gain[order][seen], place[seen]))
-        return np.minimum(dcg / idcg, 1.0), self._shown(deep, dcg, idcg)
+        return np.minimum(dcg / idcg, 1.0), self._details(deep, dcg, idcg)
 
-    def _shown(self, deep: Depths, dcg: NDArray[np.float64], idcg: NDArray[np.float64]) -> Iterator[dict[str, Any]]:
+    def _details(self, deep: Depths, dcg: NDArray[np.float64], idcg: NDArray[np.float64]) -> Iterator[dict[str, Any]]:
         for k, found, ideal in zip(deep.tolist(), dcg.tolist(), idcg.tolist(), strict=True):
             yield {"k": k, "gain": self.gain, "dcg": found, "idcg": ideal}
 

@@ -9,7 +9,7 @@ from rapidfuzz.distance import Levenshtein as Edits
 from rapidfuzz.distance import Prefix
 
 from deemster.errors import ConfigurationError
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.metrics._text_normalization import normalize_text, parse_normalize_option, word_tokens
 from deemster.metrics.builtin_metric import (
     BuiltinMetric,
@@ -90,7 +90,7 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
             raise no_expected()
         if not isinstance(expected, (list, tuple)):
             raise unscorable_sample(
-                f"`expected_output` is a list of accepted texts with `any_of`, not {kind_of(expected)}."
+                f"`expected_output` is a list of accepted texts with `any_of`, not {name_kind(expected)}."
             )
         return tuple(normalize_text(text, self.normalize) for text in expected_texts(sample))
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.environment_variables import Keys, read_section
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
@@ -95,7 +95,7 @@ def read_models(
     reader = _Reader(place, environ, folder or Path(), load or _imported, calls=calls)
     roles: dict[str, Role] = {}
     if section is not None and not isinstance(section, Mapping):
-        reader.issue((), f"`models` is a map of roles such as `judge`, not {kind_of(section)}.")
+        reader.issue((), f"`models` is a map of roles such as `judge`, not {name_kind(section)}.")
     elif section is not None:
         for name, entry in section.items():
             if (role := reader.role(name, entry)) is not None:

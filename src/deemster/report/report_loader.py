@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
@@ -31,7 +31,7 @@ def load_report(path: str | Path) -> Report:
     value = read_value(path, error=ReportError)
     where = str(path)
     if not isinstance(value, dict):
-        raise ReportError(Issue(f"A report is a map, not {kind_of(value)}.", where))
+        raise ReportError(Issue(f"A report is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
-from deemster.formats.json_values import Path, kind_of, pointer, to_json_value
+from deemster.formats.json_values import Path, name_kind, pointer, to_json_value
 from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 from deemster.results.metric_aggregators import (
     Aggregator,
@@ -119,7 +119,7 @@ def _section_issues(value: Any, document: Located | None) -> list[Issue]:
         AggregatorIssue((key,), f"`{key}` is no key of `aggregator`. {did_you_mean(str(key), _KEYS)}")
         for key in unknown
     ]
-    given = f"a map with {list_names(value) or 'no keys'}" if isinstance(value, dict) else kind_of(value)
+    given = f"a map with {list_names(value) or 'no keys'}" if isinstance(value, dict) else name_kind(value)
     return list(_placed(found or [AggregatorIssue((), f"{_SHAPES}, not {given}.")], document))
 
 

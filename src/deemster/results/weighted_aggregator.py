@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.results.metric_aggregators import MetricResult, MetricsAggregator, NamedResults, import_path
 
 _LARGEST = sys.float_info.max
@@ -100,7 +100,7 @@ def weighted_issues(weights: Any, score_mapping: Any) -> Iterator[AggregatorIssu
     """What is wrong with weights and mappings."""
     for key, value in (("weights", weights), ("score_mapping", score_mapping)):
         if not isinstance(value, Mapping):
-            yield AggregatorIssue((key,), f"`{key}` is a map by metric name, not {kind_of(value)}.")
+            yield AggregatorIssue((key,), f"`{key}` is a map by metric name, not {name_kind(value)}.")
             return
     for name, weight in weights.items():
         if not _is_number(weight) or not 0 <= weight <= _LARGEST:
@@ -126,7 +126,7 @@ def _mapping_issues(name: str, mapping: Any) -> Iterator[AggregatorIssue]:
     if callable(mapping):
         return
     if not isinstance(mapping, Mapping) or not mapping:
-        found = "an empty one" if isinstance(mapping, Mapping) else kind_of(mapping)
+        found = "an empty one" if isinstance(mapping, Mapping) else name_kind(mapping)
         yield AggregatorIssue(
             path, f"The mapping of `{name}` is a map of rubric values to numbers from 0 to 1, not {found}."
         )

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from deemster.errors import ConfigurationError, RubricError, show_value
-from deemster.formats.json_values import is_number, kind_of
+from deemster.formats.json_values import is_number, name_kind
 from deemster.formats.schema_validation import decode_struct
 
 _AtLeastZero = Annotated[float, Meta(ge=0)]
@@ -52,7 +52,7 @@ def submission_parts(submission: str | Mapping[str, str]) -> Parts:
             raise RubricError("A submission in parts is a map of `thinking` and `output` to text.")
         return Parts(texts["thinking"], texts["output"], f"{texts['thinking']}\n{texts['output']}")
     if not isinstance(submission, str):
-        raise RubricError(f"A submission is text or a map of `thinking` and `output`, not {kind_of(submission)}.")
+        raise RubricError(f"A submission is text or a map of `thinking` and `output`, not {name_kind(submission)}.")
     thinking, rest = _cut(submission, "thinking")
     output, _ = _cut(rest, "output")
     found = rest if output is None else output

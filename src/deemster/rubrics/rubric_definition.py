@@ -15,11 +15,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from deemster.errors import Issue, RubricError
-from deemster.formats import Document, Reading, file_format, in_order
+from deemster.formats import Document, Reading, file_format, sort_issues
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.canonical_json import flow
 from deemster.formats.json_values import Path as Keys
-from deemster.formats.json_values import kind_of, to_json_value
+from deemster.formats.json_values import name_kind, to_json_value
 from deemster.formats.schema_validation import decode_struct
 from deemster.rubrics.criterion import Check, Criterion, Option, refuse_issues
 from deemster.rubrics.rubric_format import SCHEMA, Issues, RubricHead, SectionHead, default_name, name_issues
@@ -88,7 +88,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         if self.sections:
             wrong = [index for index, section in enumerate(self.sections) if not isinstance(section, Section)]
             for index in wrong:
-                yield ("sections", index), f"A section is a `Section`, not {kind_of(self.sections[index])}."
+                yield ("sections", index), f"A section is a `Section`, not {name_kind(self.sections[index])}."
             if wrong:
                 return
             criteria = list(chain.from_iterable(section.criteria for section in self.sections))
@@ -215,7 +215,7 @@ def read_rubric(value: Any, document: Document | None, path: Keys = ()) -> tuple
 
 def _require_rubric(rubric: Rubric | None, issues: list[Issue]) -> Rubric:
     if rubric is None:
-        raise RubricError(in_order(issues))
+        raise RubricError(sort_issues(issues))
     return rubric
 
 
@@ -242,13 +242,13 @@ def _name_sections(sections: Iterable[Section]) -> Iterator[Section]:
 
 def _criteria_issues(criteria: Any, noun: str) -> Issues:
     if not isinstance(criteria, (list, tuple)):
-        yield ("criteria",), f"They are a list of criteria, not {kind_of(criteria)}."
+        yield ("criteria",), f"They are a list of criteria, not {name_kind(criteria)}."
     elif not criteria:
         yield ("criteria",), f"The list is empty: {noun} has at least one criterion."
     else:
         for index, entry in enumerate(criteria):
             if not isinstance(entry, Criterion):
-                yield ("criteria", index), f"A criterion is a `Criterion`, not {kind_of(entry)}."
+                yield ("criteria", index), f"A criterion is a `Criterion`, not {name_kind(entry)}."
 
 
 def _drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import Issue, RubricError, did_you_mean
 from deemster.formats import Document, Reading, file_format, read_document
 from deemster.formats.json_values import Path as Keys
-from deemster.formats.json_values import kind_of, pointer, to_json_value
+from deemster.formats.json_values import name_kind, pointer, to_json_value
 from deemster.formats.schema_validation import shape_issues
 from deemster.formats.strict_json import json_document
 from deemster.rubrics.rubric_format import (
@@ -67,7 +67,7 @@ def load_document(source: Any) -> Document:
         return read_document(source, error=RubricError)
     if not hasattr(source, "read"):
         message = "A rubric is loaded from a path, an open text file, a map or a list"
-        raise RubricError(f"{message}, not {kind_of(source)}.")
+        raise RubricError(f"{message}, not {name_kind(source)}.")
     name = getattr(source, "name", None)
     file = name if isinstance(name, str) else "<file>"
     text = source.read()
@@ -91,7 +91,7 @@ def parse_document(text: str, *, format: str | None = None, file: str = "<text>"
     """
     reading = Reading(file, error=RubricError)
     if not isinstance(text, str):
-        reading.refuse(f"A rubric is parsed from text, not {kind_of(text)}.")
+        reading.refuse(f"A rubric is parsed from text, not {name_kind(text)}.")
     if format is not None and format not in FORMATS:
         reading.refuse(f"`{format}` is no format. {did_you_mean(str(format), FORMATS)}")
     text = text.removeprefix("\ufeff")
@@ -154,7 +154,7 @@ class _Reader:
             return {}, self._read_list(value, path)
         if not isinstance(value, dict):
             shapes = "a list of criteria or a map with `criteria`, `sections` or `rubric`"
-            self._add(path, f"A rubric is {shapes}, not {kind_of(value)}.")
+            self._add(path, f"A rubric is {shapes}, not {name_kind(value)}.")
             return {}, []
         self._check(value, RubricFile, path)
         head = {key: value[key] for key in _HEAD if value.get(key) is not None}

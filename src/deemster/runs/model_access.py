@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.models import Budget, Cache, Gateway, Role, as_role, missing_role_message, read_models
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
@@ -149,7 +149,7 @@ def load_model_access(file: str, limits: ModelLimits, *, calls: bool = True) -> 
     """
     document = read_document(file, error=ConfigurationError)
     if not isinstance(document.value, dict) or "models" not in document.value:
-        found = "no `models`" if isinstance(document.value, dict) else kind_of(document.value)
+        found = "no `models`" if isinstance(document.value, dict) else name_kind(document.value)
         message = f"A file of models is a map with a section `models`, as a suite has it; here is {found}."
         raise ConfigurationError(Issue(message, document.where()))
     section, folder = document.value["models"], Path(file).parent

@@ -12,8 +12,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import Document, read_document
-from deemster.formats.document import in_order
-from deemster.formats.json_values import kind_of
+from deemster.formats.document import sort_issues
+from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
@@ -114,7 +114,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     document = read_document(path, error=ConfigurationError)
     root = document.value
     if not isinstance(root, dict):
-        message = f"A suite is a map with `dataset`, `target` and `metrics`, not {kind_of(root)}."
+        message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(root)}."
         raise ConfigurationError(Issue(message, document.where()))
     is_run = must_run or not root.get("models")
     own = dict(root)
@@ -137,7 +137,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         )
         issues += wrong
     if issues:
-        raise ConfigurationError(in_order(issues))
+        raise ConfigurationError(sort_issues(issues))
     limits = msgspec.convert(root.get("limits", {}), LimitsSection)
     return Suite(
         document=document,

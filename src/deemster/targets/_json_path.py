@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 
 WHOLE = "$"
 _INDEX = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
@@ -27,7 +27,7 @@ def parse_path(path: str | Sequence[str | int]) -> list[str | int]:
     if not isinstance(path, str):
         if isinstance(path, (list, tuple)) and path and all(type(step) in (str, int) for step in path):
             return list(path)
-        raise ValueError(f"a path is text such as `choices.0.message.content`, not {kind_of(path)}.")
+        raise ValueError(f"a path is text such as `choices.0.message.content`, not {name_kind(path)}.")
     if path == WHOLE:
         return []
     steps = path.removeprefix("$.").split(".")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
-from deemster.formats.json_values import kind_of, pointer, value_issues
+from deemster.formats.json_values import name_kind, pointer, value_issues
 from deemster.records import Invocation
 from deemster.targets._json_path import parse_path, value_at
 
@@ -91,10 +91,10 @@ def is_fixed(value: str) -> bool:
 def _compile(template: Any) -> TemplateFiller:
     if isinstance(template, Mapping):
         entries = [(key, _compile(entry)) for key, entry in template.items()]
-        return lambda asked: {key: make(asked) for key, make in entries}
+        return lambda invocation: {key: make(invocation) for key, make in entries}
     if isinstance(template, list):
         parts = [_compile(entry) for entry in template]
-        return lambda asked: [make(asked) for make in parts]
+        return lambda invocation: [make(invocation) for make in parts]
     if not isinstance(template, str) or is_fixed(template):
         return lambda _: template
     only = _PLACE.fullmatch(template)
@@ -103,18 +103,18 @@ def _compile(template: Any) -> TemplateFiller:
         return _value(only[1])
     texts = _PLACE.split(template)
     makers = [_value(part) if number % 2 else part for number, part in enumerate(texts)]
-    return lambda asked: "".join(part if isinstance(part, str) else _text(part(asked)) for part in makers)
+    return lambda invocation: "".join(part if isinstance(part, str) else _text(part(invocation)) for part in makers)
 
 
 def _value(place: str) -> TemplateFiller:
     root, *steps = parse_path(place)
     if root == "id":
-        return lambda asked: asked.id
+        return lambda invocation: invocation.id
     if root == "repetition":
-        return lambda asked: asked.repetition
+        return lambda invocation: invocation.repetition
     if not steps:
-        return lambda asked: asked.input
-    return lambda asked: _part(asked.input, steps)
+        return lambda invocation: invocation.input
+    return lambda invocation: _part(invocation.input, steps)
 
 
 def _part(given: Any, steps: list[str | int]) -> Any:
@@ -137,4 +137,4 @@ def _text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except TypeError:
-        raise LookupError(f"The input holds {kind_of(value)}, which is not JSON.") from None
+        raise LookupError(f"The input holds {name_kind(value)}, which is not JSON.") from None

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from deemster.errors import Issue, OutputsError
-from deemster.formats.document import Reading, in_order
+from deemster.formats.document import Reading, sort_issues
 from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
 from deemster.formats.schema_validation import check_shape
 from deemster.formats.strict_json import quotes
@@ -69,7 +69,7 @@ class SavedOutputLines:
         wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
         if wrong.any():
             groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:MOST_ISSUES].tolist()
-            raise OutputsError(in_order(self._group_issues(groups, sizes, most)))
+            raise OutputsError(sort_issues(self._group_issues(groups, sizes, most)))
         self.repetitions = most
 
     def _group_issues(self, groups: list[int], sizes: Any, most: int) -> list[Issue]:

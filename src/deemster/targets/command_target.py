@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
-from deemster.formats.json_values import kind_of
+from deemster.formats.json_values import name_kind
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import Secrets, is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
@@ -200,14 +200,14 @@ def _object(text: str) -> dict[str, Any] | None:
 def argv_issues(argv: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with a command, with the key it is about."""
     if isinstance(argv, str) or not isinstance(argv, (list, tuple)) or not argv:
-        given = f"not {kind_of(argv)}" if not isinstance(argv, (list, tuple)) else "and it is empty"
+        given = f"not {name_kind(argv)}" if not isinstance(argv, (list, tuple)) else "and it is empty"
         yield "argv", f"A command is a list of the program and its arguments, such as [python, app.py], {given}."
         return
     for part in argv:
         if not isinstance(part, str) or "\0" in part:
             yield (
                 "argv",
-                f"A command is a list of texts; {kind_of(part)} is none{': quote it' * isinstance(part, int)}.",
+                f"A command is a list of texts; {name_kind(part)} is none{': quote it' * isinstance(part, int)}.",
             )
             return
 
@@ -225,7 +225,7 @@ def env_issues(env: Any, environ: Mapping[str, str] | None) -> Iterator[tuple[st
     if env is None:
         return
     if isinstance(env, str) or not isinstance(env, (list, tuple)) or not all(isinstance(name, str) for name in env):
-        yield "env", f"`env` is a list of names of variables, such as [OPENAI_API_KEY], not {kind_of(env)}."
+        yield "env", f"`env` is a list of names of variables, such as [OPENAI_API_KEY], not {name_kind(env)}."
         return
     for name in env:
         if environ is not None and name not in environ:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, nearest
-from deemster.formats.json_values import kind_of, to_json_value
+from deemster.formats.json_values import name_kind, to_json_value
 from deemster.models.call_context import CallContext
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
@@ -259,7 +259,7 @@ def url_issues(url: str) -> Iterator[tuple[str, str]]:
 def header_issues(headers: Any) -> Iterator[tuple[str | None, str]]:
     """What is wrong with headers, each with the name of the one it is about."""
     if not isinstance(headers, Mapping):
-        yield None, f"`headers` is a map of names to texts, not {kind_of(headers)}."
+        yield None, f"`headers` is a map of names to texts, not {name_kind(headers)}."
         return
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
@@ -267,7 +267,7 @@ def header_issues(headers: Any) -> Iterator[tuple[str | None, str]]:
         elif name.lower() in _RESERVED:
             yield name, f"The header `{name}` is set by the request itself."
         elif not isinstance(value, str):
-            yield name, f"The header `{name}` is text, not {kind_of(value)}: quote it."
+            yield name, f"The header `{name}` is text, not {name_kind(value)}: quote it."
         elif not (value.isascii() and value.isprintable()):
             yield name, f"The header `{name}` holds a character that no header can carry."
         elif not is_fixed(value):

@@ -12,7 +12,7 @@ import msgspec
 
 from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
 from deemster.formats import Reading, file_format
-from deemster.formats.document import Document, in_order
+from deemster.formats.document import Document, sort_issues
 from deemster.formats.json_values import pointer, to_json_value
 from deemster.formats.read_file import parse_document, quick_value, read_csv_lines
 from deemster.formats.schema_validation import check_shape
@@ -227,7 +227,7 @@ def _memory(found: Iterable[Found | Issue], *, file: str | None) -> _Memory:
             message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
             issues.append(Issue(message, places[name], name))
     if issues:
-        raise OutputsError(in_order(issues))
+        raise OutputsError(sort_issues(issues))
     return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
 
 
