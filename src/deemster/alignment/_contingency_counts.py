@@ -61,14 +61,7 @@ def find_patterns(sides: Sequence[NDArray[Any]], worst_codes: Codes) -> Patterns
         key += codes
         key += 2
         span *= radix
-    if span <= 16 * rows + 1024:
-        present = np.zeros(span, dtype=bool)
-        present[key] = True
-        of_row = (np.cumsum(present) - 1)[key]
-        first = np.empty(int(present.sum()), dtype=np.intp)
-        first[of_row] = np.arange(rows)
-    else:
-        _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+    _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
     codes = np.column_stack([side[first] for side in sides])
     return Patterns(codes=codes, of_row=of_row.astype(np.intp), worst_codes=worst_codes[first])
 

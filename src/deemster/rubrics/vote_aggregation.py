@@ -215,7 +215,8 @@ def _mass(criterion: Criterion, votes: NDArray[Any], heads: Floats | None) -> Fl
 def _by_rule(criterion: Criterion, mass: Floats, rule: str) -> tuple[NDArray[np.intp], Floats]:
     """The place of the verdict among the scored options, -1 for an abstention, and the value before snapping."""
     values = np.asarray([criterion.values[code] for code in criterion.scored])
-    worst = _from_worst(criterion, values)
+    # Worst case first, as `Criterion.worst_among` has it.
+    worst = np.argsort(-values if criterion.weight < 0 else values, kind="stable")
     voted = mass > 0
     if rule in {"mean", "weighted_mean"}:
         total = mass.sum(axis=1)
@@ -237,17 +238,6 @@ def _by_rule(criterion: Criterion, mass: Floats, rule: str) -> tuple[NDArray[np.
     else:
         place = _first(mass >= mass.max(axis=1, keepdims=True) - TIE, worst)
     return place, values[place]
-
-
-def _from_worst(criterion: Criterion, values: Floats) -> NDArray[np.intp]:
-    """The places of the scored options, worst case first: as `Criterion.worst_among` would name them one by one."""
-    left = list(criterion.scored)
-    ranked = []
-    while left:
-        ranked.append(criterion.worst_among(left))
-        left.remove(ranked[-1])
-    place = {code: index for index, code in enumerate(criterion.scored)}
-    return np.asarray([place[code] for code in ranked], dtype=np.intp).reshape(len(values))
 
 
 def _first(candidates: NDArray[np.bool_], ranked: NDArray[np.intp]) -> NDArray[np.intp]:
