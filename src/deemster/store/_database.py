@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from deemster.errors import Issue, StorageError, StoreError
 
 Row: TypeAlias = tuple[Any, ...]
+_Result = TypeVar("_Result")
 
 
 class InsertStatement(NamedTuple):
@@ -52,8 +53,7 @@ class Connection(ABC):
             StoreError: The database refuses.
         """
         with self._raise_store_errors():
-            cursor = self._execute(sql, values)
-            return cursor.fetchall() if cursor.description else []
+            return self._retry_while_busy(lambda: _fetch_all(self._execute(sql, values)))
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query, one at a time.
@@ -135,6 +135,10 @@ class Connection(ABC):
         with contextlib.suppress(self._errors):
             self._base.rollback()
 
+    def _retry_while_busy(self, act: Callable[[], _Result]) -> _Result:
+        """Do something that another process may hold up."""
+        return act()
+
     def _translate(self, sql: str) -> Any:
         """A statement in the words of the database."""
         return sql
@@ -150,6 +154,10 @@ class Connection(ABC):
     @abstractmethod
     def _raise_store_errors(self) -> AbstractContextManager[None]:
         """Turns the errors of the database into those of the store."""
+
+
+def _fetch_all(cursor: Any) -> list[Row]:
+    return cursor.fetchall() if cursor.description else []
 
 
 class Database(Protocol):

@@ -100,7 +100,7 @@ def encode_answer(execution: Execution) -> bytes:
         body = _encode(StoredAnswer(execution.answer, execution.valid, execution.cut))
     except (UnicodeEncodeError, OverflowError, ValueError):
         body = _encode(repair_value(StoredAnswer(execution.answer, _is_valid(execution), execution.cut)))
-    return body if len(body) <= LONGEST else _encode(_cut(decode_answer(body)))
+    return body if len(body) <= LONGEST else _encode(_cut_answer(decode_answer(body)))
 
 
 def encode_marks(marks: Sequence[Mark]) -> bytes:
@@ -174,24 +174,24 @@ def _is_valid(execution: Execution) -> bool:
     return execution.valid and not (isinstance(answer, Output) and _SURROGATE.search(answer.text))
 
 
-def _cut(kept: StoredAnswer) -> StoredAnswer:
+def _cut_answer(stored: StoredAnswer) -> StoredAnswer:
     """A part of an answer that is too large."""
-    answer = kept.answer
+    answer = stored.answer
     if isinstance(answer, TargetFailure):
-        return msgspec.structs.replace(kept, answer=TargetFailure(_beginning(answer.message)))
-    if answer is None or kept.cut is not None:
-        return kept
-    text = _beginning(answer.text)
+        return msgspec.structs.replace(stored, answer=TargetFailure(_first_mebibyte(answer.message)))
+    if answer is None or stored.cut is not None:
+        return stored
+    text = _first_mebibyte(answer.text)
     left_out = [name for name in ("retrieved", "trajectory") if len(_encode(getattr(answer, name))) > LONGEST]
     if len(text) == len(answer.text) and not left_out:
-        return kept
+        return stored
     missing = Cut(len(answer.text), hashlib.sha256(answer.text.encode()).hexdigest(), tuple(left_out))
     smaller = msgspec.structs.replace(answer, text=text, **dict.fromkeys(left_out))
-    return msgspec.structs.replace(kept, answer=smaller, cut=missing)
+    return msgspec.structs.replace(stored, answer=smaller, cut=missing)
 
 
-def _beginning(text: str) -> str:
-    """The first MiB of a text, cut between characters."""
+def _first_mebibyte(text: str) -> str:
+    """The beginning of a text, cut between characters."""
     if len(text) * 4 <= LONGEST:
         return text
     data = text.encode()

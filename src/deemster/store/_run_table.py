@@ -167,8 +167,8 @@ def _scoring_checksum(number: int, values: Sequence[Any]) -> int:
 def add_done(connection: Connection, run: int, count: int, *, scoring: int | None = None) -> None:
     """Add to the count of what a run, or a scoring of it, has done.
 
-    `done_mirror` holds the count negated. It is the check sum of the count: a row's check sum would have to be made
-    again with every commit.
+    `done_mirror` holds the count negated: it is the check sum of the count. The check sum of the row does not cover the
+    count, since it would have to be made again with every commit.
     """
     table, key = ("runs", "number = ?") if scoring is None else ("scorings", "run = ? AND number = ?")
     sql = f"UPDATE {table} SET done = done + ?, done_mirror = done_mirror - ? WHERE {key}"  # noqa: S608 - names only

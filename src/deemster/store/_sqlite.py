@@ -7,13 +7,14 @@ import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from deemster.errors import is_storage_failure, plural
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
+_Result = TypeVar("_Result")
 # "deem" as a number: the application id in the header of the file.
 _MARK = 0x6465656D
 _MAGIC = b"SQLite format 3\0"
@@ -100,7 +101,7 @@ class SqliteConnection(Connection):
         self.read("PRAGMA shrink_memory")
 
     def _stream(self, sql: str, values: Sequence[Any]) -> Iterator[Row]:
-        cursor = self._execute(sql, values)
+        cursor = self._retry_while_busy(lambda: self._execute(sql, values))
         try:
             while rows := cursor.fetchmany(16):
                 yield from rows
@@ -110,7 +111,10 @@ class SqliteConnection(Connection):
                 cursor.close()
 
     def _execute(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        """Run a statement, again and again while another process holds it up.
+        return self._base.execute(sql, values)
+
+    def _retry_while_busy(self, act: Callable[[], _Result]) -> _Result:
+        """Do something that another process may hold up, and try again while it does.
 
         SQLite waits for locks by itself, but not for all of them: not while a file is switched to write-ahead mode, and
         not while a process that was the last to close the file is cleaning up.
@@ -119,7 +123,7 @@ class SqliteConnection(Connection):
         pause_s = 0.001
         while True:
             try:
-                return self._base.execute(sql, values)
+                return act()
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise

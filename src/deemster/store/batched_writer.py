@@ -34,12 +34,12 @@ _PENDING_BYTES = 16 << 20
 class _Group:
     """What goes into one commit. A later value of one key takes the place of an earlier one."""
 
-    def __init__(self, *, size: int = 0, count: int = 0) -> None:
+    def __init__(self, *, count: int = 0) -> None:
         self.samples: list[SampleFacts] = []
         self.outputs: dict[tuple[int, int], Row] = {}
         self.marks: dict[tuple[int, int], Row] = {}
         self.entries: dict[int, Row] = {}
-        self.size, self.count, self.since = size, count, 0.0
+        self.size, self.count, self.since = 0, count, 0.0
 
     def join(self, other: _Group) -> None:
         """Take in the rows of another group."""
@@ -89,23 +89,18 @@ class Writer:
         Raises:
             StoreError: A commit failed, or the lease was lost.
         """
-        outputs: dict[tuple[int, int], Row] = {}
-        marks: dict[tuple[int, int], Row] = {}
-        size = 0
+        group = _Group(count=len(executions))
         run, scoring = self._lease.number, self._scoring
         for execution in executions:
             position, repetition = key = execution.position, execution.repetition
             if self._outputs:
                 body = encode_answer(execution)
                 name = encode_id(execution.id)
-                outputs[key] = (run, *key, at, body, output_checksum(position, repetition, name, body))
-                size += len(body)
-            found = encode_marks(execution.marks)
-            marks[key] = (run, scoring, *key, found, marks_checksum(scoring, position, repetition, found))
-            size += len(found) + 200
-        group = _Group(size=size, count=len(executions))
-        group.outputs = outputs
-        group.marks = marks
+                group.outputs[key] = (run, *key, at, body, output_checksum(position, repetition, name, body))
+                group.size += len(body)
+            body = encode_marks(execution.marks)
+            group.marks[key] = (run, scoring, *key, body, marks_checksum(scoring, position, repetition, body))
+            group.size += len(body) + 200
         self._enqueue(group)
 
     def add_samples(self, samples: Sequence[SampleFacts]) -> None:
@@ -124,10 +119,10 @@ class Writer:
         Raises:
             StoreError: A commit failed, or the lease was lost.
         """
-        run = self._lease.number
-        rows = [(run, position, body, entry_checksum(position, body)) for position, body in entries]
-        group = _Group(size=sum(len(body) + 100 for _, body in entries), count=len(rows))
-        group.entries = {row[1]: row for row in rows}
+        group = _Group(count=len(entries))
+        for position, body in entries:
+            group.entries[position] = (self._lease.number, position, body, entry_checksum(position, body))
+            group.size += len(body) + 100
         self._enqueue(group)
 
     def flush(self) -> None:

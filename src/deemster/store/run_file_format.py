@@ -171,13 +171,13 @@ def parse_header(data: bytes) -> RunFileHeader:
         ValueError: It is no header of a run file.
     """
     try:
-        value = _strict(data)
+        value = _parse_strict(data)
     except ValueError as error:
         raise ValueError(f"{error} A run file is made of lines of JSON.") from None
     version = value.get("schema_version") if isinstance(value, dict) else None
     if version != SCHEMA:
         raise ValueError(f"A run file begins with a line whose schema_version is `{SCHEMA}`; this is none.")
-    header: RunFileHeader = _converted(value, RunFileHeader)
+    header: RunFileHeader = _convert(value, RunFileHeader)
     return header
 
 
@@ -194,7 +194,7 @@ def parse_line(data: bytes) -> Line:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     # Either another program wrote the line, or it is wrong: the slow way finds out.
-    value = _strict(data)
+    value = _parse_strict(data)
     if not isinstance(value, dict) or value.get("line") not in _KINDS:
         found = visible(str(value.get("line")), limit=40) if isinstance(value, dict) and "line" in value else None
         raise ValueError(
@@ -202,8 +202,8 @@ def parse_line(data: bytes) -> Line:
             if found is None
             else f"`{found}` is no line of a run file. " + did_you_mean(found, _KINDS)
         )
-    line = _converted(value, Line)
-    if unknown := _dropped(value, line, "$"):
+    line = _convert(value, Line)
+    if unknown := _lost_part(value, line, "$"):
         raise ValueError(f"`{visible(unknown, limit=200)}` is no key of this line.")
     return line
 
@@ -220,12 +220,12 @@ def card_from_line(line: Card) -> MetricCard:
     return MetricCard(**{**msgspec.structs.asdict(line), "quotes": quotes})
 
 
-def _strict(data: bytes) -> Any:
+def _parse_strict(data: bytes) -> Any:
     try:
         value = json_value(data)
     except ValueError as error:
         raise ValueError(f"This cannot be read as JSON: {visible(str(error), limit=200)}.") from None
-    if _may_be_deep(data) and not _within(value, _DEEPEST):
+    if _may_be_deep(data) and not _is_within(value, _DEEPEST):
         raise ValueError(f"Nesting goes deeper than {_DEEPEST}.")
     return value
 
@@ -234,7 +234,7 @@ def _may_be_deep(data: bytes) -> bool:
     return data.count(b"{") + data.count(b"[") > _DEEPEST
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -243,29 +243,29 @@ def _converted(value: Any, kind: Any) -> Any:
         ) from None
 
 
-def _within(value: Any, room: int) -> bool:
+def _is_within(value: Any, room: int) -> bool:
     if isinstance(value, (dict, list)):
         entries = value.values() if isinstance(value, dict) else value
-        return room > 0 and all(_within(entry, room - 1) for entry in entries)
+        return room > 0 and all(_is_within(entry, room - 1) for entry in entries)
     return True
 
 
-def _dropped(value: Any, kept: Any, path: str) -> str | None:
+def _lost_part(value: Any, record: Any, path: str) -> str | None:
     """The first part of a value that reading it as a record lost."""
     if isinstance(value, dict):
-        if isinstance(kept, msgspec.Struct):
-            held = msgspec.structs.asdict(kept)
-            held[kept.__struct_config__.tag_field or ""] = None
-        elif isinstance(kept, Mapping):
-            held = dict(kept)
+        if isinstance(record, msgspec.Struct):
+            held = msgspec.structs.asdict(record)
+            held[record.__struct_config__.tag_field or ""] = None
+        elif isinstance(record, Mapping):
+            held = dict(record)
         else:
             return None
         for key, entry in value.items():
-            found = f"{path}.{key}" if key not in held else _dropped(entry, held[key], f"{path}.{key}")
+            found = f"{path}.{key}" if key not in held else _lost_part(entry, held[key], f"{path}.{key}")
             if found:
                 return found
-    elif isinstance(value, list) and isinstance(kept, (list, tuple)):
-        for index, (entry, part) in enumerate(zip(value, kept, strict=False)):
-            if found := _dropped(entry, part, f"{path}[{index}]"):
+    elif isinstance(value, list) and isinstance(record, (list, tuple)):
+        for index, (entry, part) in enumerate(zip(value, record, strict=False)):
+            if found := _lost_part(entry, part, f"{path}[{index}]"):
                 return found
     return None
