@@ -50,8 +50,7 @@ def read_votes_file(path: str | FilePath) -> dict[str, Any]:
         shown = f"The extension is `{extension}`" if extension else "There is no extension"
         reading.refuse(f"{shown}, so this is no votes file. {_WHAT}")
     with pause_garbage_collection():
-        file = read_item_file(path, reading, known=("json", "jsonl"), item_key=None)
-        return _Reader(file, IssueList(file)).fields()
+        return _Reader(read_item_file(path, reading, known=("json", "jsonl"), item_key=None)).fields()
 
 
 def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,16 +60,18 @@ def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
         VotesError: Something in it is wrong; every issue is given.
     """
     with pause_garbage_collection():
-        file = ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))
-        return _Reader(file, IssueList(file)).fields()
+        return _Reader(ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))).fields()
 
 
 class _Reader:
-    """Reads a root, fills columns, and collects what is wrong."""
+    """Reads a root, fills columns, and collects what is wrong.
 
-    def __init__(self, file: ItemFile, found: IssueList) -> None:
+    It alone holds the file, so that the collector, once it is on again, finds nothing of it to look through.
+    """
+
+    def __init__(self, file: ItemFile) -> None:
         self._file = file
-        self._found = found
+        self._found = IssueList(file)
         self._root: dict[str, Any] = file.root if isinstance(file.root, dict) else {}
 
     def fields(self) -> dict[str, Any]:
