@@ -7,13 +7,14 @@ import json
 import pytest
 
 from deemster.datasets import RubricDataset, Votes
-from deemster.errors import ConfigurationError, DatasetError, ReportError, VotesError
+from deemster.errors import ConfigurationError, DatasetError, OutputsError, ReportError, VotesError
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer
 from deemster.report import load_report
+from deemster.targets import SavedOutputs
 from tests.fuzz.parsers import CORPUS, check_sum
 
 WHOLE = b"k" * 32
@@ -98,3 +99,11 @@ def test_a_report_whose_total_is_not_that_of_its_executions_is_refused(tmp_path)
     path = report_with(tmp_path, lambda value: value["totals"].update(executions=10**400))
     with pytest.raises(ReportError, match="do not fit each other"):
         load_report(path)
+
+
+def test_cost_that_is_a_lone_surrogate_is_an_issue(tmp_path):
+    path = tmp_path / "outputs.jsonl"
+    path.write_text('{"id": "a", "output": "x", "usage": {"cost_usd": "\\ud800"}}\n')
+
+    with pytest.raises(OutputsError, match="lone surrogate"):
+        SavedOutputs.load(path)

@@ -439,6 +439,9 @@ class _Checker:
             path, text = read_refusal(error)
             at = (*self._path, *path)
             yield at, f"{self._shown(at)}: {text}.".lstrip(": ")
+        except UnicodeEncodeError:
+            # A decimal number as text; the decoder does not say which.
+            yield self._path, "A number holds a lone surrogate, which is no character."
 
 
 @functools.lru_cache(maxsize=64)
