@@ -15,7 +15,8 @@ import pytest
 import deemster as dm
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
-from deemster.runs.evaluate_dataset import FEWEST_SAMPLES, run_job
+from deemster.runs._constant_judge_warning import FEWEST_SAMPLES
+from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import sqlite3
 import threading
@@ -621,3 +622,14 @@ def test_sqlite_writer_does_not_wait_for_readers(tmp_path):
             reader.rollback()
         reader.close()
         assert len(list(store.executions(name))) == 1
+
+
+def test_store_that_is_garbage_closes_its_connections(tmp_path):
+    store = open_store(tmp_path / "runs.db")
+    with store.pool.connection() as connection:
+        pass
+    del store
+    gc.collect()
+
+    with pytest.raises(StoreError):
+        list(connection.stream("SELECT 1"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
-from deemster.cli.main import complain, interruptible
+from deemster.cli.main import complain
 from deemster.cli.options import (
     Command,
     Decorator,
@@ -322,10 +322,10 @@ def _grade(
 ) -> Grading:
     from deemster.runs.grade_dataset import run_grading
     from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop
+    from deemster.runs.stop_request import Stop, interruptible
 
     stop = Stop()
-    with interruptible(stop), show_progress(quiet=quiet) as progress:
+    with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
         work = run_grading(
             dataset,
             grader,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import io
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -19,7 +15,7 @@ from deemster import __version__
 from deemster.errors import DeemsterError, ExitCode, visible
 
 if TYPE_CHECKING:
-    from deemster.runs.stop_request import Stop
+    pass
 
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
@@ -91,26 +87,6 @@ class LazyGroup(click.Group):
             place = f"{error.filename}: " if error.filename else ""
             complain(visible(f"{place}The run could not go on: {error.strerror or error}."))
             sys.exit(ExitCode.INCOMPLETE)
-
-
-@contextlib.contextmanager
-def interruptible(stop: Stop) -> Iterator[None]:
-    """Let the first signal request a stop; the second one ends the process at once."""
-
-    def request_stop(number: int, _: FrameType | None) -> None:
-        # The old handlers are restored first, and for both signals: the second one may come at once.
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        known = signal.Signals(number)
-        click.echo(f"{known.name}: finishing what is under way; once more to leave at once", err=True)
-        stop.request(f"interrupted by {known.name}")
-
-    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def leave(code: ExitCode) -> NoReturn:

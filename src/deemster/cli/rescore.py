@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli.main import interruptible, leave
+from deemster.cli.main import leave
 from deemster.cli.options import (
     ReportOptions,
     cache_options,
@@ -53,7 +53,7 @@ def command(
     """
     from deemster.runs.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
     from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop
+    from deemster.runs.stop_request import Stop, interruptible
     from deemster.runs.suite import load_suite
 
     _check(run, dataset, reports)
@@ -64,7 +64,7 @@ def command(
         for row in find_runs(opened, run, dataset):
             wanted = rescoring_metrics(row, metrics, suite=given)
             access = rescoring_models(row, limits, suite=given)
-            with interruptible(stop), show_progress(quiet=quiet) as progress:
+            with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
                 work = rescore(opened, row.id, metrics=wanted, access=access, stop=stop, warn=warn, progress=progress)
                 rescoring = run_sync(work)
             ending = _write_and_print(rescoring, opened, reports if run is not None else None, quiet=quiet)

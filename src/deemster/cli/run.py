@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
-from deemster.cli.main import complain, interruptible, leave
+from deemster.cli.main import complain, leave
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
@@ -123,7 +123,7 @@ def command(
     """
     from deemster.runs.evaluate_dataset import run_job
     from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop
+    from deemster.runs.stop_request import Stop, interruptible
     from deemster.runs.suite import load_suite
     from deemster.runs.suite_job import build_suite_job
 
@@ -138,7 +138,7 @@ def command(
         return
     stop = Stop()
     with storage.open() as stored:
-        with interruptible(stop), show_progress(quiet=quiet) as progress:
+        with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=stored))
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}

@@ -17,7 +17,7 @@ from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import FORMATS
 from deemster.report import load_report
 from deemster.rubrics import Rubric
-from deemster.runs.run_plan import survey
+from deemster.runs.preflight_check import survey
 from deemster.runs.suite import load_suite
 from deemster.runs.suite_job import SuiteOverrides, build_suite_job
 from deemster.store.run_file_check import check_run_file

@@ -14,28 +14,25 @@ from typing import Any
 
 from deemster.datasets import Dataset
 from deemster.models.clock import Clock
-from deemster.records import Execution, MetricScore
+from deemster.records import Execution
 from deemster.report import Report, redact_report
 from deemster.results import Aggregator
+from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, build_report
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.model_access import open_gateway
+from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
-from deemster.runs.run_plan import Plan, survey
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
-
-# A judge that says the same of so many samples is reported.
-FEWEST_SAMPLES = 10
-_REASON = "judge_reason"
 
 
 def evaluate(
@@ -241,40 +238,3 @@ async def execute_job(
             await execute(ask=gateway.answers, may_batch=gateway.may_batch)
         finally:
             telling.cancel()
-
-
-class ConstantJudgeWatch:
-    """Watches the marks of a run for judges that give the same score and reason for everything.
-
-    Args:
-        plan: The run.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        # Those that have not varied yet, by place: their names, first verdicts and numbers of samples.
-        self._names = {place: metric.name for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
-        self._first: dict[int, tuple[float, object]] = {}
-        self._samples = dict.fromkeys(self._names, 0)
-
-    def add(self, executions: Sequence[Execution]) -> None:
-        """Look at executions as they are counted."""
-        for place in tuple(self._names):
-            for execution in executions:
-                mark = execution.marks[place]
-                if not isinstance(mark, MetricScore) or _REASON not in mark.details:
-                    continue
-                verdict = (mark.score, mark.details[_REASON])
-                if self._first.setdefault(place, verdict) != verdict:
-                    del self._names[place]
-                    break
-                # A repetition of a sample is no further sample.
-                self._samples[place] += execution.repetition == 0
-
-    def warnings(self) -> list[str]:
-        """A warning for every judge that gave one score and one reason for every sample."""
-        return [
-            f"{name}: the judge gave the same score and the same reason for all of {self._samples[place]} samples. "
-            "Read a few of its replies: it may not look at what it is given."
-            for place, name in self._names.items()
-            if self._samples[place] >= FEWEST_SAMPLES
-        ]

@@ -18,10 +18,11 @@ from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_rep
 from deemster.runs.evaluate_dataset import execute_job
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
+from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.run_plan import Plan, survey
+from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite
 from deemster.runs.suite_job import suite_metrics

@@ -1,18 +1,13 @@
-"""The plan of an evaluation, and the survey that checks every sample before anything runs."""
+"""The plan of an evaluation: samples, target, metrics, repetitions, limits."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, list_names, nearest, visible
-from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.records import Invocation, Metric, MetricCard, Output, Sample, TargetFailure
-from deemster.results import Aggregator, Gate, MarkTable, check_gate_names
+from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure
 from deemster.runs import metric_catalog as catalog
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -84,111 +79,3 @@ class Plan(NamedTuple):
     def cards(self) -> tuple[MetricCard, ...]:
         """What reports say of the metrics beside their numbers."""
         return tuple(catalog.card(metric, threshold=self.thresholds.get(metric.name)) for metric in self.metrics)
-
-
-class Survey(NamedTuple):
-    """What the survey of a run found.
-
-    Attributes:
-        table: A table of marks that knows the samples' tags, and has no mark.
-        order: A digest of the samples' ids in their order.
-        warnings: What a person should know before the run.
-    """
-
-    table: MarkTable
-    order: str
-    warnings: tuple[str, ...]
-
-
-def survey(
-    plan: Plan,
-    *,
-    aggregator: Aggregator | None = None,
-    gate: Gate | None = None,
-    strict: bool = False,
-    redact: bool = False,
-) -> Survey:
-    """Check every sample with every metric, and the names in the gate, before anything runs.
-
-    Args:
-        plan: The run.
-        aggregator: Makes one result of each execution's marks; None for none.
-        gate: The rules the run is held to; None for no gate.
-        strict: Whether something absent is an error instead of a warning.
-        redact: Whether warnings leave out what a sample says.
-
-    Raises:
-        ConfigurationError: A sample is malformed for a metric, or the gate names something unknown; all are listed.
-    """
-    cards, checks = plan.cards, [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
-    size = len(plan.dataset)
-    table = MarkTable(cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
-    order = hashlib.sha256()
-    issues: dict[tuple[str, str], list[str]] = {}
-    # By metric: the first sample in which something is absent, the message about it, and the number of such samples.
-    absences: dict[str, tuple[str, str, int]] = {}
-    keys: set[str] = set()
-    for position, sample in enumerate(plan.dataset):
-        table.tag(position, sample.tags)
-        order.update(sample.id.encode() + b"\0")
-        keys.update(sample.metadata)
-        for name, check in checks:
-            for issue in check(sample):
-                if strict or not issue.warning:
-                    issues.setdefault((sample.id, issue.message), []).append(name)
-                else:
-                    first, message, count = absences.get(name, (sample.id, issue.message, 0))
-                    absences[name] = (first, message, count + 1)
-    if issues:
-        where = plan.dataset.path
-        raise ConfigurationError(
-            Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
-        )
-    warnings = [_absence_warning(name, *found, size, redact=redact) for name, found in absences.items()]
-    warnings += _misspelt_keys(plan.metrics, keys)
-    if gate is not None:
-        _check_gate(gate, table)
-    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings))
-
-
-def _check_gate(gate: Gate, table: MarkTable) -> None:
-    parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
-    metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
-    check_gate_names(gate, metrics=metrics, cohorts=list(dict(table.cohorts)), aggregates=aggregates, parts=parts)
-
-
-def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
-    """A metric's check; an error or a wrong result of a user's check is an issue."""
-    if isinstance(metric, BuiltinScorer):
-        return metric.check
-
-    def guarded(sample: Sample) -> Sequence[Issue]:
-        with UserCodeGuard() as caught:
-            found = tuple(metric.check(sample) or ())
-            if all(isinstance(issue, Issue) for issue in found):
-                return found
-            return (Issue("its check failed: it returns a list of `Issue`s."),)
-        return (Issue(f"its check failed with {caught.message}"),)
-
-    return guarded
-
-
-def _absence_warning(name: str, sample: str, message: str, count: int, samples: int, *, redact: bool) -> str:
-    why = "" if redact else f": {visible(message)}"
-    return f"{name}: {count} of {samples} samples will be unscored, first `{visible(sample, limit=80)}`{why}"
-
-
-def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
-    read = {key for metric in metrics if isinstance(metric, BuiltinScorer) for key in metric.reads} | {"tags"}
-    warnings = []
-    for key in sorted(keys - read):
-        meant = nearest(key, read)
-        if meant is not None and meant not in keys and _is_one_edit(key, meant):
-            warnings.append(f"metadata has the key {list_names([visible(key, limit=80)])}. Did you mean `{meant}`?")
-    return warnings
-
-
-def _is_one_edit(first: str, second: str) -> bool:
-    from rapidfuzz.distance import OSA  # noqa: PLC0415 - loaded only where a key looks misspelt
-
-    return OSA.distance(first, second, score_cutoff=1) <= 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 
 class Stop:
@@ -68,3 +70,28 @@ def deadline(stop: Stop, timeout_s: float | None) -> Iterator[None]:
         yield
     finally:
         alarm.cancel()
+
+
+@contextlib.contextmanager
+def interruptible(stop: Stop, *, tell: Callable[[str], object]) -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM request a stop; the second one ends the process at once.
+
+    Args:
+        stop: What is requested.
+        tell: Takes a line for the user at the first signal.
+    """
+
+    def request_stop(number: int, _: FrameType | None) -> None:
+        # The old handlers are restored first, and for both signals: the second one may come at once.
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        known = signal.Signals(number)
+        tell(f"{known.name}: finishing what is under way; once more to leave at once")
+        stop.request(f"interrupted by {known.name}")
+
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -190,6 +191,12 @@ class Database(Protocol):
         ...
 
 
+def _close_all(free: list[Connection], lent: Iterable[Connection]) -> None:
+    for connection in {*free, *lent}:
+        connection.close()
+    free.clear()
+
+
 class ConnectionPool:
     """Keeps open connections that are not in use for the next caller.
 
@@ -206,6 +213,8 @@ class ConnectionPool:
         # Re-entrant, since the garbage collector may give a connection back at any moment.
         self._lock = threading.RLock()
         self._is_open = True
+        # A report may read its run long after `evaluate` returned, and then no call closes its store.
+        weakref.finalize(self, _close_all, self._free, self._lent)
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -257,10 +266,7 @@ class ConnectionPool:
         """Close all connections, also those in use."""
         with self._lock:
             self._is_open = False
-            connections = self._lent.union(self._free)
-            self._free.clear()
-        for connection in connections:
-            connection.close()
+            _close_all(self._free, self._lent)
 
     def _take_back(self, connection: Connection, *, is_sound: bool) -> None:
         with self._lock:

@@ -6,7 +6,8 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError, Issue
-from deemster.runs.run_plan import Plan, survey
+from deemster.runs.preflight_check import survey
+from deemster.runs.run_plan import Plan
 from deemster.targets.saved_outputs import SavedOutputs
 
 
