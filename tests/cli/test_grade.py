@@ -149,6 +149,31 @@ def test_failed_votes_make_grading_incomplete_and_resumable(folder, server):
     assert "mixed" in again.stdout
 
 
+def half_said(chat):
+    """No readable verdict on the facts; options as always."""
+    return said(chat) if "option" in chat.schema["properties"] else "I would rather not say."
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"), [((), 3), (("3",), 3), (("4",), 0), (("49%",), 3), (("50%",), 0), (("half",), 2)]
+)
+def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
+    flags = ("--max-failed", *allowed) if allowed else ()
+    with ModelServer(answer=half_said) as server:
+        result = called("grade", "labelled.json", *inline(server), "--quiet", *flags)
+    assert result.exit_code == code, result.stderr
+    why = f"4 of 8 verdicts failed, above the {''.join(allowed) or 0} allowed: `facts` 4 of 4."
+    assert (why in result.stderr) is (code == 3)
+    assert ("To continue: the same command with --resume" in result.stderr) is (code == 3)
+
+
+def test_failed_vote_of_panel_that_reaches_verdict_is_no_failed_verdict(folder, server):
+    with ModelServer(answer=half_said) as other:
+        flags = models(folder, a=server, b=other)
+        result = called("grade", "labelled.json", "--judge", "a", "--judge", "b", *flags, "--quiet")
+    assert result.exit_code == 0, result.stderr
+
+
 def test_resume_of_complete_grading_sends_no_request(server):
     called("grade", "labelled.json", *inline(server), "--no-cache")
     asked = len(server.requests)

@@ -68,6 +68,99 @@ def test_a_weighted_suite_reports_and_gates_its_aggregate(suite):
     assert result.exit_code == 1
 
 
+AGGS = """\
+from deemster.results import MetricsAggregator
+
+
+class Forgiving(MetricsAggregator):
+    def compute_success(self, named_results):
+        return any(result.success for result in named_results.values())
+
+    def compute_score(self, named_results):
+        return max(result.quality for result in named_results.values())
+
+
+class Bare:
+    def aggregate(self, named_results):
+        return Forgiving().aggregate(named_results)
+
+
+class Needy(MetricsAggregator):
+    def __init__(self, k):
+        self.k = k
+
+
+class Raising(MetricsAggregator):
+    def compute_score(self, named_results):
+        return 1 / 0
+
+
+def fading(grade):
+    return (3 - grade) / 2
+
+
+GRADES = {1: 0, 2: 0.25, 3: 1}
+bare, three = Bare(), 3
+"""
+
+
+@pytest.fixture
+def code(world):
+    def change(section):
+        world(suite_yml=METRICS + section, scoring_py=SCORING, aggs_py=AGGS)
+
+    return change
+
+
+@pytest.mark.parametrize(("path", "name"), [("Forgiving", "Forgiving"), ("Bare", "Bare"), ("bare", "Bare")])
+def test_import_path_of_aggregator_is_used_with_its_hooks(code, path, name):
+    code(f'aggregator: "aggs:{path}"\ngate: {{ min_aggregate_success: 1 }}\n')
+    assert called("validate", "suite.yml").exit_code == 0
+    result = called("run", "suite.yml", "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    aggregate = json.loads(result.stdout)["aggregate"]
+    # The qualities are 1 and 1 of `window`, 0.5 and 0.5 of `fee`.
+    assert (aggregate["aggregator"], aggregate["success_rate"], aggregate["mean_score"]) == (f"aggs:{name}", 1.0, 0.75)
+
+
+def test_import_paths_of_score_mappings_are_used(code):
+    code(
+        WEIGHTED.replace('{ "1": 1, "2": 0.5, "3": 0 }', '"aggs:fading"').replace(
+            '{ "1": 0, "2": 0.5, "3": 1 }', '"aggs:GRADES"'
+        )
+    )
+    result = called("run", "suite.yml", "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    # `window` has the grades 3 and 1: (2 + 1) / 3; `fee` has 2 and 2: (0.5 + 0.5) / 3.
+    assert [entry["aggregate"]["score"] for entry in report["samples"]] == pytest.approx([1.0, 1 / 3])
+    assert report["aggregate"]["aggregator"] == "weighted tone 2 (1: 0, 2: 0.25, 3: 1), padding 1 (aggs:fading)"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ('"aggs:Forgivin"', "cannot be imported: `aggs` has no `Forgivin`. Did you mean `Forgiving`?"),
+        ('"nowhere:Forgiving"', "The aggregator `nowhere:Forgiving` cannot be imported: ModuleNotFoundError"),
+        ('"aggs:three"', "`aggs:three` is no aggregator: it needs `aggregate(named_results)`."),
+        ('"aggs:Needy"', "`aggs:Needy` cannot be made without arguments: TypeError"),
+        ('"aggs:"', "aggregator"),
+        ('{ kind: weighted, weights: { tone: 1 }, score_mapping: { tone: "aggs:fadin" } }', "Did you mean `fading`?"),
+        (
+            '{ kind: weighted, weights: { tone: 1 }, score_mapping: { tone: "aggs:three" } }',
+            "The mapping of `tone` is a map",
+        ),
+        ('"aggs:Raising"', "The aggregator aggs:Raising failed: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_import_path_that_names_no_aggregator_is_bad_input(code, section, message):
+    code(f"aggregator: {section}\n")
+    result = called("run", "suite.yml", "--quiet")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Raising" in section or "suite.yml:" in result.stderr
+
+
 def test_a_suite_with_an_aggregator_validates(suite):
     suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1 }\n")
     result = called("validate", "suite.yml")

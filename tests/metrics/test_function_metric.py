@@ -63,6 +63,30 @@ def test_a_misspelt_parameter_is_refused_at_decoration():
         metric("m")(lambda exepcted: 1)
 
 
+@pytest.mark.parametrize("name", ["actual_output", "output_text", "text"])
+def test_hint_for_name_of_text_is_actual(name):
+    with pytest.raises(ConfigurationError, match=rf"`{name}`.*Did you mean `actual`\?.*`actual` is the output's text"):
+        metric("m")(eval(f"lambda {name}: 1"))
+
+
+def test_output_annotated_as_text_is_text():
+    @metric("m")
+    def plain(output: str) -> float:
+        return float(output == "x")
+
+    @metric("m")
+    def named(*, output: "str | None", sample) -> float:
+        return float(output == "x" and sample.id == "s")
+
+    @metric("m")
+    def whole(output: Output) -> float:
+        return float(output == Output("x"))
+
+    for each in (plain, named, whole):
+        assert each.score(Sample("s", {}), Output("x")).score == 1.0
+    assert plain.score(Sample("s", {}), Output("\ud800")).cause == "bad_output"
+
+
 @pytest.mark.parametrize(
     "function", [lambda *args: 1, lambda **options: 1, lambda actual, other=3: 1, int, "text", None]
 )

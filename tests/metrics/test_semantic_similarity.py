@@ -292,6 +292,27 @@ def test_many_tokens_are_embedded_in_blocks(monkeypatch):
     assert [requests[0].texts for requests in rounds] == [("cat", "dog", "car"), ("e", "a")]
 
 
+@pytest.mark.parametrize("depth", [2, 256, 3072])
+@pytest.mark.parametrize("cosine", [0.1, 0.35, 0.6, 0.7, 0.8, 0.95, 0.999])
+def test_threshold_equal_to_mathematical_value_is_met(depth, cosine):
+    # Two directions at a known angle, turned at random in the space, in the single precision of models.
+    basis = np.linalg.qr(np.random.default_rng(depth).standard_normal((depth, 2)))[0].T
+    plane = {"cat": [1, 0], "dog": [cosine, math.sqrt(1 - cosine**2)]}
+
+    def reply(requests):
+        return [
+            Vectors(values=np.array([plane[text] for text in request.texts] @ basis, dtype=np.float32))
+            for request in requests
+        ]
+
+    for metric in (CosineEmbedding(threshold=cosine), BertscoreLike(threshold=cosine)):
+        mark = marked(metric, "cat", "dog", reply)
+        assert (mark.score, mark.success) == (cosine, True)
+    mean = (cosine + 1) / 2
+    assert marked(CosineEmbedding(mode="rescale", threshold=mean), "cat", "dog", reply).success
+    assert marked(BertscoreLike(), "cat dog", "dog", reply).details["recall"] == mean
+
+
 @pytest.mark.parametrize("depth", [3, 256, 3000])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (7, 90), (90, 7), (70, 70)])
 def test_tiled_products_equal_full_product(depth, m, n):

@@ -65,7 +65,7 @@ def test_without_metrics_names_are_unchanged():
 
 SHAPES = (
     "An aggregator is `and`, `min`, `geometric`, `{kind: weighted, weights: ..., score_mapping: ...}`, "
-    "`{at-least: 2}` or `{critical: [names]}`"
+    "`{at-least: 2}`, `{critical: [names]}`, or an import path such as `aggs:Forgiving`"
 )
 
 

@@ -122,6 +122,15 @@ def test_star_rule_applies_to_cohorts_without_own_rule():
     )
 
 
+def test_rule_of_untagged_samples_leaves_tag_of_that_name_alone():
+    tags = {0: ("(untagged)",), 1: ("a",), 2: ("a",)}
+    section = {"cohorts": {"(untagged)": {"min_macro_f1": 0.9}, '"(untagged)"': {"min_macro_f1": 0.1}}}
+    assert statuses(section, summary_of(ROWS, tags)) == (
+        "fail",
+        {'cohorts."(untagged)".min_macro_f1': "pass", "cohorts.(untagged).min_macro_f1": "fail"},
+    )
+
+
 def test_rule_may_bound_metric_of_cohort():
     section = {"cohorts": {"a": {"metrics": {"m1": {"min_mean": 0.9}}}}}
     assert statuses(section, summary_of(ROWS, {0: ("a",), 1: ("a",)})) == (

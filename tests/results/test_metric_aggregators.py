@@ -294,3 +294,10 @@ class Duck:
 )
 def test_aggregator_name_is_suite_name_or_import_path(aggregator, name):
     assert aggregator_name(aggregator) == name
+
+
+def test_result_converts_to_plain_data():
+    assert AggregationResult(aggregate_success=True, aggregate_score=0.5).to_dict() == {
+        "aggregate_success": True,
+        "aggregate_score": 0.5,
+    }

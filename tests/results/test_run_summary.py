@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
-from deemster.results import MarkTable, summarize_run
+from deemster.results import MarkTable, cohort_label, summarize_run
 from tests.results.make_runs_of_marks import cards, entries_of, runs, tally_of
 
 
@@ -82,6 +82,22 @@ def test_sample_counts_in_each_tag_and_untagged_cohort_is_last():
         (None, "(untagged)", 1),
     ]
     assert [cohort.macro_f1 for cohort in summary.cohorts] == [0.5, 1.0, 1.0]
+
+
+def test_tag_called_untagged_is_told_apart_from_samples_without_tags():
+    tags = {0: ("(untagged)",), 1: ('"(untagged)"',), 2: ("x",)}
+    summary = summarize_run(plain([[score(1.0)], [score(0.0)], [score(1.0)], [score(0.5)]], tags=tags))
+    assert [(cohort.name, cohort.label, cohort.untagged) for cohort in summary.cohorts] == [
+        ('"(untagged)"', '""(untagged)""', False),
+        ("(untagged)", '"(untagged)"', False),
+        ("x", "x", False),
+        (None, "(untagged)", True),
+    ]
+
+
+@given(st.sets(st.none() | st.text('"(untagged)', max_size=3) | st.from_regex(r'"*\(untagged\)"*', fullmatch=True)))
+def test_no_two_tags_share_label(tags):
+    assert len({cohort_label(tag) for tag in tags}) == len(tags)
 
 
 def test_equal_scores_get_wilson_interval():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import warnings
 
 import pytest
 
 import deemster as dm
+from deemster.report import load_report
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]
@@ -25,6 +27,31 @@ def test_report_has_numbers_as_attributes():
     assert report.metrics["exact-match"].mean == 0.5
     assert report.cohorts["(untagged)"].samples == 2
     assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metric, macro-F1 0.5000, 0 unscored>"
+
+
+def test_tag_called_untagged_has_cohort_of_its_own(tmp_path):
+    samples = [dm.Sample("a", {"q": 1}, "yes", {"tags": ["(untagged)"]}), dm.Sample("b", {"q": 2}, "no")]
+    report = dm.evaluate(dataset(samples), **OPTIONS)
+    rates = {'"(untagged)"': 1.0, "(untagged)": 0.0}
+    assert {label: cohort.pass_rate for label, cohort in report.cohorts.items()} == rates
+    assert {cohort["label"]: cohort["name"] for cohort in json.loads(report.to_json())["cohorts"]} == {
+        '"(untagged)"': "(untagged)",
+        "(untagged)": None,
+    }
+    assert "<code>&#34;(untagged)&#34;</code>" in report.to_markdown()
+    # A report of an older version gives both the same label.
+    older = json.loads(report.to_json())
+    older["cohorts"][0]["label"] = "(untagged)"
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    read = load_report(tmp_path / "older.json")
+    assert {label: cohort.pass_rate for label, cohort in read.cohorts.items()} == rates
+
+
+def test_aggregator_may_be_import_path():
+    report = dm.evaluate(dataset(), **OPTIONS, aggregator="deemster.results:MinAggregator")
+    assert (report.aggregate.aggregator, report.aggregate.mean_score) == ("min", 0.5)
+    with pytest.raises(dm.ConfigurationError, match="The aggregator `nowhere:Min` cannot be imported"):
+        dm.evaluate(dataset(), **OPTIONS, aggregator="nowhere:Min")
 
 
 def test_evaluate_works_inside_a_running_loop():

@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from deemster.errors import ConfigurationError
 from deemster.metrics.function_metric import metric
 from deemster.metrics.json_validity import JsonValid
 from deemster.metrics.ordinal_distance import OrdinalDistance
-from deemster.records import MetricScore
+from deemster.records import MetricScore, Output, Sample
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT, TABLE
 
@@ -158,6 +159,106 @@ def test_metric_instance_is_returned_unchanged():
         assert catalog.resolve(instance) is instance
 
 
+def saying(parameters, method="score"):
+    """A metric whose method has the given parameters and keeps what it is given as its second one."""
+    names = {"dm": dm, "Any": Any, "kept": []}
+    body = f"class Saying:\n    name = 'saying'\n    def {method}(self, {parameters}):\n"
+    body += "        kept.append(list(locals().values())[2])\n        return 1.0\n"
+    body += "        yield\n" if method == "script" else ""
+    exec(body, names)
+    return names["Saying"](), names["kept"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "sample, actual_output: str",
+        "sample, actual_output",
+        "s, text",
+        "sample: dm.Sample, answer: str",
+        "case: 'dm.Sample', said: 'str | None'",
+        "_, actual: Any, other=None",
+        # As of a name that is imported for type checkers only.
+        "given: 'elsewhere.Sample', output: 'str'",
+    ],
+)
+def test_parameter_named_or_annotated_as_text_gets_text(parameters):
+    made, kept = saying(parameters)
+    found = catalog.resolve(made)
+    assert found.score(Sample("s", {}), Output("the text")) == 1.0
+    assert kept == ["the text"]
+    assert found.score(Sample("s", {}), Output("\ud800")).cause == "bad_output"
+    assert catalog.card(found)[:3] == (
+        "saying",
+        f"{type(made).__module__}:Saying",
+        f"{type(made).__module__}:Saying v1",
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "sample, output",
+        "s, o",
+        "_sample, _output",
+        "_, __",
+        "*given",
+        "sample, output: Any",
+        "sample, o: object",
+        "x: dm.Sample, y: dm.Output",
+        "sample, actual: dm.Output",
+        "x: 'dm.Sample', y: 'elsewhere.Output'",
+    ],
+)
+def test_parameter_that_says_output_or_nothing_gets_output(parameters):
+    made, _ = saying(parameters)
+    assert catalog.resolve(made) is made
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("expected, actual", "Its parameter `expected` is no sample. A function that reads `expected` and `actual`"),
+        ("expected: str, actual: str", "Its parameter `expected: str` is no sample."),
+        ("sample: dict, output", "Its parameter `sample: dict` is no sample."),
+        ("sample, prediction", "or the output's text as `actual_output: str`. Its parameter `prediction` is neither."),
+        ("sample, output: dict", "Its parameter `output: dict` is neither."),
+        ("sample, actual_output: bytes", "Its parameter `actual_output: bytes` is neither."),
+        ("actual", "takes a sample and an output: `score(self, sample, output)`, not `score(actual)`."),
+        ("sample, output, context", "not `score(sample, output, context)`."),
+        ("*, sample, output", "not `score(*, sample, output)`."),
+    ],
+)
+def test_unknown_parameter_is_refused_at_registration(parameters, message):
+    assert message in refused(saying(parameters)[0])
+
+
+def test_script_named_or_annotated_as_text_gets_text():
+    made, kept = saying("sample, actual_output: str", "script")
+    script = catalog.resolve(made).script(Sample("s", {}), Output("the text"))
+    with pytest.raises(StopIteration) as stop:
+        next(script)
+    assert (stop.value.value, kept) == (1.0, ["the text"])
+    with pytest.raises(StopIteration) as stop:
+        next(catalog.resolve(made).script(Sample("s", {}), Output("\ud800")))
+    assert stop.value.value.cause == "bad_output"
+    assert "`script` of metric `saying`" in refused(saying("sample, prediction", "script")[0])
+
+
+def test_metric_that_reads_text_takes_name_and_threshold(module):
+    place = module(
+        "scoring_of_text",
+        "class Same:\n    name = 'same'\n"
+        "    def score(self, sample, actual_output: str):\n        return actual_output == sample.expected_output\n",
+    )
+    report = dm.evaluate(
+        [Sample("s", {}, "x")],
+        outputs={"s": "x"},
+        metrics=[catalog.resolve({"scoring_of_text:Same": {"name": "alike", "threshold": 1.0}}, search=place)],
+    )
+    assert (report.metrics["alike"].mean, report.metrics["alike"].pass_rate) == (1.0, 1.0)
+
+
 def test_import_path_is_searched_in_suite_folder(module):
     place = module(
         "scoring_of_the_suite",
@@ -294,7 +395,8 @@ def test_importing_catalog_loads_no_metric_module():
         "print(sorted(heavy & set(sys.modules)), sorted(ours))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] ['deemster.metrics.builtin_metric', 'deemster.metrics.metric_spec']\n"
+    ours = ["builtin_metric", "metric_signature", "metric_spec"]
+    assert done.stdout == f"[] {[f'deemster.metrics.{name}' for name in ours]}\n"
 
 
 class Plain:

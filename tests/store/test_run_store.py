@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
+from deemster.store import _run_reader, open_store
 from deemster.store import _run_table as beginning
-from deemster.store import open_store
-from deemster.store._database import InsertStatement
+from deemster.store._database import Connection, InsertStatement
 from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
@@ -216,6 +216,53 @@ def test_an_output_that_came_after_a_scoring_keeps_the_older_mark_or_is_not_run(
     assert first.marks == (MetricScore(1.0), MetricScore(1.0))
     assert second.marks[0] == MARK
     assert second.marks[1].cause == "not_run"
+
+
+def rescored(store, name, number, positions, score):
+    """One more complete scoring of a run by the metric `a`."""
+    scoring = store.open_scoring(name, [card("a", f"a/{number}")], identity={"n": number})
+    with store.writer(name, scoring=scoring, outputs=False) as writer:
+        writer.add([execution(position, marks=[MetricScore(score)]) for position in positions])
+    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=scoring)
+    return scoring
+
+
+def test_run_with_seventy_scorings_is_readable(store):
+    name = written(store, cards=[card("a"), card("b")])
+    for number in range(1, 71):
+        rescored(store, name, number, range(3), number / 100)
+    assert len(store.run(name).scorings) == 71
+    assert [each.marks for each in store.executions(name)] == [(MetricScore(0.7), MARK)] * 3
+    assert [each.marks for each in store.executions(name, scoring=33)] == [(MetricScore(0.33),)] * 3
+    assert [each.marks for each in store.executions(name, since=1)] == [(MetricScore(0.7), MARK)] * 2
+
+
+@pytest.mark.parametrize("page", [2, 3, 7, 2000])
+def test_pages_of_several_scorings_fit_together(store, monkeypatch, page):
+    monkeypatch.setattr(_run_reader, "PAGE", page)
+    name = written(store, count=9, cards=[card("a")])
+    marked = {0.9: (8,), 0.1: (0, 1), 0.3: (1, 4, 5, 7)}
+    for number, (score, positions) in enumerate(marked.items(), start=1):
+        rescored(store, name, number, positions, score)
+    latest = [next((s for s in (0.3, 0.1, 0.9) if place in marked[s]), 0.5) for place in range(9)]
+    assert [each.marks for each in store.executions(name)] == [(MetricScore(score),) for score in latest]
+
+
+def test_no_query_grows_with_number_of_scorings(place, monkeypatch):
+    seen = set()
+    with open_store(place) as store:
+        name = written(store)
+        stream = Connection.stream
+        monkeypatch.setattr(
+            Connection, "stream", lambda self, sql, values=(): seen.add(sql) or stream(self, sql, values)
+        )
+        rescored(store, name, 1, range(3), 0.1)
+        list(store.executions(name))
+        with_two = set(seen)
+        for number in range(2, 6):
+            rescored(store, name, number, range(3), 0.1)
+            list(store.executions(name))
+    assert seen == with_two
 
 
 def test_an_unfinished_scoring_of_the_same_identity_is_continued(store):

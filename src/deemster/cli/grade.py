@@ -32,6 +32,7 @@ from deemster.errors import (
     Issue,
     ReportError,
     did_you_mean,
+    plural,
     visible,
 )
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
     from deemster.report import Destination
+    from deemster.results import Allowance
     from deemster.results.grading_summary import GradingSummary
     from deemster.runs.model_access import ModelAccess
     from deemster.runs.run_lifecycle import RunStorage
@@ -260,6 +262,7 @@ _OPTIONS: Sequence[Decorator] = (
 @model_options
 @storage_options
 @click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
+@click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
 @file_option("json", "the results as JSON")
 @dry_run_option
 @quiet_option
@@ -272,6 +275,7 @@ def command(
     models: ModelOptions,
     storage: StorageOptions,
     votes: str | None,
+    max_failed: str,
     json: str | None,
     dry_run: bool,
     quiet: bool,
@@ -281,15 +285,17 @@ def command(
     DATASET is a rubric dataset. Every judge votes on every criterion. The results are the score, each criterion and
     each judge, and, where the dataset has labels, how far the judges agree with them. The grading is stored and can be
     resumed: votes that are there are not asked for again, votes that failed are. Exit codes: 0 done, 2 bad input, 3
-    incomplete.
+    incomplete, or more failed verdicts than --max-failed allows.
     """
     from deemster.datasets import RubricDataset
     from deemster.report import Destination
+    from deemster.results import read_allowance
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.model_access import complete_model_access
     from deemster.runs.rubric_metric import build_criterion_checks
 
     storage.check()
+    allowance = read_allowance(max_failed)
     destination = None if json is None else Destination("json", json)
     if destination is not None:
         destination.check()
@@ -305,7 +311,7 @@ def command(
         return
     with storage.open() as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(grading, destination, votes, quiet=quiet)
+        code = _write_and_print(grading, destination, votes, allowance=allowance, quiet=quiet)
         if stored is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume {grading.run}")
     sys.exit(code)
@@ -339,7 +345,9 @@ def _grade(
         return run_sync(work)
 
 
-def _write_and_print(grading: Grading, destination: Destination | None, votes: str | None, *, quiet: bool) -> ExitCode:
+def _write_and_print(
+    grading: Grading, destination: Destination | None, votes: str | None, *, allowance: Allowance, quiet: bool
+) -> ExitCode:
     """Write and print the results; returns the exit code."""
     from deemster.report.grading_report import grading_json
     from deemster.report.report_files import write_pieces
@@ -364,7 +372,21 @@ def _write_and_print(grading: Grading, destination: Destination | None, votes: s
         first = next(failed, None) if grading.n_failed_items else None
         why = "" if first is None else f" The first is `{first.id}`: {first.error}"
         note(visible(f"{status}: {reason}.{why}"))
+    elif (failed_verdicts := _describe_failed_verdicts(figures, allowance)) is not None:
+        note(visible(failed_verdicts))
+        code = ExitCode.INCOMPLETE
     return code
+
+
+def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> str | None:
+    """Which verdicts failed, where they are more than allowed."""
+    failed = {name: each for name, each in figures.criteria.items() if each.n_failed}
+    lost = sum(each.n_failed for each in failed.values())
+    verdicts = sum(each.n for each in figures.criteria.values())
+    if not lost or not allowance.exceeded(lost, verdicts):
+        return None
+    where = ", ".join(f"`{name}` {each.n_failed:,} of {each.n:,}" for name, each in failed.items())
+    return f"{lost:,} of {plural(verdicts, 'verdict')} failed, above the {allowance} allowed: {where}."
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:

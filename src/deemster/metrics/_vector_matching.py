@@ -18,6 +18,8 @@ PAIRS, TEXTS = 512, 16_384
 TILE = 1 << 18
 # How many vectors are scaled to length 1 at a time, so that they stay in the processor's cache.
 _ROWS = 128
+# Models give single precision: further decimals of a cosine are noise, which must not decide about a threshold.
+DECIMALS = 6
 # The squares of components in this range, and their sum, neither overflow nor vanish.
 _SAFE = (1e-100, 1e100)
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -169,7 +171,7 @@ def _scale_to_unit(given: npt.NDArray[Any], values: Doubles) -> npt.NDArray[np.b
 
 
 def cosines(placed: Sequence[IndexedPair], values: Doubles) -> list[float]:
-    """The cosine of each pair whose sides are one text each; of a text with itself it is exactly 1.
+    """The cosine of each pair whose sides are one text each, rounded to `DECIMALS`; of a text with itself exactly 1.
 
     Args:
         placed: The pairs.
@@ -177,7 +179,7 @@ def cosines(placed: Sequence[IndexedPair], values: Doubles) -> list[float]:
     """
     left = values[[each.expected[0] for each in placed]]
     right = values[[each.actual[0] for each in placed]]
-    found: list[float] = (left * right).sum(axis=1).clip(-1.0, 1.0).tolist()
+    found: list[float] = (left * right).sum(axis=1).clip(-1.0, 1.0).round(DECIMALS).tolist()
     # Rounding must not keep equal texts below a threshold of 1.
     return [1.0 if each.expected == each.actual else cosine for each, cosine in zip(placed, found, strict=True)]
 
@@ -203,7 +205,7 @@ def nearest_texts(placed: Sequence[IndexedPair], values: Doubles) -> list[Neares
 
     A text that stands on both sides has a cosine of exactly 1. Products are in single precision, which is all that
     models give, and of the same shape whatever shares the block and whichever side is which, so that the result is the
-    same to the bit.
+    same to the bit. The best cosines are rounded to `DECIMALS` in double precision.
 
     Args:
         placed: The pairs.
@@ -222,7 +224,7 @@ def nearest_texts(placed: Sequence[IndexedPair], values: Doubles) -> list[Neares
         cosine = _products(single.take(first, axis=0), single.take(second, axis=0))
         maxima = (np.maximum.reduce(cosine, axis=1), np.maximum.reduce(cosine, axis=0))
         best += maxima[::-1] if is_turned else maxima
-    joined = np.concatenate(best).astype(np.float64).clip(0.0, 1.0)
+    joined = np.concatenate(best).astype(np.float64).clip(0.0, 1.0).round(DECIMALS)
     shared = _shared(rows, sizes, count=len(values))
     joined[shared] = 1.0
     means = _means(placed, joined, starts)
@@ -247,14 +249,14 @@ def _shared(rows: npt.NDArray[np.intp], sizes: Sequence[int], *, count: int) -> 
 
 
 def _means(placed: Sequence[IndexedPair], joined: Doubles, starts: list[int]) -> list[float]:
-    """The mean of each side of each pair, where all sides stand in one array one after the other."""
+    """The rounded mean of each side of each pair, where all sides stand in one array one after the other."""
     counts = [count for each in placed for side in each.pair.weights or () for count in side]
     if not counts:
         sums = np.add.reduceat(joined, starts[:-1])
-        return (sums / np.diff(starts)).tolist()  # type: ignore[no-any-return]
+        return (sums / np.diff(starts)).round(DECIMALS).tolist()  # type: ignore[no-any-return]
     weights = np.array(counts, dtype=np.float64)
     sums = np.add.reduceat(joined * weights, starts[:-1])
-    return (sums / np.add.reduceat(weights, starts[:-1])).tolist()  # type: ignore[no-any-return]
+    return (sums / np.add.reduceat(weights, starts[:-1])).round(DECIMALS).tolist()  # type: ignore[no-any-return]
 
 
 def _products(left: Rows, right: Rows) -> Rows:

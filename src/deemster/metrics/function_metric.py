@@ -12,9 +12,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
+from deemster.errors import ConfigurationError, list_names, nearest, show_value
 from deemster.metrics._expected_trajectory import output_trajectory
 from deemster.metrics.builtin_metric import UnscoredError, no_expected, output_text
+from deemster.metrics.metric_signature import TEXT_NAMES, is_annotated_as_text, resolved_signature
 from deemster.records import Mark, MetricScore, Output, Sample, Unscored
 
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
@@ -52,7 +53,7 @@ class FunctionMetric:
         self.version = version
         self._function = function
         self._positional, self._named = _parameters(function, metric=name)
-        self._reads = frozenset((*self._positional, *self._named))
+        self._reads = frozenset((*self._positional, *self._named.values()))
         # Not the function's own attributes: one called `name` would rename the metric.
         functools.update_wrapper(self, function, updated=())
 
@@ -74,7 +75,7 @@ class FunctionMetric:
         except UnscoredError as error:
             return Unscored(error.cause, error.message)
         positional = [values[key] for key in self._positional]
-        value = self._function(*positional, **{key: values[key] for key in self._named})
+        value = self._function(*positional, **{name: values[key] for name, key in self._named.items()})
         return mark_from(value, threshold=self.threshold, higher_is_better=self.higher_is_better)
 
 
@@ -89,7 +90,7 @@ def metric(
     """Make a metric of a plain function.
 
     The function names what it reads: `expected`, `actual` (the output's text), `input`, `metadata`, `trajectory`,
-    `sample`, `output`. It returns a number in [0, 1], a boolean or a mark.
+    `sample`, `output` (its text too if it is annotated as `str`). It returns a number in [0, 1], a boolean or a mark.
 
     Args:
         name: How reports call it.
@@ -210,14 +211,15 @@ _READERS: dict[str, Callable[[Sample, Output], Any]] = {
 }
 
 
-def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What is read for the positional parameters, and for the named ones by name."""
     if not callable(function) or isinstance(function, type):
         raise ConfigurationError(f'@metric("{metric}") makes a metric of a function, not of {function!r}.')
     call = type(function).__call__
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (function, call)):
         raise ConfigurationError(f"The function of metric `{metric}` is `async`; metrics are plain functions.")
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = resolved_signature(function).parameters.values()
     except ValueError:
         raise ConfigurationError(
             f"The function of metric `{metric}` does not tell its parameters. Wrap it: lambda actual: ..."
@@ -228,9 +230,17 @@ def _parameters(function: Callable[..., Any], *, metric: str) -> tuple[tuple[str
                 f"The function of metric `{metric}` takes `{parameter}`; it may take {list_names(ARGUMENTS)}."
             )
         if parameter.name not in ARGUMENTS:
+            meant = "actual" if parameter.name in TEXT_NAMES else nearest(parameter.name, ARGUMENTS)
             raise ConfigurationError(
                 f"The function of metric `{metric}` has the parameter `{parameter.name}`, which nothing is bound to. "
-                f"{did_you_mean(parameter.name, ARGUMENTS)} Allowed: {list_names(ARGUMENTS)}."
+                f"{f'Did you mean `{meant}`? ' if meant else ''}Allowed: {list_names(ARGUMENTS)}; "
+                "`actual` is the output's text."
             )
-    positional = tuple(parameter.name for parameter in parameters if parameter.kind in _POSITIONAL)
-    return positional, tuple(parameter.name for parameter in parameters if parameter.name not in positional)
+    read = {parameter.name: _value_read(parameter) for parameter in parameters}
+    positional = [parameter.name for parameter in parameters if parameter.kind in _POSITIONAL]
+    named = {name: value for name, value in read.items() if name not in positional}
+    return tuple(read[name] for name in positional), named
+
+
+def _value_read(parameter: inspect.Parameter) -> str:
+    return "actual" if parameter.name == "output" and is_annotated_as_text(parameter) else parameter.name

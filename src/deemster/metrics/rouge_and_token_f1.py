@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 import unicodedata
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from deemster.metrics.option_checks import check_choice, check_positive
 from deemster.records import Mark, Sample
 
 ARTICLES = ("drop", "keep")
-_ARTICLE_WORDS = frozenset({"a", "an", "the"})
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
 class RougeL(BuiltinMetric, frozen=True, kw_only=True):
@@ -66,7 +67,8 @@ class TokenF1(BuiltinMetric, frozen=True, kw_only=True):
     """Token F1 as in SQuAD: 2·common/(m + n), for the multisets of tokens of both sides.
 
     Reads `expected_output` (text, or a list of which the best counts) and the output's text. Tokens: lower case,
-    punctuation dropped, `a an the` dropped, split on white space. No token on either side scores 1, on one side 0.
+    punctuation dropped, `a an the` dropped, split on white space. SQuAD's script drops only ASCII punctuation; here the
+    punctuation of all of Unicode is dropped. No token on either side scores 1, on one side 0.
     Details: common, expected_tokens, actual_tokens, precision, recall.
 
     Options:
@@ -90,12 +92,12 @@ class TokenF1(BuiltinMetric, frozen=True, kw_only=True):
 
     def grade(self, expected: Sequence[str], actual: str) -> Mark:
         """Compare with each accepted text and keep the best, the first of equals."""
-        dropped = _ARTICLE_WORDS if self.articles == "drop" else frozenset[str]()
-        given = squad_tokens(actual, dropped=dropped)
+        is_dropped = self.articles == "drop"
+        given = squad_tokens(actual, drop_articles=is_dropped)
         n = len(given)
         best: tuple[float, int, int] = (-1.0, 0, 0)
         for text in expected:
-            wanted = squad_tokens(text, dropped=dropped)
+            wanted = squad_tokens(text, drop_articles=is_dropped)
             m = len(wanted)
             common = _common(wanted, given)
             score = 2 * common / (m + n) if m or n else 1.0
@@ -126,13 +128,18 @@ class _WithoutPunctuation(dict[int, int | None]):
 _BARE = _WithoutPunctuation((ord(character), None) for character in string.punctuation)
 
 
-def squad_tokens(text: str, *, dropped: frozenset[str] = _ARTICLE_WORDS) -> list[str]:
+def squad_tokens(text: str, *, drop_articles: bool = True) -> list[str]:
     """Words as SQuAD compares answers: lower case, without punctuation, without articles.
+
+    Args:
+        text: Any text.
+        drop_articles: Whether `a`, `an` and `the` are left out.
 
     >>> squad_tokens("The U.S.A., a country")
     ['usa', 'country']
     """
-    return [word for word in text.lower().translate(_BARE).split() if word not in dropped]
+    bare = text.lower().translate(_BARE)
+    return (_ARTICLE.sub(" ", bare) if drop_articles else bare).split()
 
 
 def _common(first: Sequence[Any], second: Sequence[Any]) -> int:

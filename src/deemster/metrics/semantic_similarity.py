@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deemster.metrics._text_normalization import word_tokens
 from deemster.metrics._vector_matching import (
+    DECIMALS,
     EmbeddingBlock,
     IndexedPair,
     TextPair,
@@ -114,8 +115,9 @@ class CosineEmbedding(EmbeddingScorer, frozen=True, kw_only=True):
     """Cosine of the embeddings of both texts: how alike they are as a whole.
 
     Reads `expected_output` (text) and the output's text, and asks the model `embedding` for a vector of each. Two blank
-    texts score 1, one blank text 0; then no model is asked. Details: cosine, dimensions, mode. Every embedding
-    puts a contradiction close to the truth, so this alone does not tell right from wrong.
+    texts score 1, one blank text 0; then no model is asked. A cosine is rounded to 6 decimals, which is what the
+    single precision of models holds. Details: cosine, dimensions, mode. Every embedding puts a contradiction close to
+    the truth, so this alone does not tell right from wrong.
 
     Options:
         mode: `clamp` (the default; a negative cosine scores 0) or `rescale`, (1 + cosine)/2.
@@ -144,7 +146,7 @@ class CosineEmbedding(EmbeddingScorer, frozen=True, kw_only=True):
         dimensions = values.shape[1]
         return [
             self.mark(
-                max(0.0, cosine) if is_clamped else (1.0 + cosine) / 2,
+                max(0.0, cosine) if is_clamped else round((1.0 + cosine) / 2, DECIMALS),
                 {"cosine": cosine, "dimensions": dimensions, "mode": self.mode},
             )
             for cosine in cosines(placed, values)
@@ -156,7 +158,8 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
 
     Reads `expected_output` (text) and the output's text, and asks the model `embedding` for a vector of each distinct
     word token. Recall is the mean over expected tokens of the best cosine in the output, within [0, 1]: is every part
-    covered? Precision is the reverse: is every part justified? Score: 2PR/(P + R). No token on either side scores 1, on
+    covered? Precision is the reverse: is every part justified? Score: 2PR/(P + R). Cosines, means and score are rounded
+    to 6 decimals. No token on either side scores 1, on
     one side 0; then no model is asked. Details: expected_tokens, actual_tokens, embedded_tokens, precision, recall, and
     matches where asked for.
 
@@ -233,7 +236,7 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
                 matches = zip(each.pair.expected, nearest_partners(each, values), found.best.tolist(), strict=True)
                 details |= self._matches(list(matches))
             both = precision + recall
-            marks.append(self.mark(min(1.0, 2 * precision * recall / both) if both else 0.0, details))
+            marks.append(self.mark(round(2 * precision * recall / both, DECIMALS) if both else 0.0, details))
         return marks
 
     def _matches(self, matches: list[tuple[str, str | None, float]]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from deemster.results import (
     RunUsage,
     SampleEntry,
     Totals,
+    cohort_label,
 )
 
 SCHEMA = "deemster.report.v1"
@@ -106,7 +107,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def cohorts(self) -> dict[str, Cohort]:
         """The cohorts by label; samples without tags are `(untagged)`."""
-        return {cohort.label: cohort for cohort in reversed(self.cohort_list)}
+        # Not the label of the document: one of an older version gives it to the tag `(untagged)` too.
+        return {cohort_label(cohort.name): cohort for cohort in self.cohort_list}
 
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the report, in pieces, for a report of any length."""

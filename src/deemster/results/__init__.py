@@ -24,7 +24,7 @@ from deemster.results.metric_summary import (
     RunMetricSummary,
 )
 from deemster.results.repetition_precision import Precision, RunPrecision
-from deemster.results.run_summary import UNTAGGED, Aggregate, Cohort, RunSummary, Totals, summarize_run
+from deemster.results.run_summary import UNTAGGED, Aggregate, Cohort, RunSummary, Totals, cohort_label, summarize_run
 from deemster.results.sample_summary import (
     DECIMALS,
     AggregateEntry,
@@ -78,6 +78,7 @@ __all__ = [
     "aggregator_name",
     "build_aggregator",
     "check_gate_names",
+    "cohort_label",
     "decide_gate",
     "read_aggregator",
     "read_allowance",

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.json_values import Path, name_kind, pointer, to_json_value
 from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 from deemster.results.metric_aggregators import (
@@ -28,6 +29,8 @@ from deemster.results.weighted_aggregator import (
 )
 
 PlainKind = Literal["and", "min", "geometric"]
+# User code, such as `aggs:Forgiving`.
+ImportPath = Annotated[str, Meta(pattern=r"^[^:]+:[^:]+$")]
 _PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
     "and": MetricsAggregator,
     "min": MinAggregator,
@@ -36,7 +39,7 @@ _PLAIN: dict[str, Callable[[], MetricsAggregator]] = {
 _KEYS = ("kind", "weights", "score_mapping", "at-least", "critical")
 _SHAPES = (
     "An aggregator is `and`, `min`, `geometric`, `{kind: weighted, weights: ..., score_mapping: ...}`, "
-    "`{at-least: 2}` or `{critical: [names]}`"
+    "`{at-least: 2}`, `{critical: [names]}`, or an import path such as `aggs:Forgiving`"
 )
 
 
@@ -51,7 +54,7 @@ class WeightedSection(msgspec.Struct, forbid_unknown_fields=True):
 
     kind: Literal["weighted"]
     weights: dict[str, Annotated[float, Meta(ge=0)]]
-    score_mapping: dict[str, Annotated[dict[str, Share], Meta(min_length=1)]]
+    score_mapping: dict[str, Annotated[dict[str, Share], Meta(min_length=1)] | str]
 
 
 class AtLeastSection(msgspec.Struct, forbid_unknown_fields=True, rename={"at_least": "at-least"}):
@@ -67,7 +70,7 @@ class CriticalSection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 # What the section may be: a name, or one of these maps.
-AGGREGATOR_SHAPES = (PlainKind, PlainSection, WeightedSection, AtLeastSection, CriticalSection)
+AGGREGATOR_SHAPES = (PlainKind, ImportPath, PlainSection, WeightedSection, AtLeastSection, CriticalSection)
 
 
 def read_aggregator(
@@ -76,7 +79,8 @@ def read_aggregator(
     document: Located | None = None,
     metrics: Mapping[str, str] | None = None,
     idle: frozenset[str] = frozenset(),
-) -> MetricsAggregator:
+    load: Callable[[str], Any] | None = None,
+) -> Aggregator:
     """Read the `aggregator` section of a suite.
 
     Args:
@@ -85,6 +89,7 @@ def read_aggregator(
         metrics: Names of the run's metrics, and other spellings of them, by name; without them only the section itself
             is looked at.
         idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
+        load: Imports what an import path names; without it, import paths are refused.
 
     Raises:
         ConfigurationError: It cannot be used, or it does not fit the metrics; all issues are listed.
@@ -93,7 +98,7 @@ def read_aggregator(
     issues = _section_issues(value, document)
     if issues:
         raise ConfigurationError(issues)
-    reader = _Reader(metrics, idle)
+    reader = _Reader(metrics, idle, load)
     aggregator = reader.aggregator(value)
     found = reader.issues
     if not found and aggregator is not None and metrics is not None:
@@ -107,7 +112,7 @@ def _section_issues(value: Any, document: Located | None) -> list[Issue]:
     """What is wrong with the shape of a section."""
     shape: Any = None
     if isinstance(value, str):
-        shape = PlainKind
+        shape = ImportPath if ":" in value else PlainKind
     elif isinstance(value, dict) and "kind" in value:
         shape = WeightedSection if value["kind"] == "weighted" else PlainSection
     elif isinstance(value, dict) and len(value) == 1:
@@ -143,18 +148,19 @@ def _with_text_keys(value: Any) -> Any:
     return {**value, "score_mapping": spelt}
 
 
-def build_aggregator(given: Any, *, metrics: Mapping[str, str]) -> Aggregator:
+def build_aggregator(given: Any, *, metrics: Mapping[str, str], load: Callable[[str], Any] | None = None) -> Aggregator:
     """An aggregator from what Python was given: an object with `aggregate`, or what a suite would say.
 
     Args:
         given: Either.
         metrics: Names of the run's metrics, and other spellings of them, by name.
+        load: Imports what an import path names; without it, import paths are refused.
 
     Raises:
         ConfigurationError: It is neither, or it does not fit the metrics; all issues are listed.
     """
     if isinstance(given, (str, Mapping)):
-        return read_aggregator(given, metrics=metrics)
+        return read_aggregator(given, metrics=metrics, load=load)
     if isinstance(given, type) or not callable(getattr(given, "aggregate", None)):
         kind = f"the class `{given.__name__}`" if isinstance(given, type) else type(given).__name__
         raise ConfigurationError(f"An aggregator is an object with `aggregate`, or what a suite would say; not {kind}.")
@@ -195,23 +201,56 @@ def _unknown(name: str, names: Sequence[str]) -> str:
 class _Reader:
     """Reads the section, and collects what is wrong with it."""
 
-    def __init__(self, metrics: Mapping[str, str] | None, idle: frozenset[str]) -> None:
+    def __init__(
+        self, metrics: Mapping[str, str] | None, idle: frozenset[str], load: Callable[[str], Any] | None
+    ) -> None:
         self.metrics = metrics
         self.idle = idle
+        self.load = load
         self.issues: list[AggregatorIssue] = []
 
-    def aggregator(self, value: Any) -> MetricsAggregator | None:
+    def aggregator(self, value: Any) -> Aggregator | None:
         """The aggregator of a section that has one of the declared shapes."""
         if isinstance(value, str):
-            return _PLAIN[value]()
+            return self._custom(value) if ":" in value else _PLAIN[value]()
         if "at-least" in value:
             return AtLeast(value["at-least"])
         if "critical" in value:
             return self._critical(value["critical"])
         return self._weighted(value) if value["kind"] == "weighted" else _PLAIN[value["kind"]]()
 
-    def _weighted(self, value: Mapping[str, Any]) -> MetricsAggregator | None:
-        mappings = {name: self._mapping(name, entry) for name, entry in value["score_mapping"].items()}
+    def _imported(self, path: Path, name: str) -> Any:
+        """What an import path names; None where that cannot be had."""
+        if self.load is None:
+            self._issue(path, f"`{name}` is an import path, and nothing is imported here.")
+            return None
+        try:
+            return self.load(name)
+        except ConfigurationError as error:
+            self.issues += [AggregatorIssue(path, issue.message) for issue in error.issues]
+            return None
+
+    def _custom(self, name: str) -> Aggregator | None:
+        """The aggregator of user code: an object with `aggregate`, or a class that makes one without arguments."""
+        found = self._imported((), name)
+        if isinstance(found, type):
+            with UserCodeGuard() as caught:
+                found = found()
+            if caught.error is not None:
+                self._issue((), f"`{name}` cannot be made without arguments: {caught.message}")
+        if not self.issues and not callable(getattr(found, "aggregate", None)):
+            self._issue((), f"`{name}` is no aggregator: it needs `aggregate(named_results)`.")
+        return None if self.issues else found
+
+    def _weighted(self, value: Mapping[str, Any]) -> Aggregator | None:
+        mappings = {
+            name: self._imported(("score_mapping", name), entry)
+            if isinstance(entry, str)
+            else self._mapping(name, entry)
+            for name, entry in value["score_mapping"].items()
+        }
+        if any(mapping is None for mapping in mappings.values()):
+            return None
         found = list(weighted_issues(value["weights"], mappings))
         self.issues += found
         if found:
@@ -230,7 +269,7 @@ class _Reader:
             mapping[key if number is None else number] = value
         return mapping
 
-    def _critical(self, value: Sequence[str]) -> MetricsAggregator | None:
+    def _critical(self, value: Sequence[str]) -> Aggregator | None:
         names = self._called(dict.fromkeys(value, 1.0), lambda name: ("critical", value.index(name)))
         if not names and not self.issues:
             self._issue(("critical",), "None of the critical metrics is part of this run.")

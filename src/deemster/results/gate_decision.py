@@ -10,7 +10,7 @@ import msgspec
 from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
 from deemster.results.gate_rules import EVERY, Gate, Rule
 from deemster.results.metric_summary import CriterionSummary, Interval
-from deemster.results.run_summary import UNTAGGED, Cohort, RunSummary
+from deemster.results.run_summary import Cohort, RunSummary, cohort_label
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
 _AGGREGATES = ("aggregate_success", "aggregate_score")
@@ -87,7 +87,7 @@ def check_gate_names(
     Raises:
         ConfigurationError: A rule names something unknown; all are listed.
     """
-    labels = [UNTAGGED if name is None else name for name in cohorts]
+    labels = [cohort_label(name) for name in cohorts]
     issues: list[Issue] = []
     criteria = frozenset(parts)
     for rule in gate.rules:

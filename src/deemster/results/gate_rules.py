@@ -91,7 +91,7 @@ class Rule(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """How many marks may stay unscored: a count, or a share of all marks."""
+    """How many marks may stay unscored, or verdicts may fail: a count, or a share of all."""
 
     bound: float
     share: bool

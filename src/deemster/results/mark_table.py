@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, Issue
+from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_from_mark
 from deemster.results.metric_summary import NOT_RUN, SCORED, CriterionSummary, mean_interval, sample_means
@@ -46,7 +47,7 @@ class AggregateColumns:
         """Aggregate executions. Their order changes nothing.
 
         Raises:
-            ConfigurationError: The aggregator does not fit a mark, or its score is outside [0, 1].
+            ConfigurationError: The aggregator does not fit a mark or raises, or its score is outside [0, 1].
         """
         found = [self._outcome(execution) for execution in executions]
         at = [execution.position for execution in executions], [execution.repetition for execution in executions]
@@ -55,10 +56,13 @@ class AggregateColumns:
 
     def _outcome(self, execution: Execution) -> tuple[bool, float]:
         results = dict(zip(self.names, map(result_from_mark, execution.marks), strict=True))
-        try:
+        with UserCodeGuard() as caught:
             found = self.aggregator.aggregate(results)
-        except ConfigurationError as error:
-            raise ConfigurationError(issue._replace(sample=execution.id) for issue in error.issues) from None
+        if isinstance(caught.error, ConfigurationError):
+            raise ConfigurationError(issue._replace(sample=execution.id) for issue in caught.error.issues) from None
+        if caught.error is not None:
+            message = f"The aggregator {self.name} failed: {caught.message}"
+            raise ConfigurationError(Issue(message, sample=execution.id)) from caught.error
         if not 0.0 <= found.aggregate_score <= 1.0:
             message = f"The aggregator {self.name} gives the score {found.aggregate_score!r}; it lies between 0 and 1."
             raise ConfigurationError(Issue(message, sample=execution.id))

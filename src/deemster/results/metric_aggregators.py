@@ -90,6 +90,14 @@ class AggregationResult(msgspec.Struct, frozen=True, gc=False):
         if not math.isfinite(self.aggregate_score):
             raise ValueError(f"An aggregate score is a finite number, not {self.aggregate_score!r}.")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data.
+
+        >>> AggregationResult(True, 0.5).to_dict()
+        {'aggregate_success': True, 'aggregate_score': 0.5}
+        """
+        return msgspec.structs.asdict(self)
+
 
 class Aggregator(Protocol):
     """Combines the results of several metrics into one."""

@@ -29,6 +29,23 @@ from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cos
 UNTAGGED = "(untagged)"
 
 
+def cohort_label(tag: str | None) -> str:
+    """How reports and gates call the samples of a tag; None stands for samples without one.
+
+    The label is the tag itself. Only a tag that is called `(untagged)` gets quotation marks, and one more pair if it
+    has some already, so that no two cohorts of a run share a label.
+
+    Args:
+        tag: The tag, or None.
+
+    >>> cohort_label("policy"), cohort_label(None), cohort_label("(untagged)")
+    ('policy', '(untagged)', '"(untagged)"')
+    """
+    if tag is None:
+        return UNTAGGED
+    return f'"{tag}"' if tag.strip('"') == UNTAGGED else tag
+
+
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """The aggregate of several metrics over a run or a cohort.
 
@@ -163,7 +180,7 @@ def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) ->
     scores, causes, passed = marks.scores[positions], marks.causes[positions], marks.passed[positions]
     return Cohort(
         name=name,
-        label=UNTAGGED if name is None else name,
+        label=cohort_label(name),
         untagged=name is None,
         samples=len(positions),
         executions=len(positions) * marks.repetitions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
+from deemster.runs.import_user_code import import_object
 from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
 from deemster.runs.model_access import ModelAccess, ModelLimits, build_model_access, complete_model_access
 from deemster.runs.run_plan import Plan, Target
@@ -185,9 +186,10 @@ def group_aggregator(
 
 def _aggregator(given: Any, metrics: Sequence[Metric], group: str | None) -> Aggregator | None:
     spelt = metric_spellings(metrics)
+    load = partial(import_object, called="The aggregator")
     if group is None:
-        return build_aggregator(given, metrics=spelt)
-    return group_aggregator(lambda own: build_aggregator(given, metrics=own), group, spelt)
+        return build_aggregator(given, metrics=spelt, load=load)
+    return group_aggregator(lambda own: build_aggregator(given, metrics=own, load=load), group, spelt)
 
 
 def _resolve_thresholds(given: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from os import PathLike
@@ -18,9 +18,10 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.metric_groups import metric_group
-from deemster.metrics.builtin_metric import BuiltinScorer
+from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
+from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
-from deemster.records import Metric, MetricCard, MetricScore, Output, Sample
+from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.runs.import_user_code import import_object
 
@@ -28,17 +29,18 @@ OPTIONS = frozenset({"name", "threshold"})
 
 
 class AdjustedMetric:
-    """A custom metric with the options `name` and `threshold`, which every metric takes.
+    """A custom metric with the options `name` and `threshold`, which every metric takes, or one that reads text.
 
     Args:
         metric: The metric itself.
         options: `name`, `threshold`, or both.
+        reads_text: Whether its `score` and `script` take the output's text in place of the output.
 
     Raises:
         ConfigurationError: An option is not what it should be.
     """
 
-    def __init__(self, metric: Metric, options: dict[str, Any]) -> None:
+    def __init__(self, metric: Metric, options: dict[str, Any], *, reads_text: bool = False) -> None:
         name: Any = options.get("name", metric.name)
         threshold: Any = options.get("threshold")
         if not isinstance(name, str) or not name.strip():
@@ -47,21 +49,36 @@ class AdjustedMetric:
             raise ConfigurationError(f"`threshold` of `{name}` is a number between 0 and 1, not {threshold!r:.80}.")
         self.metric = metric
         self.options = options
+        self.reads_text = reads_text
         self.name = name
         self.threshold = getattr(metric, "threshold", None) if threshold is None else float(threshold)
 
     def __getattr__(self, name: str) -> Any:
         # Without `score_many` the engine scores pair by pair, and every mark gets its pass mark.
-        if name in ("metric", "score_many"):
+        if name in ("metric", "reads_text", "score_many") or (name == "script_many" and self.reads_text):
             raise AttributeError(name)
-        return getattr(self.metric, name)
+        found = getattr(self.metric, name)
+        return partial(_script_with_text, found) if name == "script" and self.reads_text else found
 
     def score(self, sample: Sample, output: Output) -> Any:
         """Mark one output, against the given pass mark."""
-        mark = self.metric.score(sample, output)
+        try:
+            # Where the metric reads text, its annotation is not that of the protocol.
+            given: Any = output_text(output) if self.reads_text else output
+        except UnscoredError as error:
+            return Unscored(error.cause, error.message)
+        mark = self.metric.score(sample, given)
         if isinstance(mark, MetricScore) and self.threshold is not None and "threshold" in self.options:
             return msgspec.structs.replace(mark, threshold=self.threshold)
         return mark
+
+
+def _script_with_text(script: Any, sample: Sample, output: Output) -> Any:
+    try:
+        text = output_text(output)
+    except UnscoredError as error:
+        return Unscored(error.cause, error.message)
+    return (yield from script(sample, text))
 
 
 GROUP = "deemster.metrics"
@@ -400,13 +417,11 @@ def _make_custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
     if not isinstance(found, type):
         if own:
             raise ConfigurationError(f"{called} is an instance already and takes no option {list_names(own)}.")
-        metric = _check_metric(found, called)
-        return AdjustedMetric(metric, general) if general else metric
+        return _check_metric(found, called, general)
     if _accepts(found, options):
         own, general = options, {}
     with UserCodeGuard() as caught:
-        metric = _check_metric(found(**own), called)
-        return AdjustedMetric(metric, general) if general else metric
+        return _check_metric(found(**own), called, general)
     if isinstance(caught.error, ConfigurationError):
         raise caught.error
     raise ConfigurationError(f"{called} cannot be made with these options: {caught.message}") from caught.error
@@ -419,12 +434,17 @@ def _accepts(kind: type, options: dict[str, Any]) -> bool:
     return caught.error is None
 
 
-def _check_metric(metric: Any, called: str | None = None) -> Metric:
+def _check_metric(metric: Any, called: str | None = None, options: dict[str, Any] | None = None) -> Metric:
     """Check that a value is a metric; messages call it by the given name, or show its value."""
     is_class, name = isinstance(metric, type), getattr(metric, "name", None)
     scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
     if scores and not is_class and isinstance(name, str) and name.strip():
-        return cast("Metric", metric)
+        reads_text = not (_is_built_in(metric) or isinstance(metric, AdjustedMetric)) and reads_output_text(metric)
+        return (
+            cast("Metric", AdjustedMetric(metric, options or {}, reads_text=reads_text))
+            if options or reads_text
+            else cast("Metric", metric)
+        )
     called = called or f"`{show_value(metric)}`"
     if is_class:
         raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")

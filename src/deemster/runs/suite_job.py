@@ -121,7 +121,8 @@ def _aggregator(
     """The suite's aggregator; without metrics, whether it fits them is not checked."""
     if suite.aggregator is None:
         return None
-    read = partial(read_aggregator, suite.aggregator, document=suite.document, idle=idle)
+    load = partial(import_object, called="The aggregator", search=suite.folder)
+    read = partial(read_aggregator, suite.aggregator, document=suite.document, idle=idle, load=load)
     if metrics is None:
         return read(metrics=None)
     spellings = catalog.metric_spellings(metrics)

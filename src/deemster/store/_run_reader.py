@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.errors import StoreError, plural
 from deemster.records import Execution, Mark, MetricCard, Unscored
-from deemster.store._database import ConnectionPool, Row, storage_error
+from deemster.store._database import Connection, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     content_checksum,
     decode_answer,
@@ -98,26 +98,46 @@ class RunReader:
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
         """
-        shown = [(at, scoring.number, len(scoring.cards)) for at, scoring in enumerate(view.scorings)]
-        marked = [0] * len(shown)
+        if not view.scorings:
+            self._say("its scorings are missing")
+            return
+        first, *others = view.scorings
+        # The marks of all scorings but the first, for one page: by scoring, position and repetition.
+        beside: list[dict[tuple[int, int], Row]] = [{} for _ in others]
+        marked = [0] * len(view.scorings)
+        page = max(1, PAGE // len(view.scorings))
+
+        def read_others(connection: Connection, last: tuple[int, int]) -> None:
+            for at, scoring in enumerate(others):
+                rows = connection.stream(_marks_sql(settled=settled), (self._number, scoring.number, *last, page))
+                beside[at] = {(row[0], row[1]): row[2:] for row in rows}
 
         def execution(row: Row) -> Execution:
-            position, repetition, name, body, total, *rest = row
+            position, repetition, name, body, total, *joined = row
             if output_checksum(position, repetition, name, body) != total:
                 raise ValueError("an output does not fit its check sum")
             kept = decode_answer(body)
+            stored = [joined, *(known.get((position, repetition), (None, None)) for known in beside)]
             found = []
-            for at, number, size in shown:
-                key = (number, position, repetition)
-                marks = _marks(rest[2 * at], rest[2 * at + 1], key, size=size)
+            for at, (scoring, (marks_body, marks_total)) in enumerate(zip(view.scorings, stored, strict=True)):
+                key = (scoring.number, position, repetition)
+                marks = _marks(marks_body, marks_total, key, size=len(scoring.cards))
                 found.append(marks)
                 if marks is not None:
                     marked[at] += 1
             return Execution(position, name.decode(), repetition, kept.answer, view.marks(found), kept.valid, kept.cut)
 
-        sql = _executions_sql([number for _, number, _ in shown], settled=settled)
+        sql = _executions_sql(first.number, settled=settled)
         expected = done if since == 0 else 0
-        sound = yield from self._paged(sql, (since, -1), execution, what="execution", expected=expected)
+        sound = yield from self._paged(
+            sql,
+            (since, -1),
+            execution,
+            what="execution",
+            expected=expected,
+            page=page,
+            before=read_others if others else None,
+        )
         for scoring, count in zip(view.scorings, marked, strict=True):
             lost = scoring.done - count
             if since == 0 and lost > max(0, done - sound):
@@ -167,16 +187,30 @@ class RunReader:
         yield from self._paged(sql, (-1, -1), lambda row: (row[0], row[2]), what="output", expected=0)
 
     def _paged(
-        self, sql: str, last: tuple[int, int], read: Callable[[Row], _Found], *, what: str, expected: int
+        self,
+        sql: str,
+        last: tuple[int, int],
+        read: Callable[[Row], _Found],
+        *,
+        what: str,
+        expected: int,
+        page: int = PAGE,
+        before: Callable[[Connection, tuple[int, int]], None] | None = None,
     ) -> Generator[_Found, None, int]:
-        """Rows by key, a page at a time, so that no snapshot of the store is held for long; how many were sound."""
+        """Rows by key, a page at a time, so that no snapshot of the store is held for long; how many were sound.
+
+        `before` reads what belongs to a page from the same snapshot.
+        """
+        lend = self._pool.connection if before is None else self._pool.read_transaction
         sound, damaged, first = 0, 0, ""
         is_more = True
         while is_more:
             seen = 0
             try:
-                with self._pool.connection() as connection:
-                    for row in connection.stream(sql, (self._number, *last, PAGE)):
+                with lend() as connection:
+                    if before is not None:
+                        before(connection, last)
+                    for row in connection.stream(sql, (self._number, *last, page)):
                         seen += 1
                         key = row[0], row[1]
                         if type(key[0]) is not int or type(key[1]) is not int or key <= last:
@@ -197,7 +231,7 @@ class RunReader:
                     raise
                 self._on_damage(str(error))
                 break
-            is_more = seen == PAGE
+            is_more = seen == page
         lost = max(damaged, expected - sound)
         if lost > 0:
             at = f", the first at {first}" if first else ""
@@ -214,22 +248,33 @@ class RunReader:
         return storage_error(self._pool.database.where, message)
 
 
-def _executions_sql(scorings: Sequence[int], *, settled: bool) -> str:
-    columns, joins = [], []
-    for at, number in enumerate(scorings):
-        if settled:
-            columns.append(f"COALESCE(m{at}.final, m{at}.body), COALESCE(m{at}.final_checksum, m{at}.checksum)")
-        else:
-            columns.append(f"m{at}.body, m{at}.checksum")
-        joins.append(
-            f"LEFT JOIN marks m{at} ON m{at}.run = o.run AND m{at}.scoring = {int(number)}"
-            f" AND m{at}.position = o.position AND m{at}.repetition = o.repetition"
-        )
+def _executions_sql(scoring: int, *, settled: bool) -> str:
+    """A page of executions with the marks of one scoring; others are read beside it, so that no query grows with them.
+
+    A database joins only so many tables: SQLite 64.
+    """
     return (
-        f"SELECT o.position, o.repetition, s.id, o.body, o.checksum, {', '.join(columns)} FROM outputs o"  # noqa: S608 - our own words
-        f" LEFT JOIN samples s ON s.run = o.run AND s.position = o.position {' '.join(joins)}"
+        f"SELECT o.position, o.repetition, s.id, o.body, o.checksum, {_mark_columns(settled=settled)} FROM outputs o"  # noqa: S608 - our own words
+        " LEFT JOIN samples s ON s.run = o.run AND s.position = o.position"
+        f" LEFT JOIN marks m ON m.run = o.run AND m.scoring = {int(scoring)}"
+        " AND m.position = o.position AND m.repetition = o.repetition"
         " WHERE o.run = ? AND (o.position, o.repetition) > (?, ?) ORDER BY o.position, o.repetition LIMIT ?"
     )
+
+
+def _marks_sql(*, settled: bool) -> str:
+    """As many marks of one scoring as a page has executions: marks of all of them, where no output lacks its row."""
+    return (
+        f"SELECT m.position, m.repetition, {_mark_columns(settled=settled)} FROM marks m"  # noqa: S608 - our own words
+        " WHERE m.run = ? AND m.scoring = ? AND (m.position, m.repetition) > (?, ?)"
+        " ORDER BY m.position, m.repetition LIMIT ?"
+    )
+
+
+def _mark_columns(*, settled: bool) -> str:
+    if settled:
+        return "COALESCE(m.final, m.body), COALESCE(m.final_checksum, m.checksum)"
+    return "m.body, m.checksum"
 
 
 def _marks(body: Any, total: Any, key: tuple[int, int, int], *, size: int) -> tuple[Mark, ...] | None:
